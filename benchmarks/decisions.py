@@ -28,7 +28,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 THRESHOLDS = np.linspace(0.02, 0.5, 25)
 LOGITS = {"dull": (-2.83, 1.35), "sharp": (-3.93, 2.5)}
-"""Centre and spread of the normal logits of scores for net benefit, both with 10 % positives."""
+"""Centre and spread of the normal logits of scores for net benefit, both with 10% positives."""
 _FINE = (np.arange(200_000) + 0.5) / 200_000
 
 
@@ -99,7 +99,7 @@ def of_reliability(n: int, repeats: int) -> list[str]:
 
 
 def of_risk(n: int, repeats: int) -> list[str]:
-    """Cover of the area's interval, on the log scale, and of Wilson's interval of the risk of the surest 80 %."""
+    """Cover of the area's interval, on the log scale, and of Wilson's interval of the risk of the surest 80%."""
     s = beta.ppf(_FINE, 2, 2)
     kappa = np.sort(np.maximum(s, 1 - s))[::-1]
     share = (np.arange(len(kappa)) + 0.5) / len(kappa)
@@ -134,7 +134,7 @@ def main() -> None:
         ("rows | break-even | Fieller's set covers | it is bounded", of_break_even, (300, 1000, 5000), 4.0),
         ("rows | outside the consistency band | squared error | ECE",
          of_reliability, (200, 1000), 1.5),
-        ("rows | area | its interval covers | risk of the surest 80 % covered", of_risk, (200, 1000, 5000), 1.0),
+        ("rows | area | its interval covers | risk of the surest 80% covered", of_risk, (200, 1000, 5000), 1.0),
     )  # fmt: skip
     for head, function, sizes, times in tables:
         print(f"\n| {head} |\n" + "|---" * (head.count("|") + 1) + "|")

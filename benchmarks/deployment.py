@@ -6,7 +6,7 @@ rows. Its error is the mean distance from the metric of the target's own labels,
 metric taken as it is, and its own interval is to cover that. The same labelled rows calibrate the estimate, and then
 others. "stated": the population's interval where the share is known. "covariate shift": uncertain rows are four times
 as frequent; the test of the fit is to reject. "areas": the interval of the average precision at a stated share, of few
-rows to 2,000 of each class. "paired": the interval of the difference of two models on 600 rows at 10 %. "chosen": 100
+rows to 2,000 of each class. "paired": the interval of the difference of two models on 600 rows at 10%. "chosen": 100
 equal runs of accuracy .85, and normal values whose errors are shared by all (.5) and by five (.2), of equal runs and of
 others.
 
@@ -128,7 +128,7 @@ def shares(repeats: int) -> None:
 
 
 def paired(repeats: int) -> None:
-    """Cover of a paired difference at 10 % positives, of half positive rows."""
+    """Cover of a paired difference at 10% positives, of half positive rows."""
 
     def both(y: BoolArray, rng: np.random.Generator) -> list[FloatArray]:
         shared = rng.normal(size=len(y))
@@ -147,7 +147,7 @@ def paired(repeats: int) -> None:
             gap = truth[0][row.metric] - truth[1][row.metric]
             covered[row.metric].append(row.low <= gap <= row.high)
     print(
-        "paired at 10 %: " + ", ".join(f"{name} {with_error(own)}" for name, own in covered.items())
+        "paired at 10%: " + ", ".join(f"{name} {with_error(own)}" for name, own in covered.items())
     )
 
 

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of one evaluation hold the truth at the edges.
+"""How often the 95% intervals of one evaluation hold the truth at the edges.
 
 Near-perfect models, few clusters, survey weights, the least of many correlations, d_b, averages of areas, classes of
 single samples.

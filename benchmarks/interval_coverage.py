@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of one evaluation hold the truth, and what the textbook's would do.
+"""How often the 95% intervals of one evaluation hold the truth, and what the textbook's would do.
 
 Four classes, logits normal with a shift for the true class; the positive group is the last two classes, counted
 strictly, so that mismatches occur. The truth of each metric is its value on four million samples.

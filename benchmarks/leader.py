@@ -82,7 +82,7 @@ LABELLED: dict[str, dict[str, Any]] = {
     "n 150, 5 models": {"n": 150, "models": 5},
     "n 150, 10 models": {"n": 150, "models": 10},
     "n 150, 20 models": {"n": 150, "models": 20},
-    "n 600, class of 2 %, 10 models": {
+    "n 600, class of 2%, 10 models": {
         "n": 600,
         "models": 10,
         "shares": (0.9, 0.08, 0.02),
@@ -96,8 +96,8 @@ LABELLED: dict[str, dict[str, Any]] = {
     "n 150, every model twice, 3 models": {"n": 150, "models": 3, "twice": True},
 }
 SCORED: dict[str, dict[str, Any]] = {
-    "n 150, 30 % positives, 6 models": {"n": 150, "models": 6, "share": 0.3, "d": 0.7},
-    "n 400, 10 % positives, 6 models": {"n": 400, "models": 6, "share": 0.1, "d": 1.0},
+    "n 150, 30% positives, 6 models": {"n": 150, "models": 6, "share": 0.3, "d": 0.7},
+    "n 400, 10% positives, 6 models": {"n": 400, "models": 6, "share": 0.1, "d": 1.0},
 }
 
 

@@ -3,7 +3,7 @@
     python benchmarks/rare_positives.py [--quick] [--splits 30] [--targets 4] [--resampled 6]
 
 Generated scores as of a good spam filter: 140 labelled positives, 900 labelled negatives, targets of 5,000 with .2 to
-1 % positives. A split is one labelled set, whose targets share it; standard errors are by split. The bootstrap
+1% positives. A split is one labelled set, whose targets share it; standard errors are by split. The bootstrap
 resamples the labelled scores of each class and the target's scores, and estimates anew each time. EMQ is
 expectation-maximisation (Saerens et al. 2002) on scores that a logistic regression has calibrated first.
 """

@@ -6,7 +6,7 @@ errors at a rate of .15 that does not depend on them; "clusters" are 600 of five
 error's chance in common; "costs" are exponential; "difference" is of two models with errors of their own. In the planted
 segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, others 0. Pairs: paired
 differences of two models' accuracies by segment. Sentences: what a report says of accuracy, recall and
-precision by one column; in the worse segment 65 % of each class are right, elsewhere 85 %.
+precision by one column; in the worse segment 65% of each class are right, elsewhere 85%.
 
     python benchmarks/segments.py [--repeats 3000] [--reviews 1000] [--quick] [--only declared ...]
 """
@@ -60,7 +60,7 @@ def mean(values: Any, digits: int = 3) -> str:
 
 
 def declared(segments: int, rows: int, ends: tuple[float, float], repeats: int) -> list[str]:
-    """Joint cover of intervals, simultaneous and at 95 % each, of differences to the rest, gap, ratio; its bias."""
+    """Joint cover of intervals, simultaneous and at 95% each, of differences to the rest, gap, ratio; its bias."""
     rng = np.random.default_rng([segments, rows, round(100 * ends[0])])
     parts = np.linspace(1, 4, segments)
     truth = rng.permutation(np.linspace(*ends, segments))
@@ -288,7 +288,7 @@ def main() -> None:
             "rows",
             "accuracies",
             "intervals",
-            "each at 95 %",
+            "each at 95%",
             "to the rest",
             "gap",
             "ratio",

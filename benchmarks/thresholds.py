@@ -137,7 +137,7 @@ def with_error(values: Sequence[float] | FloatArray, digits: int = 3) -> str:
 def relative(values: FloatArray, truth: FloatArray) -> str:
     """The mean difference from the truth in per cent of it, with its standard error."""
     gap = (values - truth) / truth.mean()
-    return f"{100 * gap.mean():+.1f} ± {100 * gap.std() / math.sqrt(len(gap)):.1f} %"
+    return f"{100 * gap.mean():+.1f} ± {100 * gap.std() / math.sqrt(len(gap)):.1f}%"
 
 
 def main() -> None:
@@ -165,7 +165,7 @@ def main() -> None:
             for n in sizes:
                 cells = costs_of(n, share, kind, repeats if kind == "plain" else repeats // 2)
                 print(
-                    f"| {kind} | {n} | {100 * share:g} % | " + " | ".join(cells) + " |", flush=True
+                    f"| {kind} | {n} | {100 * share:g}% | " + " | ".join(cells) + " |", flush=True
                 )
     head = (
         "rows",

@@ -1,7 +1,7 @@
 """Numbers as people read them: on pages, in figures, in messages and on the command line.
 
 Every number is rounded here, by one rule: the shortest decimal that stands for it, half to even. A
-format specification rounds the float instead, and shows 0.8115 as 0.811 and as 81.2 %.
+format specification rounds the float instead, and shows 0.8115 as 0.811 and as 81.2%.
 """
 
 from __future__ import annotations
@@ -130,29 +130,29 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with one decimal, or three close to 0 and 100 %."""
+    """Return a share in percent, with one decimal, or three close to 0 and 100%."""
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
-    if 0 < edge < 5e-6:  # three decimals would show 0 or 100 %
+    if 0 < edge < 5e-6:  # three decimals would show 0 or 100%
         if share < 0.5:
-            return "< 0.001 %"
-        return "> 99.999 %"
+            return "< 0.001%"
+        return "> 99.999%"
     places = 1
     if edge == 0:
         places = 0
     elif 0 < edge < 0.001:
         places = 3
-    return f"{fixed(share, places, 2)} %"
+    return f"{fixed(share, places, 2)}%"
 
 
 def percent_with_interval(share: float, ends: Interval | None) -> str:
-    """Return ``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
+    """Return ``79.9% [73.6, 85.0]``: one unit for the value and its interval."""
     if ends is None or not all(map(math.isfinite, (share, *ends))):
         return percent(share)
     places = max(1, _places(ends) - 2)
     shown, low, high = (fixed(value, places, 2) for value in (share, *ends))
-    return f"{shown} % [{low}, {high}]"
+    return f"{shown}% [{low}, {high}]"
 
 
 def points(difference: float, ends: Interval | None) -> str:
@@ -182,8 +182,8 @@ def _places(ends: Interval | None) -> int:
 
 
 def level(confidence_level: float) -> str:
-    """Return a confidence level in percent, such as ``95 %``."""
-    return f"{round(100 * confidence_level, 6):g} %"
+    """Return a confidence level in percent, such as ``95%``."""
+    return f"{round(100 * confidence_level, 6):g}%"
 
 
 def plain_numbers(values: Sequence[Any]) -> list[str]:
@@ -262,8 +262,10 @@ def rounded(value: float) -> float | None:
 
 
 def short_percent(share: float) -> str:
-    """Return a share in percent with three significant digits: "81.2 %", "0.0123 %", "20 %"."""
-    return f"{significant(share, 3, 2)} %"
+    """Return a share in percent with three significant digits: "81.2%", "0.0123%", "20%"."""
+    if not math.isfinite(share):
+        return "undefined"
+    return f"{significant(share, 3, 2)}%"
 
 
 def short_count(value: float) -> str:
@@ -285,13 +287,6 @@ def whole_percent(share: float) -> str:
     if 0.995 <= share < 1:
         return ">99%"
     return f"{fixed(share, 0, 2)}%"
-
-
-def figure_percent(share: float) -> str:
-    """Return a share in percent with three significant digits for a figure; "undefined" for NaN."""
-    if not math.isfinite(share):
-        return "undefined"
-    return f"{significant(share, 3, 2)}%"
 
 
 def places_apart(values: Sequence[float]) -> int:

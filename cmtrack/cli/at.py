@@ -88,7 +88,7 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
 )
 @of_stored
 def plan_command(runs: Sequence[str], difference: float, metric: str, store: Store) -> Answer:
-    """Print how many test rows show a difference in 80 % of cases.
+    """Print how many test rows show a difference in 80% of cases.
 
     For two runs on the same rows it follows from the error of their difference. For one run it is a
     range, since it depends on how alike the errors of another model are.

@@ -437,9 +437,9 @@ def _stopped_beside(
 
 
 def shares_in_words(shares: Any, positive: Any = None) -> str:
-    """Return words for the shares that runs are judged at, such as "2 % of “spam”".
+    """Return words for the shares that runs are judged at, such as "2% of “spam”".
 
-    A single share is of the positive class, and without its name "2 % positives".
+    A single share is of the positive class, and without its name "2% positives".
     """
     if isinstance(shares, float):
         shares = {positive: shares}

@@ -548,7 +548,7 @@ def _gap_from_guessing(
     """A correlation, kappa or balanced accuracy less its value of guessing, with its own interval.
 
     The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives
-    are. Any other is that of the interval: it is at most 5 % exactly where the 95 % interval leaves
+    are. Any other is that of the interval: it is at most 5% exactly where the 95% interval leaves
     out 0.
     """
     value = evaluation.metrics[metric]

@@ -72,7 +72,7 @@ class Resolution:
 
     @property
     def smallest_difference(self) -> float:
-        """Smallest true difference of the leader from the next run that 80 % power detects."""
+        """Smallest true difference of the leader from the next run that 80% power detects."""
         return self._reach * self._error_of_next
 
     @property
@@ -80,7 +80,7 @@ class Resolution:
         return next(iter(self.errors.values()), math.nan)
 
     def rows_for(self, difference: float, run: str | None = None) -> float:
-        """Return the rows, in all, that detect a true difference with 80 % power.
+        """Return the rows, in all, that detect a true difference with 80% power.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Resolution:
         return self.rows * (self._reach * error / difference) ** 2
 
     def rows_more(self, run: str) -> float:
-        """Return further rows that would detect the observed difference with 80 % power.
+        """Return further rows that would detect the observed difference with 80% power.
 
         The observed difference is taken for the true one. 0 if the present rows detect it, NaN
         without a difference.
@@ -149,7 +149,7 @@ class Resolution:
     def __repr__(self) -> str:
         return (
             f"Resolution({count(self.rows)} rows show a difference of "
-            f"{significant(self.smallest_difference)} in {100 * POWER:g} % of all cases)"
+            f"{significant(self.smallest_difference)} in {100 * POWER:g}% of all cases)"
         )
 
 

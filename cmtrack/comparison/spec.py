@@ -261,7 +261,7 @@ class CompareSpec(Question):
         "float, optional",
         "A run has the status “equivalent within” this where it is shown to differ from the "
         "leader by less, in units of the metric: both one-sided tests reject (Schuirmann 1987), "
-        "so the interval of the difference at twice the error (90 % for 95 %) lies within plus "
+        "so the interval of the difference at twice the error (90% for 95%) lies within plus "
         "and minus this. Runs that are merely not shown to differ are not equivalent. No run is "
         "called equivalent if a share has fewer than 20 rows, or another metric fewer than 20 "
         "rows of a class. As gates: ``multiclass/accuracy.difference.low > -0.01`` and "

@@ -106,7 +106,7 @@ def swapped_classes(statistics: Statistics) -> str:
     names = [f"{quoted(labels[j])} meant {quoted(labels[i])}" for i, j in named]
     binary = "; one column of y_prob is of the positive class" if len(counts) == 2 else ""
     return (
-        f"the accuracy is {significant(now)} %, and would be {significant(then)} % "
+        f"the accuracy is {significant(now)}%, and would be {significant(then)}% "
         f"if the prediction {join_names(names, 8)}: "
         "labels= must have the order of the columns of y_prob (model.classes_), "
         f"and y_pred the same codes as y_true{binary}"

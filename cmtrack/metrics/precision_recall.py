@@ -165,7 +165,7 @@ class GainsCurve:
     def __repr__(self) -> str:
         gain = self.gain_at(0.1)
         return (
-            f"GainsCurve(gain {significant(gain)}, lift {significant(gain / 0.1)} at 10 % called; "
+            f"GainsCurve(gain {significant(gain)}, lift {significant(gain / 0.1)} at 10% called; "
             f"{len(self.thresholds)} thresholds)"
         )
 

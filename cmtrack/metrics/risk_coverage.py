@@ -165,7 +165,7 @@ class RiskCoverage:
         return (
             f"RiskCoverage(aurc={significant(self.aurc)}, excess={significant(self.excess)}, "
             f"risk {significant(self.total_risk)} of all and {significant(self.risk_at(0.8))} of "
-            f"the surest 80 %, {len(self.confidence)} confidences)"
+            f"the surest 80%, {len(self.confidence)} confidences)"
         )
 
 

@@ -120,7 +120,7 @@ def _odds_text(threshold: float, place: object = None) -> str:
     if not 0 < threshold < 1:
         return f"{100 * threshold:g}%"
     odds = threshold / (1 - threshold)
-    percent = digits.figure_percent(threshold)
+    percent = digits.short_percent(threshold)
     if odds <= 1:
         return f"{percent}\n1:{_short(1 / odds)}"
     return f"{percent}\n{_short(odds)}:1"
@@ -149,7 +149,7 @@ def plot_gains(
     ----------
     called, gain : array_like of shape (T,)
         From the highest threshold to the lowest. Points are joined by straight lines: samples of
-        one score are called in random order. Below a prevalence of 2 % the share called is drawn on
+        one score are called in random order. Below a prevalence of 2% the share called is drawn on
         a logarithmic scale.
     prevalence : float
         Share of actual positives.
@@ -192,11 +192,11 @@ def plot_gains(
     if prevalence > 0:
         share = min(share, 10.0 ** math.ceil(math.log10(prevalence)))
     lift = digits.significant(float(np.interp(share, x, y)) / share)
-    words = f"by the score: lift {lift} at {digits.figure_percent(share)} called"
+    words = f"by the score: lift {lift} at {digits.short_percent(share)} called"
     found = np.interp(grid, x, y)
     ax.plot(grid, found, clip_on=False, label=words, **CURVE)
     perfect = np.interp(corners, [0.0, best, 1.0], [0.0, ceiling, ceiling])
-    at_best = f"{digits.figure_percent(ceiling)} found at {digits.figure_percent(best)} called"
+    at_best = f"{digits.short_percent(ceiling)} found at {digits.short_percent(best)} called"
     words = f"perfect order: {at_best}"
     ax.plot(corners, perfect, label=words, **_PERFECT)
     words = f"chance: lift {digits.significant(ceiling)}"
@@ -206,14 +206,14 @@ def plot_gains(
         ax.axhline(ceiling, label=words, **DASHED)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         place = (max(operating_point[0], left), operating_point[1])
-        shares = tuple(map(digits.figure_percent, operating_point))
+        shares = tuple(map(digits.short_percent, operating_point))
         mark_operating_point(ax, place, ("called", "found"), shares)
     unit_square(ax, x_title, "share found" + of_positive(positive), title)
     if is_rare:
         ax.set_aspect("auto")
         ax.set_xscale("log")
         ax.set_xlim(left, 1.0)
-        ax.xaxis.set_major_formatter(lambda share, _: digits.figure_percent(share))
+        ax.xaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
     legend_below(ax)
     return page.finish()
 
@@ -288,7 +288,7 @@ def plot_risk_coverage(
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
     words = "perfect order: all wrong ones last"
     ax.plot(grid, ideal, label=words, **_PERFECT)
-    words = f"no order: {digits.figure_percent(total)} wrong"
+    words = f"no order: {digits.short_percent(total)} wrong"
     ax.axhline(total, label=words, **DOTTED)
     for point, marker in zip(points, itertools.cycle("Dos"), strict=False):
         _mark_point(ax, point, marker)
@@ -304,8 +304,8 @@ def plot_risk_coverage(
 
 def _mark_point(ax: Axes, point: Point, marker: str) -> None:
     """Mark an operating point with the interval of its risk."""
-    coverage = digits.figure_percent(point.coverage)
-    risk = digits.figure_percent(point.risk)
+    coverage = digits.short_percent(point.coverage)
+    risk = digits.short_percent(point.risk)
     confidence = digits.significant(point.confidence)
     words = f"{coverage} accepted: {risk} wrong (confidence from {confidence})"
     ax.errorbar(

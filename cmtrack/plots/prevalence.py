@@ -141,7 +141,7 @@ def plot_prevalence_likelihood(
     words = f"cut at χ² quantile {digits.fixed(cut, 2)}"
     ax.axhline(cut, color=MUTED, linewidth=0.9, linestyle=":", label=words)
     if math.isfinite(value):
-        words = f"estimate: {digits.figure_percent(value)}"
+        words = f"estimate: {digits.short_percent(value)}"
         ax.plot([value], [0], color=BLUE, marker="o", markersize=8, zorder=5, label=words, **DOT)
     if math.isfinite(share):
         _mark_actual(ax, share, left, right)
@@ -159,8 +159,8 @@ def plot_prevalence_likelihood(
 
 def _draw_interval(ax: Axes, low: float, high: float, confidence_level: float) -> None:
     """Shade the interval, and draw it as a bar on the axis."""
-    level = digits.figure_percent(confidence_level)
-    words = f"{level} interval: {digits.figure_percent(low)} to {digits.figure_percent(high)}"
+    level = digits.short_percent(confidence_level)
+    words = f"{level} interval: {digits.short_percent(low)} to {digits.short_percent(high)}"
     ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
     bar: dict[str, Any] = {"linewidth": 4.0, "solid_capstyle": "butt", "clip_on": False}
     ax.plot([low, high], [0, 0], color=BLUE, zorder=4, label="_interval", **bar)
@@ -233,7 +233,7 @@ def plot_at_prevalence(
         ax.plot(x, best, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label=words)
     if band is not None:
         low, high = np.asarray(band, dtype=np.float64)
-        words = f"interval at each share ({digits.figure_percent(level)})"
+        words = f"interval at each share ({digits.short_percent(level)})"
         ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         drawn += [low, high]
     ax.plot(x, y, label=text.verbatim(metric), **CURVE)
@@ -255,7 +255,7 @@ def plot_at_prevalence(
 def _mark_share(ax: Axes, share: float | None, name: str, colour: str, style: str) -> None:
     if share is None or not math.isfinite(share):
         return
-    words = f"{name}: {digits.figure_percent(share)}"
+    words = f"{name}: {digits.short_percent(share)}"
     ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
 
 
@@ -311,7 +311,7 @@ def _place(share: float, left: float, right: float) -> tuple[float, str, str]:
 
 def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
     place, arrow, hint = _place(actual, left, right)
-    label = f"actual: {digits.figure_percent(actual)}{hint}"
+    label = f"actual: {digits.short_percent(actual)}{hint}"
     if not arrow:
         ax.axvline(place, color=ORANGE, linewidth=1.6, label=label)
         return
@@ -342,5 +342,5 @@ def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: f
             linestyle="none",
             clip_on=False,
             zorder=4,
-            label=f"{text.verbatim(name)}: {digits.figure_percent(share)}{hint}",
+            label=f"{text.verbatim(name)}: {digits.short_percent(share)}{hint}",
         )

@@ -67,7 +67,7 @@ def plot_reliability(
 ) -> Figure:
     """Draw the reliability curve of a score, with a histogram of the scores below.
 
-    Where the scores are below 5 % in the mean, shares are on a logit axis.
+    Where the scores are below 5% in the mean, shares are on a logit axis.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _set_panel_ticks(top: Axes, bottom: Axes, reach: float) -> None:
     """Set few ticks in small letters."""
     for axis in (top.xaxis, bottom.xaxis, top.yaxis):
         axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
-        axis.set_major_formatter(lambda share, _: digits.figure_percent(share))
+        axis.set_major_formatter(lambda share, _: digits.short_percent(share))
     for ax in (top, bottom):
         ax.set_xlim(0, reach)
         ax.tick_params(labelsize=TINY_SIZE)
@@ -387,7 +387,7 @@ class _Scale:
     def _set_ticks(self, axis: XAxis | YAxis) -> None:
         if self.low:
             ticks = [tick for tick in _TICKS if self.low <= tick <= self.top]
-            logit_axis(axis, ticks, digits.figure_percent)
+            logit_axis(axis, ticks, digits.short_percent)
         else:
             axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 

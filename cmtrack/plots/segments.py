@@ -140,7 +140,7 @@ def plot_segments(
     axes[0].set_yticks(range(n), rows, fontsize=SMALL_SIZE, color=INK)
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
-    level = digits.figure_percent(confidence_level)
+    level = digits.short_percent(confidence_level)
     lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
     if n_segments > n:
         shown = f"{n} of {n_segments:,} segments are shown"

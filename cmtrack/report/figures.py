@@ -181,7 +181,7 @@ CLASSES = (
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of "
+        "How often each score comes true. On the dotted line a score of 30% is right in 30% of "
         "the samples; below it the score is too high, above it too low. A curve that leaves the "
         "band shows more than chance explains; one that stays in it may still show signs of "
         "miscalibration, by the test. Below: how often each score occurs; where scores are rare, "
@@ -243,7 +243,7 @@ CLASSES = (
         "decision_curve",
         "Decision curve",
         "Up is better: hits per sample, less false alarms at the price that the threshold stands "
-        "for: at 20 % a hit is worth four false alarms. The score is of use where its curve lies "
+        "for: at 20% a hit is worth four false alarms. The score is of use where its curve lies "
         "above both others, that of calling all samples positive and that of calling none.",
         of_classes.decision_curve_figure,
         logged="",
@@ -368,8 +368,8 @@ RUNS = (
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true, of the first runs. On the dotted line a score of 30 % "
-        "is right in 30 % of the samples; below it the score is too high, above it too low.",
+        "How often each score comes true, of the first runs. On the dotted line a score of 30% "
+        "is right in 30% of the samples; below it the score is too high, above it too low.",
         of_comparisons.reliability_figure,
     ),
     FigureEntry(

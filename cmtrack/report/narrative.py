@@ -37,7 +37,7 @@ from cmtrack.statistics import BinaryCounts
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
 LEAST_WITHOUT_COUNTS = 50
-"""Rows from which on a share needs no counts: one of fewer rows moves it by over 2 % points."""
+"""Rows from which on a share needs no counts: one of fewer rows moves it by over 2% points."""
 RARE_SHARE = 0.1
 """Share of positives below which accuracy says little of them.
 
@@ -292,7 +292,7 @@ def _steps(evaluation: Evaluation) -> list[str]:
 def _findings(evaluation: Evaluation) -> list[str]:
     """Return recall and precision in words.
 
-    ``Finds 71.2 % [61.0, 80.4] of “spam”; 87.1 % … of what it calls so is right``.
+    ``Finds 71.2% [61.0, 80.4] of “spam”; 87.1% … of what it calls so is right``.
     """
     if evaluation.binary is None or evaluation.positive is None:
         return []

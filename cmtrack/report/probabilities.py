@@ -36,7 +36,7 @@ MARGIN = 0.01
 
 If less than a tenth of the samples have the rarer outcome, it is a tenth of their share.
 """
-CERTAIN = "some 0 % or 100 % scores are wrong"
+CERTAIN = "some 0% or 100% scores are wrong"
 NONE = "no miscalibration found"
 SIGNS = "signs of miscalibration"
 _LEAST = 20
@@ -124,7 +124,7 @@ class _Judged:
 
     @cached_property
     def failures(self) -> str:
-        """The words on scores of 0 or 100 % that were wrong; empty without any."""
+        """The words on scores of 0 or 100% that were wrong; empty without any."""
         return _failures(self)
 
     @cached_property
@@ -401,7 +401,7 @@ def _judge(judged: _Judged) -> Judgement:
 def _judge_untested(judged: _Judged) -> Judgement:
     """Judge probabilities for which there is no test."""
     if np.isin(judged.curve.scores, (0, 1)).all() and not judged.failures:
-        text = f"All {judged.subject} are 0 or 100 %, and each came true: there is nothing to test."
+        text = f"All {judged.subject} are 0 or 100%, and each came true: there is nothing to test."
         return Judgement("all came true", text)
     evaluation = judged.evaluation
     numbers = fmt.capital(judged.error)
@@ -413,7 +413,7 @@ def _judge_untested(judged: _Judged) -> Judgement:
 
 
 def _judge_failed(judged: _Judged) -> Judgement:
-    """Judge probabilities of which some of 0 or 100 % were wrong."""
+    """Judge probabilities of which some of 0 or 100% were wrong."""
     text = f"Of the {judged.subject}, {CERTAIN}: {judged.failures}"
     if not judged.faults or not judged.example or judged.may_be_small:
         return Judgement(CERTAIN, f"{text} {judged.evidence}.")
@@ -502,7 +502,7 @@ def _caution(judged: _Judged, rows: int) -> str:
 
 
 def _failures(judged: _Judged) -> str:
-    """Return the words on certain scores (0 or 100 %) that were wrong; empty without any."""
+    """Return the words on certain scores (0 or 100%) that were wrong; empty without any."""
     blocks = judged.curve.table.blocks
     texts = []
     for score, missed, outcome in (
@@ -514,7 +514,7 @@ def _failures(judged: _Judged) -> str:
         if wrong:
             samples = fmt.counted(float(blocks.total[has_score].sum()), judged.noun)
             are = "is" if wrong == 1 else "are"
-            texts.append(f"of {samples} given {100 * score} %, {fmt.count(wrong)} {are} {outcome}")
+            texts.append(f"of {samples} given {100 * score}%, {fmt.count(wrong)} {are} {outcome}")
     return "; ".join(texts)
 
 
@@ -576,7 +576,7 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
 
 
 def about(score: float, observed: float) -> tuple[str, str]:
-    """Return two shares in whole per cent: "about 78 %" or "more than 99 %".
+    """Return two shares in whole per cent: "about 78%" or "more than 99%".
 
     They have more digits if they would look equal.
     """
@@ -584,24 +584,24 @@ def about(score: float, observed: float) -> tuple[str, str]:
     if edges[0] == edges[1]:
         first, second = shares(score, observed)
         return f"about {first}", f"about {second}"
-    first = edges[0] or f"about {fixed(score, 0, 2)} %"
-    second = edges[1] or f"about {fixed(observed, 0, 2)} %"
+    first = edges[0] or f"about {fixed(score, 0, 2)}%"
+    second = edges[1] or f"about {fixed(observed, 0, 2)}%"
     return first, second
 
 
 def _edge(share: float) -> str:
-    """Return the words for a share that rounds to 0 or 100 % but is not; else empty."""
+    """Return the words for a share that rounds to 0 or 100% but is not; else empty."""
     if 0 < share < 0.005:
-        return "less than 1 %"
+        return "less than 1%"
     if 0.995 <= share < 1:
-        return "more than 99 %"
+        return "more than 99%"
     return ""
 
 
 def shares(score: float, observed: float, least: int = 0) -> tuple[str, str]:
     """Return two shares in per cent, with as many digits as distinguish them.
 
-    Uncertain ones are also distinguished from 0 and 100 %.
+    Uncertain ones are also distinguished from 0 and 100%.
     """
     values = (score, observed)
     for places in range(least, 4):
@@ -609,11 +609,11 @@ def shares(score: float, observed: float, least: int = 0) -> tuple[str, str]:
         differ = texts[0] != texts[1] or math.isclose(score, observed, abs_tol=1e-12)
         if differ and not _look_certain(values, texts):
             break
-    return f"{texts[0]} %", f"{texts[1]} %"
+    return f"{texts[0]}%", f"{texts[1]}%"
 
 
 def _look_certain(values: Sequence[float], texts: Sequence[str]) -> bool:
-    """Return whether an uncertain share is written as 0 or 100 %."""
+    """Return whether an uncertain share is written as 0 or 100%."""
     return any(
         value not in (0, 1) and not 0 < float(text) < 100
         for value, text in zip(values, texts, strict=True)

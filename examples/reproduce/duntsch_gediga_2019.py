@@ -316,7 +316,7 @@ def bounds_on_random_tables(study: Study) -> None:
     study.figure(
         "sharpness",
         sharpness_figure(numbers),
-        "Boxes hold the middle half of the random tables, whiskers 90 % of them. Upper approximations overlap, so that "
+        "Boxes hold the middle half of the random tables, whiskers 90% of them. Upper approximations overlap, so that "
         "their sum can be several times the number of samples.",
     )
     claims_of = {

@@ -215,7 +215,7 @@ def questions(study: Study) -> None:
     study.table(
         "summary",
         summary,
-        "All families: how many of the 95 % intervals contain the truth",
+        "All families: how many of the 95% intervals contain the truth",
         digits=4,
     )
     study.figure(
@@ -244,14 +244,14 @@ def questions(study: Study) -> None:
         for n in ("recall_micro", "confusion_share")
     )
     study.text(
-        f"Of {total} probabilities {held} are in their 95 % interval ({100 * held / total:.1f} %). The two models have "
-        f"the same recall ({recall[0]:.3f} and {recall[1]:.3f}), but {100 * confused[0]:.1f} % and "
-        f"{100 * confused[1]:.1f} % of their labels are confused within the family: what the source wants to see."
+        f"Of {total} probabilities {held} are in their 95% interval ({100 * held / total:.1f}%). The two models have "
+        f"the same recall ({recall[0]:.3f} and {recall[1]:.3f}), but {100 * confused[0]:.1f}% and "
+        f"{100 * confused[1]:.1f}% of their labels are confused within the family: what the source wants to see."
     )
     study.outcome(
         "Given a predicted code; given a gold code",
         reproduced="on generated codes with known confusions",
-        near=f"{held} of {total} true probabilities in their 95 % interval",
+        near=f"{held} of {total} true probabilities in their 95% interval",
         not_possible="the source shows no numbers, and its data may not be passed on",
     )
 
@@ -265,7 +265,9 @@ def coverage(study: Study) -> None:
     lines = every.groupby(["given", "kind"], sort=False)["contained"].agg(
         coverage="mean", intervals="size"
     )
-    caption = f"Share of 95 % intervals that contain the truth, {repeats} repeats of {documents} documents"
+    caption = (
+        f"Share of 95% intervals that contain the truth, {repeats} repeats of {documents} documents"
+    )
     study.table("coverage", lines, caption, digits=4)
     metrics = overall.groupby("metric", sort=False)["contained"].agg(
         coverage="mean", repeats="size"
@@ -274,13 +276,13 @@ def coverage(study: Study) -> None:
     by_cell = every.groupby(["given", "code", "outcome"])["contained"].mean()
     share = float(every["contained"].mean())
     study.text(
-        f"Together {100 * share:.2f} % of {len(every):,} intervals hold the truth. Single probabilities have between "
-        f"{100 * by_cell.min():.1f} % and {100 * by_cell.max():.1f} %."
+        f"Together {100 * share:.2f}% of {len(every):,} intervals hold the truth. Single probabilities have between "
+        f"{100 * by_cell.min():.1f}% and {100 * by_cell.max():.1f}%."
     )
     study.outcome(
         "Intervals of the answers",
         reproduced="added, by the product",
-        near=f"{100 * share:.1f} % of 95 % intervals contain the truth ({repeats} repeats)",
+        near=f"{100 * share:.1f}% of 95% intervals contain the truth ({repeats} repeats)",
         not_possible="none published",
     )
 

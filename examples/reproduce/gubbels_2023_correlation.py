@@ -41,7 +41,7 @@ def introduction(study: Study) -> None:
         "**Calibration.** The source does not say which labelled scores its calibration takes the densities from; it "
         "has no rows but those of training and test. A flexible machine is too sure of the rows that it was trained "
         "on, and shares that are estimated with these are wrong. Here the linear SVM, the "
-        "logistic regression and the forest are calibrated with out-of-fold scores, and the network with 30 % of the "
+        "logistic regression and the forest are calibrated with out-of-fold scores, and the network with 30% of the "
         "training rows that it has not seen, because networks of two folds give scores that cannot be compared. The "
         "table *Labelled scores of three kinds* below shows what each choice costs.",
         "**Labels.** A plain machine labels from ½ on. A calibrated one labels where its recalibrated probability is "

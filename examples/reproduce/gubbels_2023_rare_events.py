@@ -240,7 +240,7 @@ def bootstrap_words(study: Study, data: Data, done: Method) -> None:
     machine = done.repeats[0].machine
     study.text(
         f"Each of {machine.n_machines} machines has {published.TRAINED_POSITIVES} platforms drawn with replacement "
-        f"and {100 * machine.negative_share:.0f} % of the others; the thesis does not say how many it took of these. "
+        f"and {100 * machine.negative_share:.0f}% of the others; the thesis does not say how many it took of these. "
         f"The sum of probabilities, {own.loc[('none', 'probabilities'), 'Pos. Est.']:.0f} "
         f"({printed.loc[('No', 'Yes'), 'Pos. Est.']:.0f}), depends on that. Out of fold means here: by the machines "
         "that did not draw the row. In-sample calibration gives "
@@ -318,7 +318,7 @@ def summary(study: Study, data: Data, done: dict[str, Method]) -> None:
             cells[f"estimate, {calibration}"] = beside(found["estimate"], digits=1)
             interval = f"{found['count_low'].mean:.0f} to {found['count_high'].mean:.0f}"
             cells[f"interval, {calibration}"] = (
-                f"{interval}, has the truth in {100 * found['contains']:.0f} %"
+                f"{interval}, has the truth in {100 * found['contains']:.0f}%"
             )
         rows.append(cells)
     repeats = " / ".join(str(data.layout.repeats[m]) for m in LAST)

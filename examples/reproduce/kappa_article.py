@@ -186,7 +186,7 @@ def chance_and_kappa(study: Study, chefs: Evaluation) -> None:
         "kappa", frame, "Every number of the article's example; † not equal as printed", digits=10
     )
     study.text(
-        f"By the product: kappa {chefs.metrics[KAPPA]:.6f}, 95 % interval {_interval(chefs, KAPPA)}."
+        f"By the product: kappa {chefs.metrics[KAPPA]:.6f}, 95% interval {_interval(chefs, KAPPA)}."
     )
     (of_b, of_a), terms = margins(counts), chance_terms(counts)
     agreement, printed = chefs.metrics[ACCURACY], published.CHANCE_B_EXQUISITE
@@ -245,7 +245,7 @@ def range_of_kappa(study: Study, chefs: Evaluation) -> None:
         "the chefs": counts,
         "three classes, a third each": np.full((3, 3), 10),
         "two classes, half each": opposite,
-        "two classes, 90 % and 10 %": skewed,
+        "two classes, 90% and 10%": skewed,
     }
     frame = range_table(cases)
     study.table("range", frame, "Least and most kappa that margins allow, by the product", digits=4)
@@ -253,7 +253,7 @@ def range_of_kappa(study: Study, chefs: Evaluation) -> None:
     study.figure(
         "many_margins",
         many_margins_figure(lines),
-        "Thick: what the margins allow. Dotted: the line to accuracy 0. Where both raters give 90 % of the samples to "
+        "Thick: what the margins allow. Dotted: the line to accuracy 0. Where both raters give 90% of the samples to "
         f"one class, an accuracy of {chance_terms(skewed).sum():.2f} is chance.",
     )
     disagree = judged(opposite, ["yes", "no"])
@@ -327,7 +327,7 @@ def intervals(study: Study, chefs: Evaluation) -> None:
     names = [f"multiclass/{name}" for name in COVERED]
     frame = interval_table(chefs, contained(rounds, chefs, names, np.random.default_rng(SEED + 3)))
     caption = (
-        f"95 % intervals of the chefs' table; coverage over {repeats} tables drawn with its shares"
+        f"95% intervals of the chefs' table; coverage over {repeats} tables drawn with its shares"
     )
     study.table("intervals", frame, caption, digits=4)
     low, high = chefs.intervals[KAPPA]
@@ -343,7 +343,7 @@ def intervals(study: Study, chefs: Evaluation) -> None:
     study.outcome(
         "Intervals",
         reproduced="added, by the product",
-        near=f"coverage of kappa's 95 % interval {by_coverage[KAPPA]:.3f} over {repeats} tables",
+        near=f"coverage of kappa's 95% interval {by_coverage[KAPPA]:.3f} over {repeats} tables",
         not_possible="none published",
     )
 

@@ -76,7 +76,7 @@ def simulated() -> list[dict[str, tuple[float, float]]]:
     ],
 )
 def test_coverage(name: str) -> None:
-    """150 or 250 repeats: 95 % nominal has a standard error of 1.8 or 1.4 %; a wrong formula misses by far more."""
+    """150 or 250 repeats: 95% nominal has a standard error of 1.8 or 1.4%; a wrong formula misses by far more."""
     ends = np.array([intervals[name] for intervals in simulated()])
     covered = ((ends[:, 0] <= truth()[name]) & (truth()[name] <= ends[:, 1])).mean()
     assert 0.91 <= covered <= 0.99
@@ -144,7 +144,7 @@ def test_calibrated_prevalence_by_cross_fit_is_nearly_unbiased() -> None:
 def test_shares_of_many_classes() -> None:
     """Targets with other shares than the labelled set; intervals cover, the raw mean does not.
 
-    The target differs in its shares alone, so the test of fit withdraws an estimate (p < .01) in about 1 % of the
+    The target differs in its shares alone, so the test of fit withdraws an estimate (p < .01) in about 1% of the
     repeats. These have no interval, and are counted apart.
     """
     rng = np.random.default_rng(6)

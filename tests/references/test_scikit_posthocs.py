@@ -74,7 +74,7 @@ def test_there_is_a_row_for_each_data_set_and_a_column_for_each_model(
 def test_average_ranks_and_nemenyis_test_are_those_of_the_paper(found: dict[str, Any]) -> None:
     ranks = found["values"].rank(axis="columns", ascending=False).mean()
     assert ranks[list(MODELS)].round(3).tolist() == [3.143, 2.000, 2.893, 1.964]
-    # The critical differences are 1.25 at 5 % and 1.12 at 10 %: 3.143 - 1.964 and 3.143 - 2.000 lie between them.
+    # The critical differences are 1.25 at 5% and 1.12 at 10%: 3.143 - 1.964 and 3.143 - 2.000 lie between them.
     nemenyi = found["nemenyi"]
     for first, second in combinations(MODELS, 2):
         pvalue = nemenyi.loc[first, second]

@@ -27,11 +27,11 @@ KINDS = (
     "miscalibrated",
 )
 QUIET = ("no miscalibration found", "unclear", "not tested", "all came true")
-SIGNS, CERTAIN = "signs of miscalibration", "some 0 % or 100 % scores are wrong"
+SIGNS, CERTAIN = "signs of miscalibration", "some 0% or 100% scores are wrong"
 
 _SUBJECT = "probabilities of (?:the predicted classes|“.*?”)"
 _OPENINGS = {
-    rf"All {_SUBJECT} are 0 or 100 %, and each came true": "all came true",
+    rf"All {_SUBJECT} are 0 or 100%, and each came true": "all came true",
     rf"There is no test of the {_SUBJECT} \(": "not tested",
     rf"Of the {_SUBJECT}, {CERTAIN}: ": CERTAIN,
     rf"The {_SUBJECT} are (negligibly .*?): the fault is real": "",

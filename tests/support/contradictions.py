@@ -43,7 +43,7 @@ def terminal_of(comparison: Comparison, width: int = 300) -> str:
 
 _NUMBER = r"[+−-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+−-]?\d+)?"
 _WITH_ENDS = re.compile(
-    rf"({_NUMBER}|∞)( %| percentage points)? \[({_NUMBER}|−?∞), ({_NUMBER}|−?∞)\]"
+    rf"({_NUMBER}|∞)(%| percentage points)? \[({_NUMBER}|−?∞), ({_NUMBER}|−?∞)\]"
 )
 _P = re.compile(r"\bp = (\S+?)[,;.)]?(?:\s|$|\))")
 
@@ -92,14 +92,14 @@ def in_text(text: str) -> list[str]:
             and not -1e-9 <= number.low <= number.high <= 100 + 1e-9
             and "saved" not in text
         ):
-            wrong.append(f"{number.text!r}: a share outside 0 to 100 %")
+            wrong.append(f"{number.text!r}: a share outside 0 to 100%")
         if number.unit == "percentage points" and not -100 <= number.low <= number.high <= 100:
             wrong.append(f"{number.text!r}: a difference of shares outside -100 to 100 points")
     for pattern, why in (
         (r"(?<![\w.])[−-]0(?:\.0+)?(?![\w.])", "a negative zero"),
         (r"\b(?:nan|NaN|inf|None(?! of|\s*$))\b", "a word of a program"),
-        (r"\d{3,}\.\d{3} %", "three decimals above 100 %"),
-        (r"given (about \S+ %), \1 are", "a fault of two numbers that look equal"),
+        (r"\d{3,}\.\d{3}%", "three decimals above 100%"),
+        (r"given (about \S+%), \1 are", "a fault of two numbers that look equal"),
         (r"\bp = 0(?:\.0+)?(?![\d.]\d|\d)", "a p-value of zero"),
     ):
         wrong += [f"{match[0]!r} in {text[:120]!r}: {why}" for match in re.finditer(pattern, text)]
@@ -221,9 +221,9 @@ _CONFUSION = re.compile(
     r"Most frequent confusion: ([\d,.]+) samples? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
 )
 _FINDS = re.compile(
-    rf"[Ff]inds (?:({_NUMBER}) of ({_NUMBER}) samples? of “(.*?)” \(({_NUMBER}) %[^)]*\)"
-    rf"|({_NUMBER}) %(?: \[.*?\])? of “(.*?)”)"
-    rf"; (?:({_NUMBER}) %(?: \[.*?\])? of what it calls so is right(?: \([^)]*\))?|it never predicts it)\."
+    rf"[Ff]inds (?:({_NUMBER}) of ({_NUMBER}) samples? of “(.*?)” \(({_NUMBER})%[^)]*\)"
+    rf"|({_NUMBER})%(?: \[.*?\])? of “(.*?)”)"
+    rf"; (?:({_NUMBER})%(?: \[.*?\])? of what it calls so is right(?: \([^)]*\))?|it never predicts it)\."
 )
 _WORSE = re.compile(r"“(.*?)” \(.*?\bis worse\b|“(.*?)” .*?\bis worse\b")
 
@@ -253,7 +253,7 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
     for block, after in zip(page.blocks, [*page.blocks[1:], ""], strict=True):
         wrong += in_text(block)
         # a cell, and that of its interval
-        if after.startswith("[") and re.fullmatch(rf"(?:{_NUMBER})(?: %)?", block):
+        if after.startswith("[") and re.fullmatch(rf"(?:{_NUMBER})%?", block):
             wrong += [
                 f"{n.text!r} of the page is no stored number"
                 for n in printed(f"{block} {after}")
@@ -354,7 +354,7 @@ def _in_findings(evaluation: Evaluation, said: str) -> list[str]:
         if (shown is None) != math.isnan(share) or (
             shown and abs(read(shown) - 100 * share) > step_of(shown)
         ):
-            wrong.append(f"{match[0]!r}: {100 * share:.3f} %")
+            wrong.append(f"{match[0]!r}: {100 * share:.3f}%")
     return wrong
 
 
@@ -625,7 +625,7 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
             and (status[name] != "equivalent" or name in {run["name"] for run in tied})
         ]
     chances = {run["name"]: run["probability_best"] for run in runs}
-    for match in re.finditer(r"“([^”]*)” is the best with probability (\d+) %", said):
+    for match in re.finditer(r"“([^”]*)” is the best with probability (\d+)%", said):
         p = chances.get(match[1])
         if (
             p is None
@@ -652,7 +652,7 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
         if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
             wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
     for match in re.finditer(
-        rf"[Aa]bout ({_NUMBER}) (?:rows more would decide with 80 % power )?between “.*?” and “(.*?)”[, ]",
+        rf"[Aa]bout ({_NUMBER}) (?:rows more would decide with 80% power )?between “.*?” and “(.*?)”[, ]",
         said,
     ):
         more, run = data["resolution"]["rows_more"][match[2]], runs[match[2]]

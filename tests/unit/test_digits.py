@@ -28,14 +28,14 @@ from cmtrack.plots import as_svg
 
 def test_a_share_has_the_same_digits_as_a_number_and_in_percent() -> None:
     """6492 of 8000 are 0.8115, which lies half-way: the tie goes to the even digit, in both units."""
-    assert (number(6492 / 8000), percent(6492 / 8000)) == ("0.812", "81.2 %")
+    assert (number(6492 / 8000), percent(6492 / 8000)) == ("0.812", "81.2%")
     assert with_interval(0.8115, (0.8035, 0.8205)) == "0.812 [0.804, 0.820]"
-    assert percent_with_interval(0.8115, (0.8035, 0.8205)) == "81.2 % [80.4, 82.0]"
+    assert percent_with_interval(0.8115, (0.8035, 0.8205)) == "81.2% [80.4, 82.0]"
     draw = random.Random(0)
     for _ in range(3_000):
         rows = draw.choice([80, 200, 1_000, 8_000, 20_000])
         share = draw.randrange(rows // 100, rows - rows // 100) / rows
-        in_percent = percent(share).removesuffix(" %")
+        in_percent = percent(share).removesuffix("%")
         assert number(share).replace(".", "").lstrip("0") == in_percent.replace(".", "").lstrip(
             "0"
         ), share
@@ -93,18 +93,18 @@ def test_intervals_for_people() -> None:
     assert with_interval(0.5, (0.4, 0.6)) == "0.500 [0.400, 0.600]"
     assert with_interval(0.5, None) == "0.500"
     assert interval(math.nan, (math.nan, math.nan)) == ""
-    assert percent(1.0) == "100 %"
-    assert percent_with_interval(0.799, (0.736, 0.85)) == "79.9 % [73.6, 85.0]"
-    assert percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877 % [99.871, 99.882]"
-    assert percent_with_interval(0.5, None) == "50.0 %"
+    assert percent(1.0) == "100%"
+    assert percent_with_interval(0.799, (0.736, 0.85)) == "79.9% [73.6, 85.0]"
+    assert percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877% [99.871, 99.882]"
+    assert percent_with_interval(0.5, None) == "50.0%"
     assert percent_with_interval(math.nan, (0.1, 0.2)) == "undefined"
     assert [percent(share) for share in (1.91612, 12.4, -0.05, -7.6)] == [
-        "191.6 %",
-        "1240.0 %",
-        "−5.0 %",
-        "−760.0 %",
+        "191.6%",
+        "1240.0%",
+        "−5.0%",
+        "−760.0%",
     ]
-    assert percent_with_interval(-7.6, (-9.04, -0.0001)) == "−760.0 % [−904.0, 0.0]"
+    assert percent_with_interval(-7.6, (-9.04, -0.0001)) == "−760.0% [−904.0, 0.0]"
     assert interval(-0.1, (-0.2, -0.0001)) == "[−0.200, −0.0001]"
     assert interval(-0.01, (-0.02, 0.0)) == "[−0.020, 0.000]"
     assert interval(-0.01, (-0.02, 0.0003)) == "[−0.020, 0.0003]"
@@ -112,7 +112,7 @@ def test_intervals_for_people() -> None:
     assert points(-0.061, (-0.122, -0.0002)) == "−6.10 percentage points [−12.20, −0.02]"
     assert points(0.11, (-0.0003, 0.225)) == "11.0 percentage points [0.0, 22.5]"
     assert two_places_interval((-0.001, 0.3)) == "[0.00, 0.30]"
-    assert percent(0.9999) == "99.990 %"
+    assert percent(0.9999) == "99.990%"
     assert percent(math.nan) == "undefined"
 
 
@@ -125,7 +125,7 @@ def test_the_least_p_of_the_draws_is_not_an_equality(p: float, shown: str) -> No
 
 
 def test_a_page_shows_a_share_in_one_way(tmp_path) -> None:
-    """Accuracy and area are 0.8115; the float next to it is smaller, which would be rounded to 0.811 and 81.2 %."""
+    """Accuracy and area are 0.8115; the float next to it is smaller, which would be rounded to 0.811 and 81.2%."""
     y = np.repeat([0, 1], 4_000)
     predicted = np.concatenate([np.arange(4_000) < 754, np.arange(4_000) >= 754]).astype(int)
     evaluation = evaluate(y, y_prob=np.where(predicted, 0.9, 0.1))

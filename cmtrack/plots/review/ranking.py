@@ -91,7 +91,7 @@ def plot_ranking(
     """
     n_runs = len(names)
     n = min(n_runs, max_rows)
-    level = digits.figure_percent(confidence_level)
+    level = digits.short_percent(confidence_level)
     star = chosen if chosen is not None and chosen < n else None
     may_be_best = tied[:n]
     metric_rows = _Rows(

@@ -121,7 +121,7 @@ def columns_of(
     """
     criterion = criterion or comparison.criterion
     of_runs = comparison.noun == "run"
-    level = f"[{100 * comparison.confidence_level:g} % interval]"
+    level = f"[{100 * comparison.confidence_level:g}% interval]"
     values = _values_of_models(criterion, at)
     difference = "From the leader"
     difference_on_terminal = f"from the\nleader {level}"

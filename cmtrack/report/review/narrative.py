@@ -425,7 +425,7 @@ def rows_more(review: Review) -> str:
             if parts:
                 parts.append(f"{about.replace(' rows', '')} {between}")
             else:
-                parts.append(f"{about} more would decide with 80 % power {between}")
+                parts.append(f"{about} more would decide with 80% power {between}")
     if not parts:
         return ""
     seen = "difference is the one" if len(parts) == 1 else "differences are those"

@@ -206,7 +206,7 @@ _LOSSES = ("probability/log_loss", "probability/brier")
 _HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
 _OF_WHAT = {
     "calibration": "the probabilities of {positive}. A slope below 1: over-confident; scores of "
-    "exactly 0 and 100 % are no part of it",
+    "exactly 0 and 100% are no part of it",
     "confidence": "the probability of the predicted class, and how often it is right",
 }
 

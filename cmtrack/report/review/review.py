@@ -120,7 +120,7 @@ class Review:
 
     @property
     def level(self) -> str:
-        """The confidence level: "95 %"."""
+        """The confidence level: "95%"."""
         return fmt.level(self.comparison.confidence_level)
 
     @cached_property
@@ -147,7 +147,7 @@ class Review:
 
     @property
     def at(self) -> str:
-        """The addition of a heading to a metric, " at 2 %"; empty at the rows' own class shares."""
+        """The addition of a heading to a metric, " at 2%"; empty at the rows' own class shares."""
         if self.shares is None:
             return ""
         if isinstance(self.shares, float):
@@ -165,7 +165,7 @@ class Review:
     def assumed(self) -> str:
         """The class shares that a review assumes, as a condition; empty if these are the rows' own.
 
-        "If 2 % of the rows were “spam”", and "If 2 % of the rows were positive" if the positive
+        "If 2% of the rows were “spam”", and "If 2% of the rows were positive" if the positive
         class has no one name.
         """
         if self.shares is None:

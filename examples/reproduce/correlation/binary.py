@@ -198,7 +198,7 @@ def calibration_table(study: Study, *, repeats: int) -> pd.DataFrame:
         "calibrated, same share",
         "sum, rare",
         "calibrated, rare",
-        "95 % interval covers, rare",
+        "95% interval covers, rare",
         "fit p < .05, same share",
     ]
     return pd.DataFrame(rows, columns=columns)

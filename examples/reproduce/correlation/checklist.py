@@ -18,7 +18,7 @@ SHARES = (0.5, 0.1, 0.01, 0.0023)
 
 
 def sampling_errors(cases: Mapping[str, Trials]) -> pd.DataFrame:
-    """Widths of the 95 % intervals, and what the repeats really spread over, both also in shares of the range."""
+    """Widths of the 95% intervals, and what the repeats really spread over, both also in shares of the range."""
     rows = []
     for case, trials in cases.items():
         for machine in ("LogReg", "RFC"):

@@ -115,7 +115,7 @@ def scored(machine: Machine, problem: Problem, *, folds: int = 5, seed: int = 0)
     """Fit a machine and score the test rows and the labelled rows.
 
     Out-of-fold scores use all training rows, but come from other fits. Networks of two folds differ far too much for
-    that, so a network keeps 30 % of the training rows for its calibration and is fitted on the others.
+    that, so a network keeps 30% of the training rows for its calibration and is fitted on the others.
     """
     train = problem.train
     if machine.labelled_scores == "held out":

@@ -94,4 +94,4 @@ TEXT_NETWORK_AUROC = 0.9407
 """Section 1.2.3, the text under Table 1.2: the network's AUROC."""
 
 F1_EXAMPLE = {"precision": 0.5, "F1": 0.667}
-"""Section 1.1: 0.5 % positives, all found, 0.5 % of the negatives wrong."""
+"""Section 1.1: 0.5% positives, all found, 0.5% of the negatives wrong."""

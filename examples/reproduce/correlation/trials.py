@@ -92,7 +92,7 @@ class Trials:
         return Spread.of(self.values[row, column])
 
     def standard_error(self, row: str, column: str) -> float:
-        """Of one test set, from the mean width of the 95 % intervals."""
+        """Of one test set, from the mean width of the 95% intervals."""
         return float(np.nanmean(self.widths[row, column])) / (2 * 1.96)
 
     @property

@@ -98,7 +98,7 @@ def recovery_figure(frame: pd.DataFrame, title: str) -> Figure:
         ax.plot(missed["true"], missed["estimate"], "o", ms=10, mfc="none", mec=INK, mew=0.9)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         name_axes(
-            ax, "true probability", "estimate, with 95 % interval", f"a code is {given}: what then?"
+            ax, "true probability", "estimate, with 95% interval", f"a code is {given}: what then?"
         )
     handles = [
         Line2D([], [], color=colour, marker="o", ms=4, label=kind)

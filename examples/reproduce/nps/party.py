@@ -18,7 +18,7 @@ LABELS = tuple(range(7))
 
 
 def split(seed: int) -> Split:
-    """All 944 people, 80 % to learn from and 20 % to be judged on."""
+    """All 944 people, 80% to learn from and 20% to be judged on."""
     data = load()
     x = np.concatenate((data.x_fit, data.x_held, data.x_test)).astype(np.float64)
     y = np.concatenate((data.y_fit, data.y_held, data.y_test)).astype(np.int64)

@@ -76,7 +76,7 @@ def real_answers(study: Study, size: Size, seed: int) -> None:
     )
     study.text(
         f"{people:g} people, eight features, seven answers from strong democrat to strong republican; {len(trials)} "
-        f"split(s) of 80 and 20 %, {n:g} validation rows each. {party.PARTY.describe()}."
+        f"split(s) of 80 and 20%, {n:g} validation rows each. {party.PARTY.describe()}."
     )
     for number, (step, rows) in enumerate(steps.items(), 1):
         caption = f"ANES 1996, {step}: mean ± standard deviation over {len(trials)} split(s)"

@@ -118,7 +118,7 @@ class Market:
         return Survey(scores, nps)
 
     def split(self, rows: int, seed: int) -> Split:
-        """A survey, 80 % of it to learn from and 20 % to be judged on, as in section 5.2."""
+        """A survey, 80% of it to learn from and 20% to be judged on, as in section 5.2."""
         survey = self.draw(rows, seed)
         parts = train_test_split(
             survey.scores, survey.nps, test_size=published.VALIDATION_SHARE, random_state=seed

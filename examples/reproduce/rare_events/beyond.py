@@ -24,7 +24,7 @@ def honest_scores(study: Study, data: Data) -> None:
         "coverage",
         table.round(1).reset_index(),
         f"{layout.draws} draws of target, training set and held-out websites; means. Contains: percent of the draws in "
-        f"which the 95 % interval has the truth; rejected: percent with fit_pvalue below {REJECTED}",
+        f"which the 95% interval has the truth; rejected: percent with fit_pvalue below {REJECTED}",
         digits=1,
     )
     chosen = next(iter(MACHINES))
@@ -43,10 +43,10 @@ def honest_scores(study: Study, data: Data) -> None:
     left = Spread.of(errors)
     study.text(
         f"Mean estimates for a truth of {simulated['actual'].mean():.1f}: in-sample {_range(mean['in-sample'])}, out "
-        f"of fold {_range(mean['out-of-fold'])}, held out {_range(mean['held-out'])}. The 95 % interval of the "
-        f"number in the target has the truth in {_range(ranges['in-sample'])} %, {_range(ranges['out-of-fold'])} % "
-        f"and {_range(ranges['held-out'])} % of the draws ({layout.draws} draws are good for ± {noise:.0f} points). "
-        f"Estimate ± 1.96 of the published kind of sd has it in {_range(bins['labels-only contains'])} %.",
+        f"of fold {_range(mean['out-of-fold'])}, held out {_range(mean['held-out'])}. The 95% interval of the "
+        f"number in the target has the truth in {_range(ranges['in-sample'])}%, {_range(ranges['out-of-fold'])}% "
+        f"and {_range(ranges['held-out'])}% of the draws ({layout.draws} draws are good for ± {noise:.0f} points). "
+        f"Estimate ± 1.96 of the published kind of sd has it in {_range(bins['labels-only contains'])}%.",
         "Section 2.3.5 explains what calibration leaves of the bias by the linear boundary of logistic regression. "
         f"The same linear machines, calibrated with held-out scores, leave a mean error of {left.mean:.1f} websites, "
         f"with a standard error of {left.sd / np.sqrt(layout.draws):.1f}. What is left in the thesis looks like that "
@@ -54,11 +54,11 @@ def honest_scores(study: Study, data: Data) -> None:
         "not the estimate wrong.",
         "Out-of-fold scores come from machines that are trained on fewer rows, so that their densities differ a little "
         "from those of the machine that is used. Against a large target that shows, most with a large weight: there "
-        f"fit_pvalue rejects {bins.loc[(list(MACHINES)[-1], 'out-of-fold'), 'rejected']:.0f} % of the draws, and "
-        f"{bins.loc[(list(MACHINES)[-1], 'held-out'), 'rejected']:.0f} % with held-out scores. Held-out scores of "
+        f"fit_pvalue rejects {bins.loc[(list(MACHINES)[-1], 'out-of-fold'), 'rejected']:.0f}% of the draws, and "
+        f"{bins.loc[(list(MACHINES)[-1], 'held-out'), 'rejected']:.0f}% with held-out scores. Held-out scores of "
         "labelled websites cost nothing here: the thesis had them.",
         "The tables above use histograms, as the thesis did. The product's default, a stack of smooth densities, "
-        f"has mean estimates of {_range(smooth['count'])} here and the truth in {_range(smooth['count contains'])} % "
+        f"has mean estimates of {_range(smooth['count'])} here and the truth in {_range(smooth['count contains'])}% "
         "of the draws: where a few platforms stand against very many others, histograms are the safer choice.",
     )
     _plan(study, data)
@@ -77,7 +77,7 @@ def _plan(study: Study, data: Data) -> None:
     for calibration in ("out-of-fold", "held-out"):
         found = scored.estimate(calibration)
         plan = found.plan(wanted / len(data.target.y))
-        shares = ", ".join(f"{100 * share:.0f} %" for share in found.shares)
+        shares = ", ".join(f"{100 * share:.0f}%" for share in found.shares)
         more = "more labelled others alone do not suffice"
         if plan.negatives is not None:
             more = (

@@ -174,7 +174,7 @@ def caterpillar(simulated: pd.DataFrame, machine: str, share: float) -> Figure:
         inside = 100 * rows["count contains"].mean()
         ax.set_xticks([])
         style.name_axes(
-            ax, "draws, by their estimate", "", f"{way}: {inside:.0f} % contain the truth"
+            ax, "draws, by their estimate", "", f"{way}: {inside:.0f}% contain the truth"
         )
     figure.axes[0].set_ylabel("platforms in the target", fontsize=style.TEXT_SIZE, color=style.INK)
     handles = [
@@ -184,7 +184,7 @@ def caterpillar(simulated: pd.DataFrame, machine: str, share: float) -> Figure:
             color=style.BLUE,
             marker="o",
             markersize=3,
-            label="estimate and 95 % interval with the truth",
+            label="estimate and 95% interval with the truth",
         ),
         Line2D([], [], color=style.ORANGE, marker="o", markersize=3, label="without it"),
         Line2D(

@@ -16,10 +16,10 @@ def introduction(study: Study, data: Data) -> None:
     study.heading("The data, and what stands in for them")
     study.text(
         f"The thesis counts platforms among scraped websites of Dutch companies: {published.ALL_POSITIVES} platforms "
-        f"and {published.ALL_NEGATIVES} others, {100 * published.ALL_POSITIVES / published.ALL_NEGATIVES:.2f} %. These "
+        f"and {published.ALL_NEGATIVES} others, {100 * published.ALL_POSITIVES / published.ALL_NEGATIVES:.2f}%. These "
         "data are not public. Websites are drawn here instead, as counts of words in two languages with Zipf's "
         "frequencies. Each has a theme; platforms use platform words to a share that differs much; "
-        f"{100 * layout.web.lookalikes:.0f} % of the others resemble platforms.",
+        f"{100 * layout.web.lookalikes:.0f}% of the others resemble platforms.",
         f"The target holds {layout.positives} platforms and {layout.negatives} others, with {np.median(words):.0f} "
         f"words in the median. Machines are trained on {published.TRAINED_POSITIVES} platforms and "
         f"{published.TRAINED_NEGATIVES['state of the art']} others (state of the art) or "

@@ -26,7 +26,7 @@ def calibration_formulas(study: Study, data: Data, done: Method) -> None:
         f"{example['f1']} and {example['f0']}, a training prevalence of {example['trained']} and {example['target']} "
         f'in the target, equation 3 gives a "probability" of {wrong:.2f}; with one prior it is {right:.4f}.',
         f"For the first machine of the state of the art, with held-out scores, equation 3 as printed gives values up "
-        f"to {printed.max():.1f}, {100 * (printed > 1).mean():.1f} % of them above 1, with a sum of "
+        f"to {printed.max():.1f}, {100 * (printed > 1).mean():.1f}% of them above 1, with a sum of "
         f"{printed.sum():.0f} over the target. With one prior the largest is {posterior.max():.3f} and the sum "
         f"{posterior.sum():.1f}, which is the estimated count {estimate.count:.1f}.",
     )

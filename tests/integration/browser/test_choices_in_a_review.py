@@ -149,7 +149,7 @@ def held_to(page, ranking, chosen):
         words = "Both"
     else:
         words = f"All {of}"
-    assert sentence.endswith(f" {words} runs may be the best (95 %).")
+    assert sentence.endswith(f" {words} runs may be the best (95%).")
     strokes = page.locator("table.answer:visible tbody tr").evaluate_all(
         """rows => rows.map(row => [row.classList[0], row.querySelector('svg.bar .value')])
         .filter(([_, bar]) => bar).map(([status, bar]) => [status === 'behind', getComputedStyle(bar).fill])"""
@@ -182,7 +182,7 @@ def test_another_metric(page, comparison, evaluations):
         )
     assert page.locator("table.answer:visible").count() == 1
     note = page.locator("#other-metrics > p.soft").inner_text()
-    assert note == "Brackets are 95 % intervals of each run by itself."
+    assert note == "Brackets are 95% intervals of each run by itself."
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_the_summary_fits_the_terminal(run: Any, width: int) -> None:
     for part in (
         "On 200 samples",
         "multiclass/matthews_corrcoef",
-        "95 % interval",
+        "95% interval",
         "Grouped: side",
         "IM",
     ):

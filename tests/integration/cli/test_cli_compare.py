@@ -163,7 +163,7 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
         "3 runs on 240 samples, by binary/matthews_corrcoef",
         "from the best other",
         "status",
-        "95 % interval",
+        "95% interval",
     ):
         assert part in text
     first, last = direct.runs[0], direct.runs[-1]
@@ -195,7 +195,7 @@ def test_a_narrow_terminal_gets_fewer_columns(
     assert "status" in text
     # of the interval and the p-value of a status at least one stays; single intervals go first
     if not rank_by:
-        assert text.count("[95 % interval]") == (2 if width >= 100 else 1)
+        assert text.count("[95% interval]") == (2 if width >= 100 else 1)
         table, _, hidden = text.partition("The terminal is too narrow to show: ")
         assert "from the best other" in table
         assert ("p (of being" in table) == (width >= 80)
@@ -269,7 +269,7 @@ def test_ties_are_broken_by_the_rule(run: Any, store: Filled) -> None:
     assert direct.best.name == "[red]fair[/red]"
     assert "chosen" in row(text, "[red]fair[/red]")
     assert "chosen" not in row(text, "good")
-    assert "99.9 % interval" in text
+    assert "99.9% interval" in text
 
 
 def test_json_and_csv_hold_the_comparison(run: Any, store: Filled, tmp_path: Path) -> None:

@@ -862,7 +862,7 @@ def test_displays_draw_what_the_evaluation_holds(data, fitted):
     low, high = expected.intervals["calibration/error"]
     # no error beyond noise: its end alone is shown
     assert (expected.metrics["calibration/error"], low) == (0, 0)
-    assert f"calibration error 0 to {high:.3f} (95 %)" in " ".join(legend)
+    assert f"calibration error 0 to {high:.3f} (95%)" in " ".join(legend)
     two = LogisticRegression().fit(x[130:], y[130:] > 1)  # the rows before are for the calibration
     prevalence = PrevalenceDisplay.from_estimator(two, x_test, calibration=(x[:130], y[:130] > 1))
     assert 0 < prevalence.estimate.low < prevalence.estimate.value < prevalence.estimate.high < 1

@@ -302,7 +302,7 @@ def test_a_review_goes_before_the_others_and_after_a_persons_words(store, first)
 BLOCKS_BEFORE = {
     "whose label came first": "<!-- cmtrack -->\nold\n\n| t |\n\n<!-- /cmtrack -->",
     "of the first version": (
-        "| cmtrack | value | 95 % interval |\n|---|---|---|\n| multiclass/accuracy | 0.4321 | |"
+        "| cmtrack | value | 95% interval |\n|---|---|---|\n| multiclass/accuracy | 0.4321 | |"
     ),
 }
 

@@ -235,8 +235,8 @@ def test_the_two_steps_agree_with_brute_force():
 
 
 def test_the_critical_value_is_that_of_dunnetts_one_sided_test():
-    # one-sided, 5 comparisons with one of six equally correlated runs, all near, at 5 % less the first step's .5 %:
-    # the multivariate normal's upper 4.5 % point, all correlations a half
+    # one-sided, 5 comparisons with one of six equally correlated runs, all near, at 5% less the first step's .5%:
+    # the multivariate normal's upper 4.5% point, all correlations a half
     shared = multivariate_normal(np.zeros(5), 0.5 + 0.5 * np.eye(5))
     critical = inference.pairs(
         np.zeros(6), EQUAL, inference.error_draws(EQUAL, 200_000), 0.95

@@ -141,7 +141,7 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     }
     for name, more in needed.items():
         assert (f"between “a” and “{name}”" in said) == (name not in equal and more > 0)
-    assert ("more would decide with 80 % power between" in said) == (not equal.issuperset(needed))
+    assert ("more would decide with 80% power between" in said) == (not equal.issuperset(needed))
     assert ("Equivalent within" in said) == bool(equal)
     for run in [run for run in comparison.runs if run.name in equal]:
         word = f"{'' if run.tied else 'ruled out, but '}equivalent within {run.equivalent_within:g}"
@@ -162,7 +162,7 @@ def test_a_review_of_one_run_or_two_metrics_has_nothing_of_it() -> None:
 
 
 def equal_runs(n_runs: int, n: int, seed: int) -> dict[str, Evaluation]:
-    """Runs with an accuracy of 75 %."""
+    """Runs with an accuracy of 75%."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     answers = [np.where(rng.random(n) < 0.75, y, 1 - y) for _ in range(n_runs)]
@@ -280,24 +280,24 @@ def test_runs_are_ranked_where_they_are_used() -> None:
     common = compare(runs, rank_by="multiclass/accuracy", at={1: 0.9})
     assert [c.best.name for c in (rare, common)] == ["careful", "eager"]
     assert abs(here["eager"].difference) < abs(rare["eager"].difference)
-    assert "other shares than in the test rows: 2 % positives." in " ".join(rare.notes)
-    assert "other shares than in the test rows: 90 % of “1”." in " ".join(common.notes)
+    assert "other shares than in the test rows: 2% positives." in " ".join(rare.notes)
+    assert "other shares than in the test rows: 90% of “1”." in " ".join(common.notes)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("at", "shares"), [(0.02, "2 % of “1”"), ({0: 0.25, 1: 0.75}, "25 % of “0”, 75 % of “1”")]
+    ("at", "shares"), [(0.02, "2% of “1”"), ({0: 0.25, 1: 0.75}, "25% of “0”, 75% of “1”")]
 )
 def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
     assert f"<li>judged at {shares}</li>" in html(comparison)
-    condition = {"2 % of “1”": "If 2 % of the rows were “1”"}.get(
-        shares, "If 25 % of the rows were “0” and 75 % of the rows were “1”"
+    condition = {"2% of “1”": "If 2% of the rows were “1”"}.get(
+        shares, "If 25% of the rows were “0” and 75% of the rows were “1”"
     )
     assert comparison.summary().startswith(f"{condition}: ")
     assert f"<title>Review by accuracy, {condition[0].lower()}{condition[1:]}" in html(comparison)
     assert f"; judged at {shares}; ranked by accuracy" in markdown(comparison)
-    head = "accuracy at 2 %" if at == 0.02 else "accuracy at other shares"
+    head = "accuracy at 2%" if at == 0.02 else "accuracy at other shares"
     assert f"| Status | {head.capitalize()} |" in markdown(comparison)
     assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
     for text in (html(comparison), markdown(comparison)):

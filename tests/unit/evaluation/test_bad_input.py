@@ -597,7 +597,7 @@ def test_labels_in_another_order_than_the_columns_are_noticed():
     y_prob[0] = [0.8, 0.1, 0.1]
     wrong = evaluate(y, y_prob=y_prob, labels=["b", "c", "a"])
     expected = (
-        "the accuracy is 2.78 %, and would be 97.2 % if the prediction “b” meant “a”, “c” meant “b” and “a” meant “c”: "
+        "the accuracy is 2.78%, and would be 97.2% if the prediction “b” meant “a”, “c” meant “b” and “a” meant “c”: "
         "labels= must have the order of the columns of y_prob (model.classes_), and y_pred the same codes as y_true"
     )
     assert expected in wrong.warnings

@@ -195,7 +195,7 @@ def test_saturated_probabilities_are_named() -> None:
     p = 1 / (1 + np.exp(-logits))
     (text,) = (one for one in evaluate(y, y_prob=p, positive=1).warnings if "are tied" in one)
     assert text.startswith(
-        "100 % of the positives and 100 % of the negatives have the score 1 exactly"
+        "100% of the positives and 100% of the negatives have the score 1 exactly"
     )
     assert not [
         one for one in evaluate(y, y_score=logits, positive=1).warnings if "are tied" in one
@@ -225,7 +225,7 @@ def test_saturated_probabilities_of_many_rows_are_named() -> None:
     (text,) = (
         one for one in evaluate(y, y_prob=1 / (1 + np.exp(-logits))).warnings if "are tied" in one
     )
-    assert "100 % of the negatives have the score 1 within 6e-06" in text
+    assert "100% of the negatives have the score 1 within 6e-06" in text
     assert not [one for one in evaluate(y, y_score=logits - 20).warnings if "are tied" in one]
 
 

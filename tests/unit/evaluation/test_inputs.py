@@ -616,7 +616,7 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
         in page
     )
     assert '<img alt="" src="data:image/png;base64,' in page
-    assert f"{100 * estimate.shares[0]:.3g} % of the variance comes from the 100 scores" in page
+    assert f"{100 * estimate.shares[0]:.3g}% of the variance comes from the 100 scores" in page
     flat = estimate_prevalence(np.full(10, 0.5), calibration=(y, np.full(300, 0.5)))._repr_html_()
     assert flat.count("not identified") == 1
     assert "nan" not in flat

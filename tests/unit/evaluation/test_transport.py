@@ -77,7 +77,7 @@ def test_four_classes_as_in_the_vector() -> None:
 
 
 def test_scores_as_in_the_vector() -> None:
-    """Vector TV-D18: ten rows (TV-7) at 10 % positives."""
+    """Vector TV-D18: ten rows (TV-7) at 10% positives."""
     y, s = [1, 0, 0, 1, 0, 1, 0, 0, 0, 1], [0.9, 0.2, 0.4, 0.6, 0.1, 0.3, 0.35, 0.05, 0.5, 0.8]
     there = evaluate(y, y_prob=s).at(0.1)
     expected = {"spcc/binary": (0.5596454938, 0.1488147669), "probability/brier": (0.1052500000, 0.0341394200),
@@ -187,7 +187,7 @@ def test_recall_and_the_areas_of_two_classes_stay() -> None:
         assert table.loc[name, "why"] == "the same at both", name
         assert repr(float(table.loc[name, "change"])) == "0.0", name
     assert table.loc["binary/precision", "change"] < -0.2
-    assert table.loc["binary/precision", "why"].startswith("“True” has 2 % instead of")
+    assert table.loc["binary/precision", "why"].startswith("“True” has 2% instead of")
     assert not [
         name
         for name in table.index
@@ -663,7 +663,7 @@ def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
         evaluate(y, y_prob=scores, sample_weight=k * weights, weights_are="sampling")
         for k in (1, 1e6)
     ]
-    with pytest.warns(UserWarning, match="the accuracy is 0 %"):
+    with pytest.warns(UserWarning, match="the accuracy is 0%"):
         wrong = evaluate(1 - y, y_prob=perfect)
     cases = {
         "reversed": wrong.at(0.05),
@@ -688,7 +688,7 @@ def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
 
 def test_few_heavy_negatives_are_warned_of() -> None:
     few, many = (normal_rows(rows) for rows in (30, 2000))
-    text = "average precision tends to be too high: each labelled negative weighs 63.3 % of all labelled positives"
+    text = "average precision tends to be too high: each labelled negative weighs 63.3% of all labelled positives"
     assert any(text in warning for warning in few.at(0.05).warnings)
     assert not any(
         "too high" in warning

@@ -248,7 +248,7 @@ def test_scores_of_exactly_0_and_1():
     evaluation = evaluate(y, y_prob=s)
     assert numbers(evaluation, "slope", "intercept") == near([0.9379793756, 0.1632287314])
     assert any(
-        text.startswith("13 % of the rows have a score of exactly 0 or 1")
+        text.startswith("13% of the rows have a score of exactly 0 or 1")
         for text in evaluation.warnings
     )
     assert evaluation.metrics["calibration/pvalue"] > 0.9
@@ -544,7 +544,7 @@ def test_the_figure_draws_the_band_that_is_asked_for():
     y, s = scored(0, 120)
     evaluation = evaluate(y, y_prob=s)
     areas = reliability_figure(evaluation).axes[0].collections
-    assert [area.get_label() for area in areas] == ["95 % band of a perfectly calibrated model"]
+    assert [area.get_label() for area in areas] == ["95% band of a perfectly calibrated model"]
     assert not reliability_figure(evaluation, band=None).axes[0].collections
     with pytest.raises(ValueError, match="band must be 'consistency' or None, got 'both'"):
         reliability_figure(evaluation, band="both")
@@ -570,7 +570,7 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     assert ((low <= pooled.recalibrated + 1e-9) & (pooled.recalibrated <= high + 1e-9)).all()
     top = reliability_figure(evaluation).axes[0]
     assert [area.get_label() for area in top.collections] == [
-        "95 % band of a perfectly calibrated model"
+        "95% band of a perfectly calibrated model"
     ]
     line = next(line for line in top.lines if line.get_label().startswith("observed share"))
     np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
@@ -598,5 +598,5 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
     counts = evaluation.confusion_matrix.counts.sum(axis=1)
     said = [label.get_text() for label in bottom.get_legend().get_texts()]
     assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]
-    assert said[0] == "95 % band of a perfectly calibrated model"
+    assert said[0] == "95% band of a perfectly calibrated model"
     assert "reliability" not in evaluate([1, 1], y_prob=[0.5, 0.7], labels=[0, 1]).figures()

@@ -274,7 +274,7 @@ def test_calibrated_classes_are_not_refused_and_others_are():
 
 @pytest.mark.slow
 def test_the_test_has_its_size_on_cells_and_pooled_blocks():
-    """Rounded scores beside the grid's edges: with the cells' centres 14 % of calibrated models were refused."""
+    """Rounded scores beside the grid's edges: with the cells' centres 14% of calibrated models were refused."""
     rng = np.random.default_rng(3)
     pvalues, pooled = [], []
     for _ in range(40):

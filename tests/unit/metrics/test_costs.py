@@ -243,7 +243,7 @@ def test_the_report_says_what_decisions_cost_and_by_which_costs(tmp_path, tv1):
     assert "“3” as “0” 10" in said
     (sentence,) = costs_in_words(priced(np.diag([10, 10, 10]), {}))
     assert sentence.endswith(
-        "would cost 0.667: 100.0 % [90.3, 100.0] of the avoidable cost is saved."
+        "would cost 0.667: 100.0% [90.3, 100.0] of the avoidable cost is saved."
     )
     (sentence,) = costs_in_words(priced(np.fliplr(np.diag([10, 1, 10])), {}))
     assert sentence.endswith(
@@ -718,7 +718,7 @@ def test_a_damaged_file_of_costs_is_refused(tmp_path, tv1):
 
 @pytest.mark.slow
 def test_the_interval_of_the_saved_cost_covers_when_few_rows_are_costly() -> None:
-    """Rows of 2 % cost up to 200; Wald's interval covers .83 of 300 rows, and three simulation errors are allowed."""
+    """Rows of 2% cost up to 200; Wald's interval covers .83 of 300 rows, and three simulation errors are allowed."""
     prices = np.array([[0.0, 1, 5], [10, 0, 5], [200, 100, 0]])
     shares = np.array([0.7, 0.28, 0.02])[:, None] * [
         [0.9, 0.08, 0.02],

@@ -23,7 +23,7 @@ Z = 1.959963984540054
 
 
 def near_perfect(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Scores that are sure and right, but for .6 % that are sure and wrong."""
+    """Scores that are sure and right, but for .6% that are sure and wrong."""
     y = (rng.random(n) < 0.4) * 1
     s = np.where(rng.random(n) < 0.006, -1, 1) * (2 * y - 1) * rng.gamma(3, 1.5, n)
     return y, 1 / (1 + np.exp(-s))

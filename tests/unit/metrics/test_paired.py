@@ -311,7 +311,7 @@ def test_a_precision_of_1_counts_the_rows_that_it_is_of(hits, shown, rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("calls", [(0.02, 0.2), (0.2, 0.01, 0.05, 0.2, 0.01, 0.05)])
 def test_equal_precisions_of_few_and_of_many_rows_are_told_apart_seldom(calls):
-    # a given best is ruled out in 6 % of reviews at most, another is the only one in 5 %; by the rows alone .5 to .6
+    # a given best is ruled out in 6% of reviews at most, another is the only one in 5%; by the rows alone .5 to .6
     rng, n, lost, alone = np.random.default_rng(5), 400, 0, 0
     for _ in range(150):
         y, runs = rng.random(n) < 0.3, {}

@@ -385,7 +385,7 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     good = evaluate(Y, y_prob=P)
     low, high = good.intervals["probability/log_loss"]
     assert said_of_log_loss(good) == (
-        f"The log loss of the probabilities is 0.701 [{low:.3f}, {high:.3f}], 33.9 % less than always giving each "
+        f"The log loss of the probabilities is 0.701 [{low:.3f}, {high:.3f}], 33.9% less than always giving each "
         "class its share."
     )
     assert "than always giving each class the share of the reference." in said_of_log_loss(
@@ -395,7 +395,7 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     bad = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
     assert bad.intervals["probability/log_skill"][1] < 0
     assert (
-        f"{-100 * bad.metrics['probability/log_skill']:.1f} % more than always"
+        f"{-100 * bad.metrics['probability/log_skill']:.1f}% more than always"
         in said_of_log_loss(bad)
     )
     flat = evaluate(y, y_prob=np.full((400, 4), 0.25) + 0.01 * (p - 0.25), labels=[0, 1, 2, 3])

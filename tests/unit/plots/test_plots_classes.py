@@ -102,7 +102,7 @@ def test_of_many_classes_the_most_confused_are_shown_and_totals_stay() -> None:
     assert not aside[:-1].any()
     svg = as_svg(figure)
     assert "Shown are the 20 classes of 60" in svg
-    assert f"{100 * inside(counts, own):.3g} % of all" in svg
+    assert f"{100 * inside(counts, own):.3g}% of all" in svg
 
 
 def test_the_positive_class_is_always_shown() -> None:

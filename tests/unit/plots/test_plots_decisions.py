@@ -38,7 +38,7 @@ def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
     assert own.get_xydata().tolist() == [[0.2, 0.3], [0.5, 0.2], [0.8, 0.1]]
     assert line_labelled(figure, "all positive").get_ydata().tolist() == [0.375, 0.0, -1.5]
     assert legend_texts(figure) == [
-        "band of the whole curve (90 %)",
+        "band of the whole curve (90%)",
         "positive where the score reaches the threshold",
         "all positive",
         "none positive: 0",
@@ -174,7 +174,7 @@ def test_the_band_is_left_out_where_it_is_not_known():
 
     y = random_labels(80)
     evaluation = evaluate(y, y_prob=random_scores(y, digits=2), groups=np.arange(80) // 2)
-    band = "band of the whole curve (95 %)"
+    band = "band of the whole curve (95%)"
     assert band in legend_texts(evaluation.figures()["decision_curve"])
     stored = loads(evaluation.to_json()).figures()["decision_curve"]
     assert not any("band" in text for text in legend_texts(stored))

@@ -409,7 +409,7 @@ def test_intervals_are_the_best_that_weighted_sums_of_shares_allow(size: int) ->
 
 
 def least_sum(unit: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> float:
-    """The least upper end of 95 % of a sum of shares with weights that are nowhere below a unit vector."""
+    """The least upper end of 95% of a sum of shares with weights that are nowhere below a unit vector."""
 
     def upper(extra: np.ndarray) -> float:
         a = unit + extra

@@ -672,7 +672,7 @@ def test_the_formula_of_the_calibrated_prevalence_names_the_density_that_is_used
 
 @pytest.mark.slow
 def test_rare_shares_of_classes_that_overlap_are_covered() -> None:
-    """Folds in turn alone contained the share in 81 % of such draws."""
+    """Folds in turn alone contained the share in 81% of such draws."""
     rng, contained = np.random.default_rng(1), 0
     for _ in range(60):
         y = np.repeat([0, 1], 1000)

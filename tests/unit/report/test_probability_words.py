@@ -67,7 +67,7 @@ CASES = {
     "perfect": (lambda: of_shares([0, 1], [0, 1]), "all came true"),
     "certain and wrong": (
         lambda: of_shares([0.05, 0.5, 1], [0, 0.5, 1]),
-        "some 0 % or 100 % scores are wrong",
+        "some 0% or 100% scores are wrong",
     ),
     "parted": (lambda: of_shares([0, 1], [0.3, 0.7]), "under-confident"),
     "one class": (lambda: of_shares([1], [0.9], n=200), "too low"),
@@ -121,7 +121,7 @@ def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
         size, ends = metrics["calibration/error"], evaluation.intervals.get("calibration/error")
         below = size == 0 and ends is not None
         assert (
-            f"error 0 to {number(ends[1], ends)} (95 %)" if below else with_interval(size, ends)
+            f"error 0 to {number(ends[1], ends)} (95%)" if below else with_interval(size, ends)
         ) in found.sentence
     assert "“bad”" in found.sentence
 
@@ -175,11 +175,11 @@ def test_the_confidence_of_rows_that_belong_together_has_a_side():
 
 def test_the_sentence_of_the_over_confident():
     assert judgement(case("over-confident")).sentence == (
-        "The probabilities of “bad” are over-confident: of samples given about 90 %, about 75 % are “bad” "
+        "The probabilities of “bad” are over-confident: of samples given about 90%, about 75% are “bad” "
         "(calibration p = 0.002)."
     )
     assert average(case("over-confident")) == (
-        "On average the probabilities give “bad” 50.0 %, and 50.0 % of the samples are: a difference of 0.0 percentage "
+        "On average the probabilities give “bad” 50.0%, and 50.0% of the samples are: a difference of 0.0 percentage "
         "points [−4.1, 4.1], within chance."
     )
 
@@ -187,12 +187,12 @@ def test_the_sentence_of_the_over_confident():
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("certain and wrong", "of 60 samples given 0 %, 3 are “bad” (calibration p ≤ 0.001"),
+        ("certain and wrong", "of 60 samples given 0%, 3 are “bad” (calibration p ≤ 0.001"),
         (
             "perfect",
-            "All probabilities of “bad” are 0 or 100 %, and each came true: there is nothing to test.",
+            "All probabilities of “bad” are 0 or 100%, and each came true: there is nothing to test.",
         ),
-        ("constant", "; every sample is given the same, 25.0 %."),
+        ("constant", "; every sample is given the same, 25.0%."),
         ("few", "; of 40 samples the test sees gross faults only."),
         ("few positives", "; with 5 samples that are “bad” the test sees gross faults only."),
         ("one class, few", "; of 5 samples the test sees gross faults only."),
@@ -201,8 +201,8 @@ def test_the_sentence_of_the_over_confident():
             "There is no test of the probabilities of “bad” (rows belong together in groups, ",
         ),
         ("clusters without rows", "Calibration error 0.089, slope 0."),
-        ("nearly all", ": of samples given about 82 %, more than 99 % are “bad”"),
-        ("nearly none", ": of samples given less than 1 %, about 5 % are “bad”"),
+        ("nearly all", ": of samples given about 82%, more than 99% are “bad”"),
+        ("nearly none", ": of samples given less than 1%, about 5% are “bad”"),
         (
             "slight",
             "are negligibly over-confident: the fault is real, but less than 1 percentage point, too small",
@@ -237,7 +237,7 @@ def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
     evaluation = case(name)
     curve = evaluation.calibration
     sentence = judgement(evaluation).sentence
-    (found,) = re.findall(r"of samples given about (\S+) %, about (\S+) % are “bad”", sentence)
+    (found,) = re.findall(r"of samples given about (\S+)%, about (\S+)% are “bad”", sentence)
     given, observed = (float(share) / 100 for share in found)
     # the sentence has whole per cent
     ends = np.interp([given - 0.005, given + 0.005], curve.scores, np.arange(len(curve.scores)))
@@ -362,7 +362,7 @@ def test_an_infinite_loss_and_a_run_without_a_test_are_shown():
     cells = {
         row.cells["name"].text: [cell.text for cell in row.cells.values()][1:] for row in table.rows
     }
-    assert cells["sure"][:2] == ["some 0 % or 100 % scores are wrong", "infinite"]
+    assert cells["sure"][:2] == ["some 0% or 100% scores are wrong", "infinite"]
     assert cells["right"][:2] == ["all came true", "0.000"]
     assert cells["right"][4:] == ["–"]
 
@@ -391,7 +391,7 @@ TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
         (
             TOO_SURE,
             "over-confident",
-            "are over-confident: of predictions given about 90 %, about 78 % are right",
+            "are over-confident: of predictions given about 90%, about 78% are right",
         ),
         (TENTHS[3:] + 0.09, "under-confident", "are under-confident: of predictions given about "),
     ],
@@ -414,8 +414,8 @@ def test_weights_of_fractions_change_no_word_of_the_confidence():
 
 def test_certain_predictions_that_are_wrong_are_counted():
     found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
-    assert found.word == "some 0 % or 100 % scores are wrong"
-    assert "of 100 predictions given 100 %, 5 are wrong (confidence p ≤ 0.001" in found.sentence
+    assert found.word == "some 0% or 100% scores are wrong"
+    assert "of 100 predictions given 100%, 5 are wrong (confidence p ≤ 0.001" in found.sentence
 
 
 def test_without_two_groups_the_predictions_are_judged():

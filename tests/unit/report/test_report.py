@@ -122,7 +122,7 @@ def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> Non
         evaluation.intervals["multiclass/accuracy"],
     )
     assert f"{accuracy:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]" in page.words
-    assert "95 % interval" in page.words
+    assert "95% interval" in page.words
     assert evaluation.labels_digest in page.words
     assert "above = mid, high (strict)" in page.words
     assert "The positive group is “above”." in page.words
@@ -242,16 +242,16 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     evaluation = evaluate(y, predicted, grouping=group)
     assert verdict(evaluation) == [
         verdict(evaluation)[0],
-        "On 100 samples of 3 classes the accuracy is 67.0 % [57.3, 75.4] (95 % interval). This is clearly better than "
-        "always predicting the most frequent class, “a, b” (45.0 %; p < 0.001).",
+        "On 100 samples of 3 classes the accuracy is 67.0% [57.3, 75.4] (95% interval). This is clearly better than "
+        "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
         verdict(evaluation)[2],
-        "Grouped by “side” (“yes” and “no”), 67.0 % [57.3, 75.4] are correct; another 19.0 % are in the right group "
+        "Grouped by “side” (“yes” and “no”), 67.0% [57.3, 75.4] are correct; another 19.0% are in the right group "
         "but the wrong class, which does not count.",
         "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
-        "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0 % of the class).",
+        "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0% of the class).",
     ]
-    found = r"Finds 27 of 55 samples of “no” \(49.1 % \[[^]]*\]\)"
-    right = r"52.9 % \[[^]]*\] of what it calls so is right \(27 of 51\)"
+    found = r"Finds 27 of 55 samples of “no” \(49.1% \[[^]]*\]\)"
+    right = r"52.9% \[[^]]*\] of what it calls so is right \(27 of 51\)"
     assert re.fullmatch(rf"{found}; {right}\.", verdict(evaluation)[0])
     assert verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
@@ -270,24 +270,24 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         (
             [1] * 15 + [0] * 985,
             [1] + [0] * 999,
-            "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % "
+            "Finds 1 of 15 samples of “1” (6.7% [1.2, 29.8]); 100.0% "
             "[20.7, 100.0] of what it calls so is right (1 of 1).",
         ),
         (
             [1] * 80 + [0] * 60,
             [1] * 49 + [0] * 91,
-            "Finds 49 of 80 samples of “1” (61.2 % [50.3, 71.2]); 100.0 % "
+            "Finds 49 of 80 samples of “1” (61.2% [50.3, 71.2]); 100.0% "
             "[92.7, 100.0] of what it calls so is right (49 of 49).",
         ),
         (
             [1] * 80 + [0] * 60,
             [1] * 50 + [0] * 90,
-            "Finds 62.5 % [51.5, 72.3] of “1”; 100.0 % [92.9, 100.0] of what it calls so is right.",
+            "Finds 62.5% [51.5, 72.3] of “1”; 100.0% [92.9, 100.0] of what it calls so is right.",
         ),
         (
             [1] * 40 + [0] * 60,
             [0] * 100,
-            "Finds 0 of 40 samples of “1” (0.0 % [0.0, 8.8]); it never predicts it.",
+            "Finds 0 of 40 samples of “1” (0.0% [0.0, 8.8]); it never predicts it.",
         ),
         ([0] * 30, [0] * 28 + [1] * 2, "There is no sample of “1”; it is predicted 2 times."),
         ([0] * 30, [0] * 29 + [1], "There is no sample of “1”; it is predicted once."),
@@ -305,7 +305,7 @@ def test_a_model_is_clearly_better_only_below_a_p_of_1_percent(only_right, word)
         np.ones(5, int), np.zeros(55, int), np.ones(only_right, int), np.zeros(40 - only_right, int)
     ]
     said = verdict(evaluate(y, predicted, positive=1))[1]
-    assert f"This is {word} always predicting the most frequent class, “0” (60.0 %; p " in said
+    assert f"This is {word} always predicting the most frequent class, “0” (60.0%; p " in said
     assert ("p = 0.025" in said) == (word == "better than")
 
 

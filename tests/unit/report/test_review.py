@@ -346,7 +346,7 @@ def test_pareto_and_nearest_zero_are_said_for_what_they_are():
 def test_the_rate_at_which_the_best_run_is_ruled_out_is_said():
     methods = context(Review(compare(made({"A": 1.0, "B": 2.5}), confidence_level=0.9)), None, {})
     assert (
-        "The best run is ruled out in at most 10 % of reviews. If several runs are equally good, this holds for each "
+        "The best run is ruled out in at most 10% of reviews. If several runs are equally good, this holds for each "
         "of them, and one or another of them is ruled out more often."
     ) in methods["methods"][0]
 

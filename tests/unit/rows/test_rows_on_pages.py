@@ -98,9 +98,9 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     broken, fixed = int((~answers[0] & answers[1]).sum()), int((answers[0] & ~answers[1]).sum())
     first, missed, by_class = shown["sentences"]
     assert first.startswith(
-        f"Of 300 rows only “{best}” predicts the right class in {100 * fixed / N:.1f} % ["
+        f"Of 300 rows only “{best}” predicts the right class in {100 * fixed / N:.1f}% ["
     )
-    assert f", and only “{other}” in {100 * broken / N:.1f} % [" in first
+    assert f", and only “{other}” in {100 * broken / N:.1f}% [" in first
     assert missed == comparison.missed().sentence
     assert by_class.startswith(f"“{best}” and “{other}” differ significantly in ")
     cells = {row.cells["class"].text: row.cells for row in shown["classes"].rows}

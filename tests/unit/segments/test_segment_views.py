@@ -47,7 +47,7 @@ def test_a_sentence_says_what_is_worse_with_the_numbers_of_the_table():
     evaluation = by_hits()
     (found,) = sentences(evaluation)
     assert found.startswith(
-        "“south” (by “region”, 200 samples) is worse: accuracy 75.0 % against 93.7 % of the rest (difference −18.7 "
+        "“south” (by “region”, 200 samples) is worse: accuracy 75.0% against 93.7% of the rest (difference −18.7 "
     )
     row = evaluation.segments["region"].to_frame("multiclass/accuracy").iloc[0]
     assert (
@@ -162,8 +162,8 @@ def test_sentences_are_of_a_metric_in_which_the_segment_is_worse():
     )
     found = sentences(evaluation)
     assert [text.split(" against")[0] for text in found] == [
-        "“a” (by “side”, 200 samples) is worse: recall for “yes” 60.0 %",
-        "“b” (by “side”, 200 samples) is worse: precision for “yes” 71.4 %",
+        "“a” (by “side”, 200 samples) is worse: recall for “yes” 60.0%",
+        "“b” (by “side”, 200 samples) is worse: precision for “yes” 71.4%",
     ]
 
 
@@ -190,7 +190,7 @@ def test_the_gap_has_the_interval_of_the_disparity():
     view = next(views(evaluation))
     found = evaluation.segments["region"].disparity("binary/recall")
     assert view.gap("binary/recall") == (
-        "Recall for “yes”: from “south” (50.0 %) to “north” (90.0 %), a gap of 40.0 percentage points "
+        "Recall for “yes”: from “south” (50.0%) to “north” (90.0%), a gap of 40.0 percentage points "
         f"[{100 * found.gap_low:.1f}, {100 * found.gap_high:.1f}], ratio 0.556 "
         f"[{found.ratio_low:.3f}, {found.ratio_high:.3f}]."
     )
@@ -198,7 +198,7 @@ def test_the_gap_has_the_interval_of_the_disparity():
     assert same.gap("binary/recall").endswith("; the interval includes 0.")
     equal = next(views(by_hits({"a": (80, 100), "b": (80, 100)}))).gap("binary/recall")
     assert equal.startswith(
-        "Recall for “yes”: 80.0 % in every segment that has a value, a gap of 0.0 "
+        "Recall for “yes”: 80.0% in every segment that has a value, a gap of 0.0 "
     )
     lone = next(views(by_hits({"a": (0, 0), "b": (78, 100), "c": (1, 1)})))
     assert "from" in lone.gap("binary/recall")
