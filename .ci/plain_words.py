@@ -4,9 +4,9 @@ plain_words.py                    print the hits per 1,000 words by part; exit w
 plain_words.py FILE ...           list the hits of these files or folders
 git diff BASE | plain_words.py --diff     list the hits in the lines that a change adds
 
-Prose is Markdown outside its code, and the comments and strings of Python. A hit is a place to look
-at: write what the second part of its pattern says, or something better. That no pattern matches
-does not make a sentence good. Read it aloud.
+Prose is Markdown outside its code, the comments and strings of Python, and templates and scripts of
+pages without their tags, styles and Jinja blocks. A hit is a place to look at: write what the advice
+says, or something better. A sentence is not good because no pattern matches it. Read it aloud.
 """
 
 from __future__ import annotations
@@ -100,6 +100,21 @@ def prose_of_python(text: str) -> Iterator[tuple[int, str]]:
             yield from enumerate(token.string.splitlines(), token.start[0])
 
 
+def prose_of_page(text: str) -> Iterator[tuple[int, str]]:
+    """Lines of a template or a script, without tags, styles and Jinja blocks."""
+    markup = r"<style.*?</style>|<[^>]*>|\{[{%#].*?[}%#]\}"
+    prose = re.sub(markup, lambda found: " " + "\n" * found[0].count("\n"), text, flags=re.DOTALL)
+    yield from enumerate(prose.splitlines(), 1)
+
+
+READERS = {
+    ".md": prose_of_markdown,
+    ".py": prose_of_python,
+    ".html": prose_of_page,
+    ".js": prose_of_page,
+}
+
+
 def prose_of_paths(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
     """Each line of prose with its place, from files and from all files below folders."""
     for path in paths:
@@ -107,8 +122,7 @@ def prose_of_paths(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
         for file in files:
             if "_build" in file.parts or "generated" in file.parts:
                 continue
-            readers = {".md": prose_of_markdown, ".py": prose_of_python}
-            reader = readers.get(file.suffix)
+            reader = READERS.get(file.suffix)
             if reader is None:
                 continue
             for number, line in reader(file.read_text(encoding="utf-8")):

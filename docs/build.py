@@ -203,8 +203,8 @@ def main(arguments: list[str] | None = None) -> int:
             "-b",
             "html",
         ]
-        command += ["-a"]  # of a page that is not written the search loses the entries of the index
-        # beside another site there is another
+        command += ["-a"]  # the search loses the entries of pages that Sphinx does not write
+        # each site has its own cache
         command += ["-D", f"nb_execution_cache_path={site / '.jupyter_cache'}"]
         command += ["-t", "no-execute"] if given.no_execute else []
         forget(site)

@@ -111,14 +111,14 @@ sphinx_gallery_conf = example_gallery.configuration(run=not tags.has("no-execute
 
 # The Python reference: one page for each name, from its docstring.
 autosummary_generate = True
-autosummary_filename_map = {  # beside the page of the class, also where file names have no case
+autosummary_filename_map = {  # next to the page of the class, also if file names ignore case
     f"cmtrack.{name}": f"cmtrack.{name}-function"
     for name in ("comparison.mcnemar", "segments.differences", "segments.disparity")
 }
-autodoc_typehints = "none"  # numpydoc says the types, in words
+autodoc_typehints = "none"  # the sections of numpydoc have the types in words
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = [  # frameworks, whether they are installed or not: the pages are the same
+autodoc_mock_imports = [  # frameworks: the pages are the same whether they are installed or not
     *sorted(
         path.stem
         for path in _HOOKS.glob("[!_]*.py")

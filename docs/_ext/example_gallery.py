@@ -98,11 +98,11 @@ def saved_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str
 
 
 _SURROUNDINGS: dict[str, str] = {}
-"""The environment before a script: a store and an experiment that it sets are not those of the next, nor of a page."""
+"""The environment before a script, restored after it: the next script or page must not use its store."""
 
 
 def quiet(gallery_conf: dict[str, Any], name: str, when: str) -> None:
-    """Keep libraries' words from the pages; after a script, forget what the reference imports with mocks."""
+    """Keep the logs of libraries off the pages; after a script, forget modules that the reference mocks."""
     for logger in ("mlflow", "alembic", "mlflow.store.db.utils"):
         logging.getLogger(logger).setLevel(logging.ERROR)
     warnings.simplefilter("ignore")  # they name the files of this machine

@@ -26,12 +26,12 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "README.md"
 
 
 def plain(text: str) -> str:
-    """Text in which Markdown finds no marks."""
+    """Return the text with Markdown's special characters escaped."""
     return re.sub(r"([\\`*_<>\[\]|${}])", r"\\\1", text)
 
 
 def cited(source: str) -> str:
-    """A source of the registry; each work with its year leads to where the page of sources has it in full."""
+    """Return a source of the registry; each work with its year is a link to its entry on the page of sources."""
 
     def link(work: re.Match[str]) -> str:
         name = unicodedata.normalize("NFKD", work["name"]).encode("ascii", "ignore").decode()
@@ -56,7 +56,7 @@ def _toctree(places: Sequence[str]) -> str:
 SCALES = {
     "wilson": "Wilson",
     "exact": "exact",
-    "count": "Wilson, times the number of samples",
+    "count": "Wilson, times the number of rows",
     "wald": "Wald",
     "atanh": "atanh",
     "logit": "logit",
@@ -64,71 +64,74 @@ SCALES = {
     "profile": "profile likelihood",
     "square": "of its square",
 }
-"""Ways of an interval; what they are stands in ``reference/metrics.md``."""
+"""Names of the kinds of intervals; ``reference/metrics.md`` explains them."""
 ABOUT = {
-    "multiclass": "Of every evaluation of classes. Averages over classes say which average they are, and which classes "
-    "they pass over.",
-    "class-label": "One set for each class; `<label>` stands for it. They are in `evaluation.class_table()`; MLflow "
-    "gets those that `metrics=` names. What each is computed from: "
-    "[What the numbers mean](../../../concepts/reading_numbers.md).\n\n"
-    "In the formulas C_ii is the number of samples of the class that are predicted as it; the actual and the predicted "
-    "total are the sums of its row and of its column in the confusion matrix.",
-    "spans": "Of {py:func}`cmtrack.evaluate_spans`: labelled spans, such as entities in texts.",
-    "reduced-step": "Of each step of a grouping, with its intragroup mismatches (IM) kept apart: "
+    "multiclass": "Every evaluation of classes has these metrics. The name of an average says which average it is, and "
+    "its text says which classes it does not count.",
+    "class-label": "Each class has one set; `<label>` is the class. `evaluation.class_table()` lists them; MLflow "
+    "gets the ones that `metrics=` names. [What the numbers mean](../../../concepts/reading_numbers.md) says what each "
+    "is computed from.\n\n"
+    "In the formulas, C_ii is the number of rows of the class that are predicted as this class. The actual total is "
+    "the sum of its row in the confusion matrix, the predicted total is the sum of its column.",
+    "spans": "{py:func}`cmtrack.evaluate_spans` returns these metrics, for labelled spans such as entities in texts.",
+    "reduced-step": "Each step of a grouping has these metrics. Intragroup mismatches (IM) are counted separately: "
     "[The reduced matrix](../../../concepts/reduced_matrix.md).",
-    "binary": "Of the positive one of two classes or groups. The six counts are TP, FN, FP, TN and the intragroup "
-    "mismatches IMP (of the positive group) and IMN (of the other): "
+    "binary": "These metrics are for the positive one of two classes or groups. The six counts are TP, FN, FP, TN and "
+    "the intragroup mismatches IMP (of the positive group) and IMN (of the other group): "
     "[Mismatches](../../../concepts/mismatches.md), [The ceiling](../../../concepts/ceiling.md).\n\n"
-    "In the formulas P_actual = TP + FN + IMP, P_predicted = TP + FP + IMP, and n is the sum of all six. NPV is the "
+    "In the formulas, P_actual = TP + FN + IMP, P_predicted = TP + FP + IMP, and n is the sum of all six. NPV is the "
     "negative predictive value, FNR the miss rate, FPR the fall-out, FDR and FOR the false discovery and "
-    "false omission rates. PIMR and NIMR are the mismatches' shares of the actual positives and negatives, PPIMR and "
-    "NPIMR those of the predicted ones.",
-    "cost": "Where costs are given: [Costs and thresholds](../../../guide/decisions.md).",
-    "probability": "Proper scores of the probabilities: "
+    "false omission rates. PIMR and NIMR divide the mismatches by the actual positives and negatives, PPIMR and "
+    "NPIMR divide them by the predicted positives and negatives.",
+    "cost": "You get these metrics if you give costs: [Costs and thresholds](../../../guide/decisions.md).",
+    "probability": "These are proper scores of the probabilities: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
-    "probability-step": "The [scores of the classes' probabilities](probability.md) for the groups of each step of a "
-    "grouping: the probability of a group is the sum over its classes.",
-    "calibration": "Of the positive group's score: [Are the probabilities right?](../../../guide/probabilities.md). "
-    "`calibration/error` is a lower bound: within a bin, scores that are too high and too low cancel. Its bins hold "
-    "equal parts of the sample, so for nearly perfect models, whose scores are close to 0 and 1, what it estimates "
-    "differs from sample to sample: judge those by the p-value and the curve. The p-value with `groups=` or sampling "
-    "weights is the larger one of two tests, of drawn labels and of drawn signs.",
-    "confidence": "Of the probability that the prediction is a hit: "
+    "probability-step": "These are the [scores of the classes' probabilities](probability.md) for the groups of each "
+    "step of a grouping. The probability of a group is the sum over its classes.",
+    "calibration": "These metrics are about the score of the positive group: "
+    "[Are the probabilities right?](../../../guide/probabilities.md). "
+    "`calibration/error` is a lower bound, because scores that are too high and scores that are too low cancel within "
+    "a bin. The bins hold equal parts of the rows. For nearly perfect models, with scores close to 0 and 1, the bins "
+    "differ between samples, and so does the quantity that the error estimates. Use the p-value and the curve for such "
+    "models. With `groups=` or sampling weights, the p-value is the larger one of two tests: one draws labels, the "
+    "other draws signs.",
+    "confidence": "These metrics are about the probability that the prediction is correct: "
     "[Are the probabilities right?](../../../guide/probabilities.md)",
-    "confidence-step": "The [metrics of the confidence](confidence.md) for each step of a grouping: a sample is a hit "
-    "where the reduced matrix counts it as one, so that an intragroup mismatch is none.",
-    "spcc": "The sample Pearson correlation of what is actual and the scores: [sPCC](../../../concepts/spcc.md).",
-    "prevalence": "How many positives there are: "
-    "[How many positives are there?](../../../guide/count_positives.md). Without `calibration=` the evaluated "
-    "rows calibrate themselves: those that begin with `calibrated` are then close to the actual share by construction. "
-    "Of more than two classes there is one set for each, `<label>` stands for it.",
-    "family": "Of {py:func}`cmtrack.evaluate_families`: a set of codes for each document, and codes in families. "
-    "Those with `<family>` are of one family.",
-    "flips": "Of a run and the baseline that it is compared with, `compare(..., against=)`, by rows that both judged; "
-    "they are for gates: [The rows behind a number](../../../guide/which_run.md). `comparison.flips(a, b)` has them "
-    "with a test. A row is broken where only the baseline is right, fixed where only the run is.",
-    "rough": "Bounds that a confusion matrix gives, and what a {py:class}`cmtrack.GranuleTable` knows exactly: "
-    "[Rough sets](../../../concepts/rough_sets.md).",
+    "confidence-step": "These are the [metrics of the confidence](confidence.md) for each step of a grouping. A row is "
+    "a hit if the reduced matrix counts it as a hit. An intragroup mismatch is not a hit.",
+    "spcc": "The sample Pearson correlation between the actual classes and the scores: "
+    "[sPCC](../../../concepts/spcc.md).",
+    "prevalence": "These metrics estimate how many positives there are: "
+    "[How many positives are there?](../../../guide/count_positives.md). Without `calibration=`, the evaluated "
+    "rows are also the calibration rows. Metrics whose names begin with `calibrated` are then close to the actual share "
+    "by construction. With more than two classes, each class has one set; `<label>` is the class.",
+    "family": "{py:func}`cmtrack.evaluate_families` returns these metrics. Each document has a set of codes, and each "
+    "code belongs to a family. Metrics with `<family>` in their name are for one family.",
+    "flips": "These metrics compare a run with a baseline, `compare(..., against=)`, on the rows that both evaluated. "
+    "They are for gates: [The rows behind a number](../../../guide/which_run.md). `comparison.flips(a, b)` returns them "
+    "with a test. A row is broken if only the baseline is correct, and fixed if only the run is correct.",
+    "rough": "These are bounds that a confusion matrix gives, and exact values that {py:class}`cmtrack.GranuleTable` "
+    "computes: [Rough sets](../../../concepts/rough_sets.md).",
 }
-"""What a section is, by the name of its page."""
+"""The introduction of a section, by the name of its page."""
 TITLES = {"family": "Codes in families"}
-"""Of pages, where the one over a report's numbers says less."""
+"""Titles of pages that say more than the heading in a report."""
 
 
 def interval(metric: Metric) -> str:
-    """How its interval is made, in a word or two."""
+    """Return the kind of the interval in a word or two."""
     return metric.function.scale or SCALES.get(metric.interval, "none")
 
 
 def scope(metric: Metric) -> str:
-    """Its range."""
+    """Return the range of the metric."""
     if metric.low == 0 and metric.high == math.inf:
         return "≥ 0"
     return f"{metric.low:g} … {metric.high:g}".replace("inf", "∞").replace("-", "−")
 
 
 def index() -> str:
-    """The table of all metrics: a line for each, with a link to its words."""
+    """Return the table of all metrics: one line each, with a link to its description."""
     rows = []
     for section in SECTIONS:
         for metric in section.metrics:
@@ -161,12 +164,12 @@ def section_page(section: Section) -> str:
 
 
 def _better(metric: Metric) -> str:
-    """The direction that is better: higher, lower, nearest zero, or none."""
+    """Return the better direction: higher, lower, nearest zero, or none."""
     return BETTER.get(metric.better, "").removesuffix(" is better").removesuffix(" is best")
 
 
 def _title(metric: Metric) -> str:
-    """Its title with the parts that vary as they stand in its name, first letter large."""
+    """Return the title with its variable parts as in the name, and a capital first letter."""
     if (
         not metric.title
         and metric.name.startswith("binary/")
@@ -182,7 +185,7 @@ def _title(metric: Metric) -> str:
 
 
 def metrics() -> dict[str, str]:
-    """The index of metrics, and the page of each section."""
+    """Return the index of metrics, and the page of each section."""
     written = {f"metrics/{section.page}": section_page(section) for section in SECTIONS}
     listed = f"{index()}\n{_toctree([f'generated/{place}' for place in written])}"
     return {f"{place}.md": text for place, text in written.items()} | {"metrics_index.txt": listed}
@@ -191,37 +194,37 @@ def metrics() -> dict[str, str]:
 # -- figures ---------------------------------------------------------------------------------------------------
 
 KINDS = {
-    "Of an evaluation": (
+    "Figures of an evaluation": (
         figures.CLASSES,
-        "`evaluation.figures()[name]`, the report and the files of a run. A run gets those without “on request”; "
+        "`evaluation.figures()[name]`, the report and the files of a run. A run does not get the figures marked “on request”; "
         "`figures()`, `Evaluation.report` and `cmtrack evaluate --output` draw all of them.",
         False,
         "evaluation",
     ),
-    "Of sets of codes in families": (
+    "Figures of codes in families": (
         figures.FAMILIES,
         "`evaluation.figures()[name]` of {py:func}`cmtrack.evaluate_families`, its report and its run.",
         False,
         "families",
     ),
-    "Of a comparison of runs": (
+    "Figures of a comparison of runs": (
         figures.RUNS,
         "`comparison.figures()[name]`, and the review.",
         True,
         "runs",
     ),
-    "Of a comparison over repeated runs": (
+    "Figures of a comparison over repeated runs": (
         figures.MODELS,
         "`comparison.figures()[name]` of `compare(..., block=...)`, and the review.",
         True,
         "models",
     ),
 }
-"""Heading, entries, how one gets them, whether their files are those of a review, and of what the picture is."""
+"""Heading: figures, how to get them, whether they belong to a review, and the key of the pictured example."""
 
 
 def figure_list() -> dict[str, str]:
-    """The list of all figures: name, title, how to read it, the file in a run."""
+    """Return the list of all figures: name, title, how to read it, the file in a run."""
     parts = []
     for heading, (entries, where, review, key) in KINDS.items():
         parts += [f"## {heading}\n", where, ""]
@@ -257,7 +260,7 @@ FILES = {
 
 
 def file_tables() -> dict[str, str]:
-    """The table of schemas, and that of a rule's keys."""
+    """Return the table of schemas and the table of a rule's keys."""
     rows = []
     for name, stored in vars(schemas).items():
         if isinstance(stored, schemas.Stored):
@@ -276,14 +279,14 @@ def file_tables() -> dict[str, str]:
 
 
 def sections() -> dict[str, str]:
-    """The text of each section of the benchmarks by its heading, with the headings inside it one level higher."""
+    """Return the text of each section of the benchmarks by its heading; headings inside it move up one level."""
     parts = re.split(r"^## (.+)\n", BENCHMARKS.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     bodies = [re.sub(r"^##(#+ )", r"#\1", body, flags=re.MULTILINE) for body in parts[1::2]]
     return dict(zip(parts[::2], bodies, strict=True))
 
 
 def benchmarks() -> dict[str, str]:
-    """A page for each section, and the list of them that ``benchmarks.md`` includes."""
+    """Return a page for each section, and the list of pages that ``benchmarks.md`` includes."""
     written = {
         f"benchmarks/{slug(title)}": f"# {title}\n{body}" for title, body in sections().items()
     }
@@ -295,12 +298,12 @@ def benchmarks() -> dict[str, str]:
 
 
 def pages() -> dict[str, str]:
-    """Every page and table by its place under ``reference/generated``."""
+    """Return every page and table by its path under ``reference/generated``."""
     return metrics() | figure_list() | file_tables() | benchmarks()
 
 
 def colours() -> str:
-    """The colours of reports, by which figures are drawn, for the two schemes of the site."""
+    """Return the colours of reports, which the figures use, for the light and the dark site."""
     light, dark = re.findall(
         r":root \{\s*color-scheme: \w+;(.*?)\}", HOUSE.read_text(encoding="utf-8"), re.DOTALL
     )
@@ -308,7 +311,7 @@ def colours() -> str:
 
 
 def write(app: Any, config: Any) -> None:
-    """Write each page that is not as it should be; others keep their time, by which Sphinx knows what to read anew."""
+    """Write each page that changed. The others keep their time, so that Sphinx does not read them again."""
     docs = Path(app.srcdir)
     files = {docs / "reference" / "generated" / place: text for place, text in pages().items()}
     for file, text in {**files, docs / "_build" / "static" / "colours.css": colours()}.items():

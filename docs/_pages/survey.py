@@ -1,12 +1,12 @@
-"""The runs that pages of this site show: models of the survey that `cmtrack demo` has, logged to a store of their own.
+"""The runs that pages of this site show: models of the survey of `cmtrack demo`, logged to a separate store.
 
 A page begins with a hidden cell::
 
     import sys; sys.path.insert(0, "../_pages")
     import survey
-    survey.begin()      # a new working folder and tracking store; nothing is left beside the page
+    survey.begin()      # a new working folder and tracking store; the page leaves no files
 
-and then takes what it needs: ``survey.data()``, ``survey.party()``, ``survey.scores("decision tree")``,
+and then uses ``survey.data()``, ``survey.party()``, ``survey.scores("decision tree")``,
 ``survey.evaluations()``, ``survey.runs()``. A cell tagged ``remove-input`` with ``survey.command("cmtrack ...")`` shows
 a command with its output; ``survey.page("review.html", "A review")`` shows a page.
 """
@@ -78,18 +78,18 @@ def begin() -> None:
     if store.is_file():
         shutil.copy(store, folder / "mlflow.db")
         return
-    # makes the tables, which takes seconds: once a machine, not once a page
+    # MLflow creates its tables in seconds. One copy for all pages saves that time.
     mlflow.search_experiments()
     copy = shutil.copy(folder / "mlflow.db", store.with_suffix(f".{os.getpid()}"))
     os.replace(copy, store)
 
 
 data = cache(load)
-"""The people to fit on, held out for the calibration, and to be judged on: :class:`cmtrack.demo.Data`."""
+"""The rows for training, calibration and evaluation: :class:`cmtrack.demo.Data`."""
 
 
 def command(line: str) -> None:
-    """Print a line of a shell and what it prints: "cmtrack ..." is run in this process, which spares its imports."""
+    """Print a shell line and its output. "cmtrack ..." runs in this process, which saves the imports."""
     from click.testing import CliRunner
 
     from cmtrack.cli import main
