@@ -49,6 +49,8 @@ _BY_VALUE = "by value"
 
 _SUM_OF_ROW = 1.05
 """Above the sum of a row's probabilities as they are read, and so above a group's probability."""
+_ROUNDING = 1e-9
+"""Below this, times the number of rows, a sum of squares is negative only by rounding."""
 
 
 def stored(evaluation: Evaluation) -> dict[str, Any]:
@@ -222,7 +224,10 @@ def _check_probable(statistics: Statistics) -> None:
             float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4)
         )
         mean = np.abs(moments.mean).max(initial=0.0)
-        if mean > _SUM_OF_ROW or largest > total * _SUM_OF_ROW:
+        # Sums of even powers are positive, except for the rounding of a merge.
+        least = min(float(part.min(initial=0.0)) for part in (moments.m2, moments.m4))
+        is_negative = least < -_ROUNDING * total
+        if mean > _SUM_OF_ROW or largest > total * _SUM_OF_ROW or is_negative:
             raise ValueError(f"{name} must be of scores between 0 and 1")
 
 

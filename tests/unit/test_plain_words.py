@@ -32,7 +32,9 @@ PHRASES = [
 GOOD = "cmtrack also logs 39.7% of the rows. There is no run named “a”. The table is below."
 
 
-@pytest.mark.parametrize(("phrase", "pattern"), list(zip(PHRASES, plain_words.PATTERNS, strict=True)))
+@pytest.mark.parametrize(
+    ("phrase", "pattern"), list(zip(PHRASES, plain_words.PATTERNS, strict=True))
+)
 def test_each_pattern_finds_its_phrase(phrase: str, pattern: tuple[str, str]) -> None:
     hits, words = plain_words.hits_of([("here", phrase)])
     assert [hit.advice for hit in hits] == [pattern[1]]

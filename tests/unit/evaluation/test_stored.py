@@ -304,3 +304,15 @@ def test_an_evaluation_is_pickled_after_its_metrics_were_read() -> None:
     again = pickle.loads(pickle.dumps(evaluation))
     assert again == evaluation
     assert again.intervals == evaluation.intervals
+
+
+@pytest.mark.parametrize("power", ["m2", "m4"])
+def test_negative_sums_of_squares_are_refused_unless_they_are_rounding(power: str) -> None:
+    y_true = np.arange(60) % 3
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 60)
+    fields = json.loads(evaluate(y_true, y_prob=p).to_json())
+    fields["statistics"]["moments"][power][2][2] = -1e-12
+    loads(json.dumps(fields))
+    fields["statistics"]["moments"][power][2][2] = -1e-3
+    with pytest.raises(ValueError, match="moments must be of scores between 0 and 1"):
+        loads(json.dumps(fields))
