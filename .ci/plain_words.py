@@ -23,7 +23,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 PARTS = {
-    "docs": ("README.md", "CONTRIBUTING.md", "docs", "examples/README.md", "benchmarks/README.md"),
+    "docs": (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs",
+        "examples/README.md",
+        "benchmarks/README.md",
+    ),
     "code": ("cmtrack", "integrations"),
 }
 MOST = 0.5
