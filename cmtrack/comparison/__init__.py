@@ -1,12 +1,12 @@
 """Comparison of evaluations: differences, rankings of runs and of models, gates and verdicts.
 
-Numbers only: words, tables and pages of a comparison are in :mod:`cmtrack.report`, its figures in
-:mod:`cmtrack.plots`, and whatever reads or writes MLflow in :mod:`cmtrack.tracking`. Options are
-declared once, in ``spec``.
+This package computes numbers only. The texts, tables and pages of a comparison are in
+:mod:`cmtrack.report`, the figures in :mod:`cmtrack.plots`, and all code that reads or writes MLflow
+in :mod:`cmtrack.tracking`. ``spec`` declares each option once.
 
-Start with ``compare.compare_runs``, which reads as a list of what a comparison does. It ranks runs
-by ``ranking`` (with the arithmetic in ``inference``) and models over folds or seeds by ``blocks``
-and ``repeated``. Whether two evaluations may be compared is decided in ``comparability`` alone.
+Start with ``compare.compare_runs``, which goes through the steps of a comparison. It ranks runs
+with ``ranking`` (the arithmetic is in ``inference``), and models over folds or seeds with
+``blocks`` and ``repeated``. Only ``comparability`` decides if two evaluations can be compared.
 """
 
 from cmtrack._lazy import lazy

@@ -1,4 +1,4 @@
-"""Repeated runs: models over seeds or folds, ranked as models."""
+"""Ranking of models whose runs are repeated over seeds or folds."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Blocks:
-    """Names that tell repeated runs apart, and the kind of repetition.
+    """Names that identify the block and the model of repeated runs, and the kind of repetition.
 
-    ``by``: what names a block: ``"params.fold"``, ``"tags.seed"``, or ``"name"``.
-    ``model``: what names a model; None: all parameters but the block, or the run's name where there
-    are none.
-    ``kind``, "auto", "folds" or "seeds".
-    ``test_train_ratio``: for folds: rows of a test part over rows of its training part; by default
-    that of as many folds as blocks.
+    ``by``: where the name of a block is read: ``"params.fold"``, ``"tags.seed"``, or ``"name"``.
+    ``model``: where the name of a model is read. None: all parameters except the block, or the
+    run's name if no parameter differs.
+    ``kind``: "auto", "folds" or "seeds".
+    ``test_train_ratio``: for folds: number of test rows divided by number of training rows; by
+    default 1 / (J - 1), the ratio of cross-validation with J folds, for J blocks.
     """
 
     by: str
@@ -67,12 +67,12 @@ class Blocks:
                 raise ValueError(f"{option} must read {forms}, got {name!r}")
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
-        """Return the kind of repetition, by the rows of each block's evaluation.
+        """Return the kind of repetition, derived from the rows of each block's evaluation.
 
-        A stated kind is checked against these rows.
+        If the kind is given, it is checked against the rows.
 
-        ValueError if some blocks hold the same rows and others do not, if the rows contradict the
-        kind, or if the blocks are neither seeds nor folds, as several data sets are.
+        ValueError if only some blocks have the same rows, if the rows contradict the given kind, or
+        if the blocks are neither seeds nor folds, such as several data sets.
         """
         sharing: dict[object, list[str]] = {}
         for block, evaluation in evaluations.items():
@@ -88,8 +88,8 @@ class Blocks:
             )
         if self.kind == "folds" and not all_different and same_digest_means_same_rows:
             raise ValueError(
-                "block_kind='folds' needs rows of their own in all blocks (row_ids= tells rows of "
-                f"the same labels apart); the same rows are in: {shown}"
+                "block_kind='folds' needs different rows in all blocks (row_ids= distinguishes "
+                f"rows of the same labels); the same rows are in: {shown}"
             )
         if self.kind != "auto":
             return self.kind
@@ -101,8 +101,8 @@ class Blocks:
         if self._are_named_folds and not same_digest_means_same_rows:
             return "folds"
         raise ValueError(
-            "blocks must hold the same rows, as seeds do, or rows of their own, as folds do; the "
-            f"same rows are in: {shown}"
+            "all blocks must have the same rows, as seeds do, or all must have different rows, as "
+            f"folds do; the same rows are in: {shown}"
         )
 
     @property
@@ -112,8 +112,9 @@ class Blocks:
     def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
         """Return whether equal digests mean the same rows.
 
-        Row ids tell rows apart. Without ids, folds that are sorted by class have equal labels in an
-        equal order though their rows differ, and so have rows without an order.
+        They do if all evaluations have row ids. Without ids, folds that are sorted by class have
+        equal labels in an equal order although their rows differ. The labels of rows without an
+        order may also be equal although the rows differ.
         """
         for evaluation in evaluations:
             statistics = evaluation.statistics
@@ -123,34 +124,35 @@ class Blocks:
         return True
 
     def _kind_of_separate_rows(self, evaluations: list[BaseEvaluation]) -> str:
-        """Return "folds" for blocks of which no two have the same rows, if they are folds."""
+        """Return "folds" if blocks that all have different rows are folds."""
         if self._are_named_folds or _in_equal_parts(evaluations):
             return "folds"
         raise RemovedFeature(
-            f"each block of {self.by} has its own rows. Give block_kind='folds' if the blocks are "
-            "folds of one data set. cmtrack 0.3 does not rank models over several data sets: "
+            f"each block of {self.by} has different rows. Give block_kind='folds' if the blocks "
+            "are folds of one data set. cmtrack 0.3 does not rank models over several data sets: "
             f"{INSTEAD[_DATA_SETS]}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class RankedModel(Ranked):
-    """A model and its standing over the blocks; see :class:`~cmtrack.comparison.ranking.Ranked`."""
+    """A model and its rank over all blocks; see :class:`~cmtrack.comparison.ranking.Ranked`."""
 
     @property
     def mean(self) -> float:
-        """The value: the mean over its blocks."""
+        """Mean of the metric over the model's blocks."""
         return self.value
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RepeatedRanking(Ranking):
-    """Models over blocks.
+    """A ranking of models over blocks.
 
-    ``kind``, "folds" or "seeds".
+    ``kind``: "folds" or "seeds".
     ``scores``, of shape (N, k): values of the metric by block and model (in the order of
-    ``models``), NaN where there is none.
-    ``result``: the tests; its models stand in its own order, and larger is better there.
+    ``models``); NaN if there is none.
+    ``result``: the tests. Its models have another order, and its values are turned so that larger
+    is better.
     """
 
     noun: ClassVar[str] = "model"
@@ -168,7 +170,7 @@ class RepeatedRanking(Ranking):
 
     @property
     def over(self) -> str:
-        """The number of blocks: "10 folds", "30 seeds"."""
+        """The number of blocks in words: "10 folds", "30 seeds"."""
         return f"{len(self.block_names)} {BLOCK[self.kind]}s"
 
 
@@ -185,10 +187,10 @@ def rank_models(
     """Rank models by one metric over blocks.
 
     Returns (ranking, failed, notes): the ranking, or None if no model passes the gates; the models
-    that gates stopped; what a reader should know.
+    that failed a gate; notes for the reader.
 
-    ValueError if the criterion is not a single metric, a run has no block, or no model has two of
-    them.
+    ValueError if the criterion is not a single metric, a run has no model name, or no model is in
+    two blocks.
     """
     if not criterion.single:
         raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")
@@ -201,8 +203,8 @@ def rank_models(
         model_key = blocks.model or "all parameters but the block"
         raise ValueError(
             f"repeated runs must have a model in two blocks or more, got {len(models)} models "
-            f"({model_key}) in {len(block_names)} blocks ({blocks.by}); model= names what tells "
-            "the models apart"
+            f"({model_key}) in {len(block_names)} blocks ({blocks.by}); use model= to name the "
+            "parameter or tag that distinguishes the models"
         )
     failed = tuple(model.stopped() for model in models if not model.passed)
     models = [model for model in models if model.passed]
@@ -255,7 +257,7 @@ def rank_models(
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """A model: its runs by block, in the order of the blocks, and its results in the gates."""
+    """A model: its runs by block, in the order of the blocks, and its gate results."""
 
     name: str
     by_block: Mapping[str, Candidate]
@@ -270,7 +272,7 @@ class _Model:
         return all(result.passed for result in self.gates)
 
     def stopped(self) -> StoppedRun:
-        """Return the model as one that a gate stopped, in the experiment of its first run."""
+        """Return the model as a stopped run, in the experiment of its first run."""
         run = self.runs[0].run
         return StoppedRun(Run("", self.name, run.experiment_id, run.tracking_uri), self.gates)
 
@@ -278,7 +280,7 @@ class _Model:
 def _models(
     table: Mapping[tuple[str, str], Candidate], block_names: Sequence[str], gates: Sequence[Gate]
 ) -> list[_Model]:
-    """Return the models of a table of runs by model and block, in the table's order."""
+    """Return the models of a table of runs by model and block, in the order of the table."""
     models = []
     for name in dict.fromkeys(model for model, _ in table):
         by_block = {block: table[name, block] for block in block_names if (name, block) in table}
@@ -288,7 +290,7 @@ def _models(
 
 
 def _evaluations_by_block(models: Sequence[_Model]) -> dict[str, BaseEvaluation]:
-    """Return an evaluation of each block: that of the first model that has a run in it."""
+    """Return an evaluation of each block, from the first model with a run in the block."""
     evaluations: dict[str, BaseEvaluation] = {}
     for model in reversed(models):
         for block, run in model.by_block.items():
@@ -302,9 +304,9 @@ def _constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> tuple[ConstantAnswer, ...]:
-    """Return the constant answer over the blocks, and what each model gains over it.
+    """Return the constant answer over the blocks, and the gain of each model over this answer.
 
-    ``models``: the runs of each model by its name, one for each of its blocks, the leading model
+    ``models``: the runs of each model by its name, one run for each block. The leading model is
     first.
     """
     leader, runs = next(iter(models.items()))
@@ -329,8 +331,8 @@ def _constant(
 def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> ConstantAnswer | None:
     """Return the constant answer of a model's blocks with its mean value, not yet compared.
 
-    The blocks may have different best answers: the most frequent one is given in all of them. None
-    if a block has no constant answer, or the blocks have different classes.
+    If the blocks have different best answers, the most frequent answer is used in all blocks. None
+    if a block has no constant answer, or if the blocks have different classes.
     """
     answers = [constant_answer(run.evaluation, metric) for run in runs]
     present = [answer for answer in answers if answer is not None]
@@ -364,7 +366,7 @@ def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> Const
 
 @dataclass(frozen=True)
 class _Gap:
-    """A model less the constant answer, on average over the blocks."""
+    """Mean difference between a model and the constant answer, over the blocks."""
 
     difference: float
     standard_error: float = math.nan
@@ -374,7 +376,7 @@ class _Gap:
 
 
 def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candidate]:
-    """Return runs of the constant answer on the rows of each run that has single labels."""
+    """Return the constant answer as runs, on the rows of each run with single labels."""
     return [
         Candidate(run.run, constant_evaluation(run.evaluation, metric, answer))
         for run in runs
@@ -389,7 +391,7 @@ def _gap_from_constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> _Gap:
-    """Return a model's gain over the constant answer, by the analysis that compares models."""
+    """Return the gain of a model over the constant answer, with the analysis for two models."""
     metric = criterion.metrics[0]
     answered = _answered(runs, metric, constant.answer)
     model_values = np.array([_value(run, metric) for run in runs])
@@ -402,7 +404,7 @@ def _gap_from_constant(
         return _Gap(difference)
     errors = _errors_of_pairs((runs, answered), metric, ratio)
     if result.kind == "seeds" and constant.guessed:
-        # The model is compared with 0, which has no error.
+        # The model is compared with 0, which has no standard error.
         errors = np.full((2, 2), math.sqrt(_covariance_of_means((runs,), metric, None)[0, 0]))
     (gap,) = analyse(
         criterion.unit * np.column_stack((model_values, constant_values)),
@@ -412,7 +414,8 @@ def _gap_from_constant(
         test_train_ratio=ratio,
         test_errors=errors,
     ).differences
-    # The analysis subtracts the better side from the other: turn the gap to "model less constant".
+    # The analysis subtracts the better side from the other side. Here the gap must be the model's
+    # value minus the constant's value.
     sign = criterion.unit if gap.name == "model" else -criterion.unit
     low, high = sorted((sign * gap.low, sign * gap.high))
     return _Gap(difference, gap.standard_error, low, high, gap.pvalue)
@@ -421,7 +424,7 @@ def _gap_from_constant(
 def _ranked(
     rank: int, model: _Model, result: RepeatedResult, scores: FloatArray, criterion: Criterion
 ) -> RankedModel:
-    """Return a model with its standing; ``scores`` are its values by block, NaN without a run."""
+    """Return a model with its rank; ``scores`` are its values by block, NaN without a run."""
     metric = criterion.metrics[0]
     best_first = sorted(
         model.runs, key=lambda run: criterion.distance_from_best(run.evaluation.metrics[metric])
@@ -462,7 +465,7 @@ def _value(candidate: Candidate | None, metric: str) -> float:
 
 
 def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
-    """Return the result of a gate on the mean over the blocks: of the value, or of an end."""
+    """Return the result of a gate that checks the mean over the blocks."""
     results = [next(result for result in run.gates if result.gate == gate) for run in runs]
     reasons = [result.reason for result in results if result.reason]
     if reasons:
@@ -474,9 +477,9 @@ def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
 
 
 def _influence(run: Candidate, metric: str) -> FloatArray | None:
-    """Return a run's influence values; None without rows, or if one of them is undefined.
+    """Return a run's influence values; None without rows, or if a value is undefined.
 
-    Of a metric that is best nearest to zero they are those of the distance from zero.
+    If values nearest to zero are best, these are the influence values of the distance from zero.
     """
     evaluation = run.evaluation
     if evaluation.rows is None:
@@ -493,7 +496,7 @@ def _influence(run: Candidate, metric: str) -> FloatArray | None:
 def _errors_of_pairs(
     models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
 ) -> FloatArray:
-    """Return standard errors of the pairs' mean differences, from the sampling of the test rows."""
+    """Return the standard errors of mean differences of all pairs, due to sampling of test rows."""
     joint = _covariance_of_means(models, metric, ratio)
     variance = np.diag(joint)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * joint, 0)))
@@ -502,13 +505,13 @@ def _errors_of_pairs(
 def _covariance_of_means(
     models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
 ) -> FloatArray:
-    """Return the covariance of the models' means from the sampling of the test rows.
+    """Return the covariance of the models' means that is due to the sampling of the test rows.
 
-    It is NaN if the influence values of a run are unknown, or the runs of a block are not paired.
-    Seeds (no ratio) are on the same test rows. Folds have disjoint ones: the folds' errors are
-    independent. Repeated cross-validation and random splits judge rows several times. All rows are
-    1 + 1 / ratio test parts, so the mean over J > 1 + 1 / ratio parts is no better known than one
-    over so many disjoint ones.
+    The covariance is NaN if the influence values of a run are unknown, or if the runs of a block
+    are not paired. Seeds (no ratio) share their test rows. Folds have disjoint test rows, so their
+    errors are independent. Repeated cross-validation and random splits evaluate a row several
+    times. The data have only 1 + 1 / ratio disjoint test parts, so a mean over more parts is not
+    more precise than a mean over these.
     """
     shape = (len(models), len(models))
     blocks = list(zip(*models, strict=True))
@@ -542,7 +545,7 @@ def _read_key(run: Run, by: str) -> str | None:
 
 
 def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:
-    """Return the model of each run."""
+    """Return the name of the model of each run."""
     if blocks.model is not None:
         return _stated_names(candidates, blocks.model, blocks.by)
     varying = _varying_params(candidates, blocks.by)
@@ -560,7 +563,7 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
 
 
 def _stated_names(candidates: Sequence[Candidate], model: str, by: str) -> list[str]:
-    """Return the text that names each run's model; ValueError if a run of a block has none."""
+    """Return each run's model name; ValueError if a run with a block has no model name."""
     names = [_read_key(candidate.run, model) for candidate in candidates]
     lacking = [
         candidate.name
@@ -575,9 +578,9 @@ def _stated_names(candidates: Sequence[Candidate], model: str, by: str) -> list[
 
 
 def _varying_params(candidates: Sequence[Candidate], by: str) -> list[str]:
-    """Return the parameters, other than the block, that differ between runs.
+    """Return the parameters, except the block, that differ between runs.
 
-    A run without a block, such as a parent of the others, is not ranked and does not count.
+    A run without a block, such as a parent run, is not ranked and does not count.
     """
     block_param = by.removeprefix("params.")
     tables = [
@@ -590,7 +593,7 @@ def _varying_params(candidates: Sequence[Candidate], by: str) -> list[str]:
 def _by_block(
     candidates: Sequence[Candidate], names: Sequence[str], blocks: Blocks
 ) -> tuple[dict[tuple[str, str], Candidate], tuple[str, ...]]:
-    """Return the newest run of each model in each block, and notes on the runs left out."""
+    """Return the newest run of each model in each block, and notes on runs that are not ranked."""
     table: dict[tuple[str, str], Candidate] = {}
     repeats = 0
     lacking = []
@@ -606,22 +609,22 @@ def _by_block(
     notes = []
     if lacking:
         notes.append(
-            f"{len(lacking)} runs have no {blocks.by} and are left out, among them {lacking[0]}."
+            f"{len(lacking)} runs have no {blocks.by} and are not ranked, such as {lacking[0]}."
         )
     if repeats:
-        notes.append(f"{repeats} older runs of a model in a block that was run again are left out.")
+        notes.append(f"{repeats} older runs are not ranked: a newer run has the same block.")
     return table, tuple(notes)
 
 
 def _check_alike(
     table: Mapping[tuple[str, str], Candidate], blocks: Blocks, read: frozenset[str]
 ) -> None:
-    """Refuse runs of one block that were judged on different rows, or in a different way."""
+    """Raise ValueError if runs of a block differ in their rows or in how they were evaluated."""
     traits = {key: Traits.of(candidate.evaluation) for key, candidate in table.items()}
     frequencies = Counter(traits.values())
 
     def in_words(key: tuple[str, str]) -> str:
-        """Return the run of a model and block as “run” (params.fold 3, 200 rows)."""
+        """Return the run of a model and block in words: “run” (params.fold 3, 200 rows)."""
         candidate = table[key]
         rows = candidate.evaluation.statistics.digest.rows
         return f"“{candidate.name}” ({blocks.by} {key[1]}, {rows:,} rows)"
@@ -630,7 +633,8 @@ def _check_alike(
     reasons: dict[Reason, str] = {}
     for block in sorted({block for _, block in table}, key=_natural_order):
         parts = split([key for key in table if key[1] == block], traits.__getitem__, read)
-        # Of parts of equal size, the one whose runs are like those of other blocks is the rule.
+        # If parts have equal size, the part whose runs are most like those in other blocks is the
+        # rule.
         rule = max(parts, key=lambda part: (len(part), sum(frequencies[traits[k]] for k in part)))
         for part in parts:
             if part is rule:
@@ -642,14 +646,14 @@ def _check_alike(
     if strays:
         how = " and ".join(reason.value for reason in reasons)
         raise ValueError(
-            "the runs of a block must be judged on the same rows and alike, got "
-            f"{some_of(strays, 6)} judged {how} than the others of their blocks, such as "
-            f"{next(iter(reasons.values()))}"
+            "the runs of a block must be evaluated on the same rows and in the same way, but "
+            f"these runs and others in their blocks were evaluated {how}: {some_of(strays, 6)}; "
+            f"compare with {next(iter(reasons.values()))}"
         )
 
 
 def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
-    """Return whether the rows of each class are divided evenly, as stratified folds do it."""
+    """Return whether the rows of each class are divided evenly, as in stratified folds."""
     counts = [
         evaluation.confusion_matrix.counts.sum(axis=1)
         for evaluation in evaluations
@@ -662,7 +666,7 @@ def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
 
 
 def _natural_order(text: str) -> tuple[bool, float, str]:
-    """Return the key that sorts numbers by their value, before texts."""
+    """Return a sort key that puts numbers in order of value, before texts."""
     try:
         return False, float(text), text
     except ValueError:

@@ -1,4 +1,4 @@
-"""Differences of two classifiers' confusion matrices, with a test for each cell."""
+"""Differences between the confusion matrices of two classifiers, with a test for each cell."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 MAX_CLASSES = 30
-"""Classes above which a step's groups are compared: more cells are too many to read."""
+"""Most classes to compare cell by cell; with more classes, the groups of a step are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellChanges:
-    """Two confusion matrices of the same data, cell by cell; the second less the first.
+    """Cell-by-cell differences of two confusion matrices of the same data: second minus first.
 
     ``labels``: classes, or the groups of a step.
     ``step``: the step's name; empty for the classes.
-    ``difference``, of shape (K, K): of the shares of the actual class; NaN where it has no samples.
-    ``counts``, of shape (K, K): of samples (or weight).
-    ``only_first``, ``only_second``, of shape (K, K): rows of actual class i that only the one, or
-    only the other, predicts as j; NaN where rows are not paired.
-    ``pvalues``, ``adjusted``, of shape (K, K): that nothing changed; adjusted by Holm over the
-    cells in which anything did. NaN where nothing did.
-    ``reason``: why the rows are not paired; empty where they are.
-    ``mismatches``, of shape (K,): of a step: change of the share of its intragroup mismatches; NaN
-    for classes.
+    ``difference``, of shape (K, K): difference of the shares of the actual class's rows; NaN if the
+    class has no rows.
+    ``counts``, of shape (K, K): difference of the numbers of rows (or of their weights).
+    ``only_first``, ``only_second``, of shape (K, K): rows of actual class i that only the first, or
+    only the second, predicts as j; NaN if rows are not paired.
+    ``pvalues``, ``adjusted``, of shape (K, K): p-values for no change in a cell, and the same
+    adjusted by Holm's method over all changed cells. NaN for cells without a change.
+    ``reason``: why the rows are not paired; empty if they are.
+    ``mismatches``, of shape (K,): for a step, the change in the share of each group's rows that are
+    intragroup mismatches; NaN for classes.
     """
 
     labels: tuple[Label, ...]
@@ -50,27 +51,28 @@ class CellChanges:
 
     @property
     def paired(self) -> bool:
-        """True if the tests use that the rows are the same."""
+        """True if the tests pair the rows."""
         return not self.reason
 
     def significant(
         self, confidence_level: float
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Return which cells differ significantly, over all cells together."""
+        """Mark the cells that differ significantly, adjusted for all cells."""
         return np.nan_to_num(self.adjusted, nan=1.0) <= 1 - confidence_level
 
     def gains(self) -> FloatArray:
-        """Return the differences turned so that more is better: confusions with the other sign."""
+        """Return the differences with the sign of confusions reversed, so that more is better."""
         return np.where(np.eye(len(self.labels), dtype=bool), self.difference, -self.difference)
 
 
 def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """Compare two evaluations of the same data cell by cell.
 
-    Paired rows are tested by the exact mid-p McNemar test on the rows of one actual class that only
-    one of the two sends to a cell; with weights or clusters by the normal distribution of the
-    clusters' sums. Unpaired ones by the chi-square test of two proportions. With more than 30
-    classes the groups of the first step of at most 30 are compared instead, where there is one.
+    For paired rows, each cell has an exact mid-p McNemar test. It uses the rows of an actual class
+    that only one of the two predicts as the cell's class. With weights or clusters, the test uses
+    the normal distribution of the clusters' sums instead. Rows that are not paired have the
+    chi-square test of two proportions. If the evaluations have more than 30 classes, the groups of
+    the first step with at most 30 groups are compared instead, if such a step exists.
 
     ValueError if the classes differ.
     """
@@ -108,7 +110,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
 
 
 def _step(evaluation: Evaluation) -> ComposedStep | None:
-    """Return the first step of the grouping with few enough groups, if the classes are too many."""
+    """Return the first step with at most 30 groups, if the evaluation has more than 30 classes."""
     if len(evaluation.labels) <= MAX_CLASSES or evaluation.grouping is None:
         return None
     for step in evaluation.grouping.compose(evaluation.labels):
@@ -135,7 +137,7 @@ class _Table:
 
     @property
     def totals(self) -> FloatArray:
-        """Rows of each class or group, which the mismatches are part of, shape (K,)."""
+        """Number of rows of each class or group, including mismatches, shape (K,)."""
         return np.asarray(self.counts.sum(axis=1) + self.mismatches)
 
     @property
@@ -148,7 +150,7 @@ class _Table:
 
 
 def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Return a quotient, NaN where the denominator is 0."""
+    """Return a quotient that is NaN if the denominator is 0."""
     shape = numerator.shape
     out = np.full(shape, math.nan)
     is_defined = np.broadcast_to(denominator > 0, shape)
@@ -158,7 +160,7 @@ def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def _paired(
     first: Predictions, second: Predictions, size: int, step: ComposedStep | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the rows that only one side sends to each cell, and the p-values of the cells."""
+    """Return the numbers of rows that only one side has in each cell, and the cells' p-values."""
     first_cells = _cells(first, step)
     second_cells = _cells(second, step)
     moved = np.flatnonzero(first_cells != second_cells)
@@ -170,7 +172,7 @@ def _paired(
     design = first.design.take(moved)
 
     def count(cells: IntArray) -> FloatArray:
-        """Count the moved rows in each cell; a mismatch is in none."""
+        """Count the moved rows in each cell; a mismatch is not in any cell."""
         inside = cells >= 0
         flat = actual[inside] * size + cells[inside]
         counts = np.bincount(flat, design.row_weights[inside], size * size)
@@ -188,7 +190,7 @@ def _paired(
 
 
 def _cells(rows: Predictions, step: ComposedStep | None) -> IntArray:
-    """Return the column of each row's cell; -1 for a mismatch within its group."""
+    """Return the column of each row's cell; -1 for a mismatch within the group."""
     if step is None:
         return rows.predicted
     groups = step.group_of_class
@@ -200,7 +202,7 @@ def _cells(rows: Predictions, step: ComposedStep | None) -> IntArray:
 def _two_proportions(before: _Table, after: _Table) -> FloatArray:
     """Return the p-value of Pearson's test of equal shares for each cell.
 
-    It is NaN where a cell is empty, or holds all rows of its class, on both sides.
+    It is NaN if the cell is empty on both sides, or has all rows of its class on both sides.
     """
     n = before.totals[:, None]
     m = after.totals[:, None]

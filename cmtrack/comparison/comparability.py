@@ -1,4 +1,4 @@
-"""Comparability: whether evaluations can be ranked together or compared row by row, and why not."""
+"""Checks if evaluations can be ranked together or compared row by row, with reasons if not."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Comparable = TypeVar("Comparable", bound=BaseEvaluation)
 
 
 class Reason(Enum):
-    """A reason why two evaluations are not compared; its value is a sentence or part of one."""
+    """Reason why two evaluations are not compared; the value is a sentence or part of one."""
 
-    # Why two runs are not put in one order. The values follow "the runs were judged".
+    # Why two runs are not in one ranking. The values follow "the runs were evaluated".
     DATA = "on different evaluation data"
     OUTDATED = (
-        "some by cmtrack 0.2 with weights and labels that are booleans or floats, whose digests "
-        "say too little"
+        "some by cmtrack 0.2 with weights and boolean or float labels, whose digests do not "
+        "identify the rows"
     )
     KIND = "some by single labels, some by sets of codes in families"
     LABELS = "with different classes"
@@ -58,18 +58,18 @@ class Reason(Enum):
     ORDER_WITHOUT_IDS = "the rows are in another order, and their ids were not kept"
     ORDER_OF_HASHES = "the rows are in another order, and only the ids of one evaluation are hashed"
     REPEATED_IDS = "the rows are in another order, and some of their ids repeat"
-    RELABELLED = "the evaluations have other actual labels for some of the same row ids"
+    RELABELLED = "the evaluations have different actual labels for some of the same row ids"
     FIRST_WITHOUT_ROWS = (
-        "the first evaluation has no rows (load it with its predictions, or evaluate anew)"
+        "the first evaluation has no rows (load it with its predictions, or evaluate again)"
     )
     SECOND_WITHOUT_ROWS = (
-        "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
+        "the second evaluation has no rows (load it with its predictions, or evaluate again)"
     )
     LABEL_ORDER = "the labels are in another order: {first} and {second}"
-    OTHER_CLASSES = "the evaluations have other classes: {first} and {second}"
+    OTHER_CLASSES = "the evaluations have different classes: {first} and {second}"
     OTHER_KIND = "the labels differ only in kind (text against number): {first} and {second}"
     SAMPLE_WEIGHTS = "the sample weights differ"
-    # Why one of several runs is not compared row by row with the others.
+    # Why a run is not compared row by row with the others.
     NOT_KEPT = "its predictions by row were not kept"
     ALONE = "no other run kept its predictions by row"
 
@@ -80,13 +80,13 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """Traits that decide if evaluations are comparable; unknown ones are None.
+    """Traits that decide if evaluations are comparable; unknown traits are None.
 
-    ``content``: of the rows' labels, in no order.
-    ``order``: of the labels in their order; None where that is not known, as of tables.
-    ``id_set``: of the row ids, in no order.
-    ``outdated``: whether the digest of the labels can be compared with none of today's.
-    ``label_texts``: the labels as texts, which are equal if the labels differ in kind only.
+    ``content``: digest of the rows' labels, independent of the order of rows.
+    ``order``: digest of the labels in order; None if the order is unknown, as for tables.
+    ``id_set``: digest of the row ids, independent of the order of rows.
+    ``outdated``: whether the digest of the labels cannot be compared with a current digest.
+    ``label_texts``: the labels as texts, which are equal if the labels differ only in kind.
     """
 
     content: object
@@ -113,9 +113,9 @@ class Traits:
         positive: str | None,
         costs: str | None,
     ) -> Traits:
-        """Return the traits in a store's tags, which are compared with each other only.
+        """Return the traits in a store's tags.
 
-        They are not compared with the traits of evaluations.
+        Compare them only with each other, never with the traits of evaluations.
         """
         design: dict[str, Any] = {
             "grouping": grouping or "",
@@ -157,23 +157,24 @@ class Traits:
 
 
 _READ = (Reason.GROUPING, Reason.POSITIVE, Reason.COSTS)
-"""Reasons that count only if the comparison reads their trait."""
+"""Reasons that count only if the comparison depends on the trait."""
 _DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
-"""Reasons that have the name of the trait that they compare."""
+"""Reasons with the same name as the trait that they compare."""
 
 
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
     """Return all reasons why two evaluations are not comparable.
 
-    Two evaluations are of the same data where their labels' digests are equal and their row ids are
-    not known to differ. The same row ids may be in another order, and the labels with them. Digests
-    of tables know no order: without row ids they say that there are as many rows of each label, and
-    a table is ranked with tables and arrays on that ground alone, with errors that take no
-    advantage of pairs.
+    Two evaluations have the same data if the digests of their labels are equal and their row ids
+    are not known to differ. The same row ids may be in another order, together with their labels.
+    The digest of a table is independent of the order of rows. Without row ids, equal digests only
+    show that each label has the same number of rows. This is enough to rank a table with tables and
+    arrays, but their standard errors then do not use pairs.
 
-    ``first``, ``second``: of evaluations, or of what a store lists of them.
-    ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels
-    ("grouping", "positive", "costs"): evaluations may differ in what is not read.
+    ``first``, ``second``: traits of evaluations, or traits in a store's tags.
+    ``read``: traits, in addition to the labels, that the criterion, the gates and the tie-breakers
+    depend on ("grouping", "positive", "costs"). Evaluations may differ in all others of these
+    three.
     """
     reasons = []
     if _differ_in_data(first, second):
@@ -187,21 +188,21 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
         if reason is Reason.LABELS and first.label_texts == second.label_texts:
             reason = Reason.KIND_OF_LABELS
         reasons.append(reason)
-    # Different rows have different weights, which is no further reason.
+    # Different rows also have different weights; that is not a further reason.
     if not reasons and first.weight != second.weight:
         reasons.append(Reason.WEIGHT)
     return tuple(reasons)
 
 
 def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | None:
-    """Return the first of :func:`differences_of` two evaluations; None if there is none."""
+    """Return the first reason of :func:`differences_of`; None for comparable evaluations."""
     return next(iter(differences_of(first, second, read)), None)
 
 
 def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None:
     """Return why two evaluations cannot be compared row by row; None if they can.
 
-    The second one must have its rows in the order of the first: :func:`in_order_of`.
+    The second evaluation must have its rows in the order of the first; see :func:`in_order_of`.
     """
     if _are_in_other_orders(first, second):
         places = _places_by_id(first, second)
@@ -227,14 +228,14 @@ def _differ(first: object, second: object) -> bool:
 
 
 def _are_equal_weights(first: npt.NDArray[Any] | None, second: npt.NDArray[Any] | None) -> bool:
-    """Return whether two columns of weights are equal, in their type as well."""
+    """Return whether two columns of weights have equal values and equal types."""
     if first is None or second is None:
         return first is second
     return first.dtype == second.dtype and np.array_equal(first, second)
 
 
 def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason:
-    """Return in what the labels of two evaluations differ."""
+    """Return how the labels of two evaluations differ."""
     if set(first) == set(second):
         return Reason.LABEL_ORDER
     first_texts, second_texts = (
@@ -244,14 +245,14 @@ def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason
 
 
 def design_of_rows(evaluation: BaseEvaluation) -> Design:
-    """Return the design of the rows of a paired evaluation; ValueError without rows."""
+    """Return the sampling design of a paired evaluation's rows; ValueError without rows."""
     if evaluation.rows is None:
         raise ValueError(f"paired evaluations must have their rows, got {evaluation!r}")
     return evaluation.rows.design
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
-    """Return by place why some evaluations cannot be compared row by row with the others."""
+    """Return why evaluations cannot be compared row by row with the others, by position."""
     first = next((e for e in evaluations if e.rows is not None), None)
     reasons = {}
     for place, evaluation in enumerate(evaluations):
@@ -272,9 +273,9 @@ def split(
 ) -> list[list[Item]]:
     """Partition items into comparable groups by :func:`why_apart`.
 
-    The groups are in the order of their first items. A table is in the group of all arrays of its
-    content. Rows without ids are in the group of rows of one set of ids; if there are several sets,
-    they have a group of their own.
+    Groups are in the order of their first items. A table is in the group of all arrays with the
+    same content. Rows without ids are in the group of rows with the same content and ids. If these
+    rows have several sets of ids, the rows without ids form a separate group.
     """
     traits_of_items = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}
@@ -300,13 +301,13 @@ def split(
 
 
 def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """Return the evaluations, those of the same classes with the classes in one order.
+    """Return the evaluations with equal sets of classes, and equal sets of row ids, in one order.
 
-    It is the order of most of them, and of several such orders the sorted one. Rows of the same ids
-    are also in one order.
+    The most frequent order is used. If several orders of the classes are equally frequent, the
+    first in sorted order is used.
 
-    Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a
-    metric of a class has one name.
+    If equal labels have several kinds (``False``, ``0``, ``0.0``), the integers are used, so that
+    the metrics of a class have one name.
     """
     labels_of_runs = [
         evaluation.labels
@@ -332,7 +333,7 @@ def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEva
 
 
 def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """Return the evaluations, those of the same row ids with their rows in the order of most."""
+    """Return the evaluations with rows of equal id sets in their most frequent order."""
     orders = Counter(evaluation.labels_digest for evaluation in evaluations.values())
     leading: dict[object, BaseEvaluation] = {}
     sort_keys: dict[object, tuple[int, str]] = {}
@@ -340,7 +341,8 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
         if _ids_of(evaluation) is None:
             continue
         rows_and_classes = (_in_no_order(evaluation.statistics.row_ids), evaluation.labels)
-        # If two orders are equally frequent, the digests decide: the order of the runs must not.
+        # If two orders are equally frequent, the digests decide, because the order of the runs must
+        # not.
         sort_key = (-orders[evaluation.labels_digest], str(evaluation.statistics.row_ids))
         if rows_and_classes not in leading or sort_key < sort_keys[rows_and_classes]:
             leading[rows_and_classes] = evaluation
@@ -356,8 +358,8 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
 def in_order_of(first: Comparable, second: Comparable) -> Comparable:
     """Return the second evaluation with its classes and its rows in the order of the first.
 
-    Rows are put in order by their ids, if both evaluations keep them and agree on the actual label
-    of each id.
+    Rows are matched by their ids, if both evaluations have ids and the same actual label for each
+    id.
     """
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         return second
@@ -372,7 +374,7 @@ def in_order_of(first: Comparable, second: Comparable) -> Comparable:
 
 
 def _are_in_other_orders(first: BaseEvaluation, second: BaseEvaluation) -> bool:
-    """Return whether two evaluations have the same rows, by ids and labels, in other orders."""
+    """Return whether two evaluations have the same row ids and labels in different orders."""
     ids = first.statistics.row_ids
     other_ids = second.statistics.row_ids
     if not _differ(ids, other_ids) or _in_no_order(ids) != _in_no_order(other_ids):
@@ -381,7 +383,7 @@ def _are_in_other_orders(first: BaseEvaluation, second: BaseEvaluation) -> bool:
 
 
 def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
-    """Return the digest of the set of row ids; the digest itself if its version has none."""
+    """Return the order-independent digest of the row ids; the given digest if it is too old."""
     if row_ids is None or not row_ids.content:
         return row_ids
     return row_ids.content_only
@@ -390,7 +392,7 @@ def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
 def rows_by_digests(evaluation: BaseEvaluation) -> tuple[str, object]:
     """Return digests that are equal for evaluations of the same rows.
 
-    With row ids the rows may be in any order.
+    With row ids, the rows may be in any order.
     """
     digest = evaluation.statistics.digest
     row_ids = evaluation.statistics.row_ids
@@ -405,9 +407,9 @@ def _ids_of(evaluation: BaseEvaluation) -> RowIds | None:
 
 
 def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | Reason:
-    """Return the row of the second evaluation with the id of each row of the first.
+    """Return, for each row of the first evaluation, the second's row with the same id.
 
-    It is the reason why rows have no pair if a row has none.
+    Returns a reason instead if a row has no counterpart.
     """
     if first.rows is None:
         return Reason.FIRST_WITHOUT_ROWS
@@ -423,7 +425,7 @@ def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | R
     try:
         keys = _keys_of(ids, hashed)
         other_keys = _keys_of(other_ids, hashed)
-    except ValueError:  # The key of the hashes is not known.
+    except ValueError:  # The key of the hashes is unknown.
         return Reason.ORDER_OF_HASHES
     order = np.argsort(keys, kind="stable")
     other_order = np.argsort(other_keys, kind="stable")
@@ -442,9 +444,9 @@ def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | R
 
 
 def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
-    """Return ids that two evaluations have in one form, shape (n,).
+    """Return ids in a form that two evaluations share, shape (n,).
 
-    They are hashes if one evaluation has hashes, else texts, as in files.
+    The ids are hashes if one evaluation has hashes; otherwise they are texts, as in files.
     """
     if ids.hashed:
         return ids.values
@@ -456,7 +458,7 @@ def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
 def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> Evaluation:
     """Return the second evaluation with its rows in the order of the first; no number changes.
 
-    ``places``: of the rows of the first evaluation in the second.
+    ``places``: position in the second evaluation of each row of the first.
     """
     rows = cast("Predictions", second.rows).take(places)
     facts = second.of_rows
@@ -469,11 +471,11 @@ def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> 
 
 
 def _differ_in_data(first: Traits, second: Traits) -> bool:
-    """Return whether two evaluations are of different rows, as far as their digests show it."""
+    """Return whether the digests of two evaluations show that their rows differ."""
     if first.content != second.content:
         return True
     if _differ(first.row_ids, second.row_ids):
-        # The same ids may be in another order, and their labels with them.
+        # The same ids may be in another order, together with their labels.
         return first.id_set != second.id_set
     return _differ(first.order, second.order)
 
@@ -482,13 +484,13 @@ def _differ_in_data(first: Traits, second: Traits) -> bool:
 
 
 def of_classes(evaluation: BaseEvaluation) -> Evaluation:
-    """Return the evaluation itself, if it is of single labels.
+    """Return the evaluation itself if it has single labels.
 
-    ValueError if it is of another kind, which no grouping fits.
+    ValueError if it is of another kind, because a grouping needs single labels.
     """
     if not isinstance(evaluation, Evaluation):
         raise ValueError(
-            f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}"
+            f"a grouping needs single labels, but the evaluation is of the kind {evaluation.kind!r}"
         )
     return evaluation
 
@@ -496,7 +498,7 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
     """Check classes against a grouping, and return notes on classes that only the grouping has.
 
-    ValueError if a group has none of the evaluation's classes, or one of these is in no group.
+    ValueError if a group has none of the evaluation's classes, or if a class is not in any group.
     """
     for step in grouping.compose(labels):
         empty = [
@@ -522,7 +524,7 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
 
 
 def _describe(evaluation: BaseEvaluation, reason: Reason) -> str:
-    """Return how an evaluation was judged in respect of a reason, in a few words."""
+    """Return in a few words how an evaluation differs from others, for one reason."""
     design = dict(evaluation.design)
     statistics = evaluation.statistics
     match reason:
@@ -576,7 +578,7 @@ _OF_SETS = {Reason.LABELS: "evaluate all with the same codes="}
 
 
 def _grouped(evaluation: BaseEvaluation) -> str:
-    """Return by which steps the classes are grouped."""
+    """Return the names of the grouping's steps in words."""
     if evaluation.grouping is None or not evaluation.grouping.steps:
         return "not grouped"
     steps = [quoted(step.name) for step in evaluation.grouping.steps]
@@ -597,11 +599,11 @@ def _reasons_between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[
 
 
 def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
-    """Return what distinguishes each of several rankings, such as "grouped by “parity”"."""
+    """Return words that distinguish each of several rankings, such as "grouped by “parity”"."""
     reasons = _reasons_between(rankings, read)
     evaluations = [ranking.evaluation for ranking in rankings]
     if reasons == [Reason.DATA]:
-        # A heading with the number of rows says it if the rankings have different ones.
+        # If the numbers of rows differ, the heading's number of rows distinguishes the rankings.
         sizes = Counter(evaluation.statistics.digest.rows for evaluation in evaluations)
         if max(sizes.values(), default=0) == 1:
             return [""] * len(rankings)
@@ -617,7 +619,7 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
 def _with_contents_of_groupings(
     words: Sequence[str], evaluations: Sequence[BaseEvaluation]
 ) -> list[str]:
-    """Return the words, or the contents of groupings if two of one name have other contents."""
+    """Return the words; the contents of groupings if two have the same name but other contents."""
     groupings = [dict(evaluation.design).get("grouping") for evaluation in evaluations]
     if len(set(zip(words, groupings, strict=True))) == len(set(words)):
         return list(words)
@@ -629,15 +631,15 @@ def _with_contents_of_groupings(
 
 
 def how_apart(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """Return the differences in how the runs of several rankings were judged."""
+    """Return in words how the evaluations of several rankings differ."""
     return " and ".join(reason.value for reason in _reasons_between(rankings, read))
 
 
 def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """Return the way to put runs of several rankings into one: "to rank them together, …"."""
+    """Return advice on how to rank the runs together: "to rank them together, …"."""
     reasons = _reasons_between(rankings, read)
     if Reason.POSITIVE in reasons and Reason.GROUPING in reasons:
-        reasons.remove(Reason.GROUPING)  # The remedy for the positive group has the grouping.
+        reasons.remove(Reason.GROUPING)  # The remedy for the positive group includes the grouping.
     remedies = _REMEDIES
     if not isinstance(rankings[0].evaluation, Evaluation):
         remedies = _REMEDIES | _OF_SETS
@@ -645,15 +647,15 @@ def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
 
 
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
-    """Return why there is more than one ranking, and what would make it one, in two sentences.
+    """Return two sentences: why the runs have several rankings, and how to get one.
 
-    There are none if there is one ranking.
+    Returns no sentences for a single ranking.
     """
     if len(rankings) < 2:
         return ()
-    why = f"The runs were judged {how_apart(rankings, read)}"
+    why = f"The runs were evaluated {how_apart(rankings, read)}"
     advice = remedy(rankings, read)
     return (
-        f"{why}, so that they stand in {len(rankings)} separate rankings.",
+        f"{why}, so they are in {len(rankings)} separate rankings.",
         f"T{advice[1:]}.",
     )

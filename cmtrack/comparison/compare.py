@@ -50,17 +50,17 @@ NO_RUN = "no run was found{}: the experiments are empty, or no run matches the f
 
 
 class NothingFound(ValueError):
-    """There is nothing to compare."""
+    """Error for a comparison without any run."""
 
 
 @dataclass(frozen=True, eq=False)
 class CompareOptions(CompareSpec):
-    """Options of a comparison, checked, with what follows from them.
+    """Checked options of a comparison, and the gates, criterion and blocks that they describe.
 
     Raises
     ------
     ValueError
-        If a number is out of its range, or an option lacks the one that it goes with.
+        If a number is out of range, or an option is given without another option that it needs.
 
     Examples
     --------
@@ -80,26 +80,26 @@ class CompareOptions(CompareSpec):
             object.__setattr__(self, name, option.check(getattr(self, name)))
         if self.positive is not None and self.grouping is None:
             raise ValueError(
-                f"positive needs grouping, got {self.positive!r:.60} without: runs keep the "
-                "positive group that they were logged with"
+                f"positive needs grouping, got only positive={self.positive!r:.60}: without "
+                "grouping, runs keep the positive group that they were logged with"
             )
         if self.segments is not None and self.block is not None:
             raise ValueError(
-                f"segments are of the same rows: leave out block, got {self.block!r:.60}"
+                f"segments cannot be combined with block: omit one, got block={self.block!r:.60}"
             )
         if self.segments is not None and self.at is not None:
             raise ValueError(
-                f"segments are compared at the rows' own shares: leave out at, got {self.at!r:.60}"
+                f"segments cannot be combined with at: omit one, got at={self.at!r:.60}"
             )
         if self.equivalence is not None and self.block is not None:
             raise ValueError(
-                "equivalence is of runs on the same rows: leave out block, got "
+                "equivalence cannot be combined with block: omit one, got equivalence="
                 f"{self.equivalence!r}"
             )
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
-        """The own metrics, checked."""
+        """The custom metrics, checked."""
         return own_metrics(self.extra_metrics)
 
     @cached_property
@@ -109,52 +109,50 @@ class CompareOptions(CompareSpec):
         Raises
         ------
         ValueError
-            If one does not parse, or needs a baseline where there is none.
+            If a gate does not parse, or needs a baseline and none is given.
         """
         gates = tuple(map(Gate.parse, several(self.require)))
         if self.block is not None and any(gate.column for gate in gates):
             raise ValueError(
-                f"a gate on segments is of the same rows: leave out block, got {self.block!r:.60}"
+                f"a gate on segments cannot be combined with block, got block={self.block!r:.60}"
             )
         if self.block is not None and any(gate.of_flips for gate in gates):
             raise ValueError(
-                f"a gate on flips is of the same rows: leave out block, got {self.block!r:.60}"
+                f"a gate on flips cannot be combined with block, got block={self.block!r:.60}"
             )
         if self.against is None and any(gate.difference for gate in gates):
-            raise ValueError(
-                "a .difference gate needs against=, the run to take the difference from"
-            )
+            raise ValueError("a .difference gate needs against=, the run to compare with")
         if self.against is None and any(gate.of_flips for gate in gates):
-            raise ValueError("a gate on flips needs against=, the run whose rows may break")
+            raise ValueError("a gate on flips needs against=, the run to compare with")
         return gates
 
     @cached_property
     def rules(self) -> tuple[TieBreaker, ...]:
-        """The tie-breakers, parsed only; a custom metric has a meaning only in :func:`rules_of`."""
+        """The tie-breakers, only parsed; :func:`rules_of` also resolves custom metrics."""
         return rules_of(self, OPEN)
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """The criterion of ``rank_by``, parsed only.
+        """The criterion of ``rank_by``, only parsed.
 
-        A custom metric has a meaning only in :func:`criterion_of`.
+        :func:`criterion_of` also resolves custom metrics.
         """
         return criterion_of(self, OPEN)
 
     @cached_property
     def blocks(self) -> Blocks | None:
-        """The blocks of repeated runs; None where runs are ranked."""
+        """The blocks of repeated runs; None if single runs are ranked."""
         if self.block is None:
             return None
         return Blocks(self.block, self.model, self.block_kind, self.test_train_ratio)
 
     def check(self) -> None:
-        """Parse every text early; an evaluation that is read later may declare a custom metric.
+        """Parse every text option early, before evaluations are read.
 
         Raises
         ------
         ValueError, TypeError
-            If one does not parse.
+            If an option does not parse.
         """
         for name in ("own", "gates", "rules", "criterion", "blocks"):
             getattr(self, name)  # Reading a property checks it.
@@ -172,19 +170,19 @@ class CompareOptions(CompareSpec):
 
     @property
     def changes(self) -> frozenset[str]:
-        """Names of changed options: logged values of metrics that read these are stale."""
+        """Names of changed options; logged values of metrics that depend on them are stale."""
         if self.grouping is not None:
             return frozenset({"grouping", "positive", "costs"})
         changed = {"costs": self.costs, "at": self.at}
         return frozenset(name for name, value in changed.items() if value is not None)
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """Return the evaluation with the requested custom metrics, grouping and costs, computed.
+        """Return the evaluation with the options' grouping, costs and metrics, all computed.
 
         Raises
         ------
         ValueError
-            If the grouping or the costs do not fit it.
+            If the grouping or the costs do not fit the evaluation.
         """
         if isinstance(evaluation, Evaluation):
             evaluation = evaluation.with_metrics(self.own)
@@ -196,17 +194,17 @@ class CompareOptions(CompareSpec):
         if self.at is not None:
             evaluation = of_classes(evaluation).at(self.at).reweighted
         evaluation = evaluation.at_level(self.confidence_level)
-        evaluation.metrics  # noqa: B018 - computed here, which may be in a worker
+        evaluation.metrics  # noqa: B018 - compute here, possibly in a worker
         return evaluation
 
 
 def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...]:
-    """Return the tie-breakers, their metrics resolved by the catalog."""
+    """Return the tie-breakers, with their metrics resolved by the catalog."""
     return tuple(TieBreaker.parse(text, catalog) for text in several(options.tie_breakers))
 
 
 def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
-    """Return the criterion of ``rank_by``, its metrics resolved by the catalog; None without."""
+    """Return the criterion of ``rank_by`` with metrics from the catalog; None if not given."""
     return None if options.rank_by is None else Criterion.of(options.rank_by, catalog)
 
 
@@ -215,12 +213,12 @@ def compare_evaluations(
     options: CompareOptions,
     progress: Progress = lambda *_: None,
 ) -> Comparison:
-    """Compare evaluations that are in no run, by name; see :func:`cmtrack.compare`.
+    """Compare evaluations that were not logged as runs, by name; see :func:`cmtrack.compare`.
 
     Raises
     ------
     TypeError, ValueError
-        If a value is not an evaluation, there are none, or one lacks what is asked for.
+        If a value is not an evaluation, none is given, or an evaluation does not fit the options.
 
     Examples
     --------
@@ -255,7 +253,7 @@ def compare_evaluations(
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
-    """Return the first default metric that a run has, though it may be undefined for some runs."""
+    """Return the first default metric that a run has; it may be undefined for other runs."""
     return Criterion((next(filter(has, DEFAULTS), FALLBACK),))
 
 
@@ -267,15 +265,16 @@ def compare_runs(
 ) -> Comparison:
     """Check the evaluations of runs by the gates, and rank them.
 
-    ``evaluations``: by run id; prepared by the options, the baseline's among them.
-    ``criterion``: by default that of the options, else the first default metric that a run has.
+    ``evaluations``: by run id, prepared by the options and including the baseline's evaluation.
+    ``criterion``: by default the criterion of the options, or the first default metric that a run
+    has.
 
-    ValueError if no run has one of the metrics, or repeated runs have no blocks.
+    ValueError if no run has one of the metrics, or if repeated runs have no blocks.
     """
     evaluations = in_one_order(evaluations)
     record = listed.record or Record.now()
     listed = replace(listed, record=record)
-    # The order of the names decides the order of hints, so that it must not be that of a set.
+    # The order of names decides the order of hints, so it must not be the random order of a set.
     available = dict.fromkeys(
         name for evaluation in evaluations.values() for name in evaluation.metrics
     )
@@ -312,12 +311,12 @@ def compare_runs(
     else:
         rankings = _rank_runs(candidates, criterion, reads, options, len(listed.passed_over))
         failed = tuple(StoppedRun(run.run, run.gates) for run in candidates if not run.passed)
-        # The remedy, the second sentence, is advice and is no fact of the comparison.
+        # The second sentence, the remedy, is advice and is not stored.
         notes = apart(rankings, reads)[:1]
         kind = RunComparison
     if options.at is not None:
         shares = shares_in_words(options.at)
-        note = "All runs are judged where the classes have other shares than in the test rows"
+        note = "All runs are evaluated for class shares that differ from the test rows"
         notes = (*notes, f"{note}: {shares}.")
     segments = SegmentComparison()
     if options.segments is not None and rankings:
@@ -348,14 +347,14 @@ def _judge_runs(
     options: CompareOptions,
     metric: str,
 ) -> tuple[list[Candidate], Candidate | None]:
-    """Return the runs with the results of the gates, by id, and the baseline."""
+    """Return the runs with their gate results, in order of ids, and the baseline."""
     runs = {run.run_id: run for run in listed.runs}
     baseline = None
     if listed.baseline is not None:
         baseline_id = listed.baseline.run_id
         baseline = Candidate(runs[baseline_id], evaluations[baseline_id])
     candidates = []
-    # Sorted ids give the same review whatever the order of the runs.
+    # Sorted ids make the review independent of the order of the runs.
     for run_id in sorted(runs.keys() & evaluations.keys()):
         evaluation = evaluations[run_id]
         gates = tuple(judged(gate, evaluation, baseline, metric) for gate in options.gates)
@@ -368,7 +367,7 @@ def _undefined_runs(
 ) -> list[LeftOut]:
     """Return the runs that pass the gates but cannot be ranked, with the reason.
 
-    ``asked``: whether the criterion was asked for, so that no other one is suggested.
+    ``asked``: whether the user gave the criterion; if so, no other metric is suggested.
     """
     undefined = []
     defined = []
@@ -394,7 +393,7 @@ def _rank_runs(
     options: CompareOptions,
     n_passed_over: int,
 ) -> tuple[Ranking, ...]:
-    """Return a ranking of each group of runs of the same data, the one to decide by first."""
+    """Return a ranking for each group of runs on the same data; the first decides, if any does."""
     groups = cohorts([candidate for candidate in candidates if candidate.passed], reads)
     has_decision = decides(groups)
     rankings = []
@@ -413,7 +412,7 @@ def _rank_runs(
         rankings.append(ranking)
     if options.equivalence is not None:
         if criterion.pareto:
-            raise ValueError(f"equivalence is of one metric, got {criterion}")
+            raise ValueError(f"equivalence needs a ranking by one metric, got {criterion}")
         rankings = [with_equivalence(ranking, options.equivalence) for ranking in rankings]
     return tuple(rankings)
 
@@ -424,7 +423,7 @@ def _stopped_beside(
     criterion: Criterion,
     reads: frozenset[str],
 ) -> list[Candidate]:
-    """Return the stopped runs that would be ranked with a group of runs if they passed."""
+    """Return the stopped runs that would be in a group's ranking if they passed the gates."""
     group_traits = Traits.of(group[0].evaluation)
     stopped = []
     for candidate in candidates:
@@ -437,9 +436,9 @@ def _stopped_beside(
 
 
 def shares_in_words(shares: Any, positive: Any = None) -> str:
-    """Return words for the shares that runs are judged at, such as "2% of “spam”".
+    """Return the class shares that runs are evaluated for in words, such as "2% of “spam”".
 
-    A single share is of the positive class, and without its name "2% positives".
+    A single number is the share of the positive class: "2% positives" if it has no name.
     """
     if isinstance(shares, float):
         shares = {positive: shares}
@@ -455,8 +454,8 @@ def judged(
 ) -> GateResult:
     """Return a gate's result for an evaluation.
 
-    A gate on a difference reads the baseline. A gate on flips reads the step by which rows are
-    right from the metric of the ``criterion``.
+    A gate on a difference uses the baseline. For a gate on flips, the metric of the ``criterion``
+    gives the step at which a row counts as correct.
     """
     other = None if baseline is None else baseline.evaluation
     if gate.of_flips and other is not None:
@@ -474,7 +473,7 @@ def judged(
 def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) -> str:
     """Return the reason why a run cannot be ranked by a metric; empty if it can.
 
-    ``asked``: whether the metric was asked for, so that no other one is suggested.
+    ``asked``: whether the user gave the metric; if so, no other metric is suggested.
     """
     if metric not in evaluation.metrics:
         return f"it has no {metric}{_remedy(evaluation, metric)}"
@@ -485,10 +484,10 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
         if not share > 0:
             return ""
         return (
-            f"{metric} leaves out the {short_percent(share)} of its rows whose score is exactly 0 "
-            "or 1; rank by calibration/error instead"
+            f"{metric} ignores {short_percent(share)} of its rows because their score is exactly "
+            "0 or 1; rank by calibration/error instead"
         )
-    reason = evaluation.undefined.get(metric, "no reason is known")
+    reason = evaluation.undefined.get(metric, "the reason is unknown")
     if only := predicts_only(evaluation, metric):
         reason = f"it predicts only {quoted(only)}{_advice(evaluation, asked)}"
     if metric in evaluation.infinite:
@@ -497,9 +496,9 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
 
 
 def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
-    """Return the advice for a run that predicts one class only, after a semicolon; may be empty.
+    """Return advice for a run that predicts only one class, after a semicolon; may be empty.
 
-    Accuracy is not suggested: with rare positives it is highest for exactly such a run.
+    Accuracy is not suggested, because with rare positives it is highest for exactly such a run.
     """
     values = evaluation.metrics
     if math.isfinite(values.get("binary/average_precision", math.nan)):
@@ -518,7 +517,7 @@ def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
 
 
 def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
-    """Return the argument that gives a run a metric that it lacks, after a colon; may be empty."""
+    """Return how to get a metric that a run lacks, after a colon; may be empty."""
     if not isinstance(evaluation, Evaluation):
         return ""
     entry = OPEN.lookup(metric)
@@ -532,10 +531,10 @@ def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
 
 
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
-    """Return the one class or group that is ever predicted; empty if there are several.
+    """Return the only class or group that is ever predicted; empty if there are several.
 
-    It is also empty if the rows are of one class, and for a metric that is not of counts, which has
-    reasons of its own.
+    It is also empty if all rows have one class, and for a metric that is not computed from counts,
+    because such a metric reports its own reasons.
     """
     entry = evaluation.catalog.lookup(metric)
     is_of_counts = entry.of in ("binary", "whole table") and entry.section in RESERVED
@@ -562,9 +561,9 @@ def skips_more(
 ) -> dict[str, str]:
     """Return the reason for each run whose average has fewer classes than another run's average.
 
-    A class without a value must not improve an average that ranks. The runs of one ranking are
-    therefore averaged over the same classes; a run that leaves out more of them, because it never
-    predicts them, is not ranked.
+    A class without a value must not improve an average that ranks runs. All runs of a ranking are
+    therefore averaged over the same classes. A run that never predicts a class of the average is
+    not ranked.
     """
     reasons: dict[str, str] = {}
     for metric in criterion.metrics:
@@ -583,7 +582,7 @@ def skips_more(
 
 
 def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[str]) -> str:
-    """Return why a run's average over fewer classes is not ranked, and the metric to rank by."""
+    """Return why a run with an average over fewer classes is not ranked, and the metric to use."""
     other = f"{metric}_zero"
     if other not in evaluation.metrics:
         section = metric.rpartition("/")[0]
@@ -591,13 +590,13 @@ def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[s
     them = "them" if len(names) > 1 else "it"
     classes = some_of([quoted(name) for name in names], 3)
     return (
-        f"{metric} leaves out {classes}, which it never predicts and another run does; "
+        f"{metric} ignores {classes}, which this run never predicts but another run does; "
         f"rank by {other}, which counts {them} as 0"
     )
 
 
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """Return notes on rankings by an average that leaves out the same classes for every run."""
+    """Return notes on rankings by an average that ignores the same classes for every run."""
     notes = []
     for metric in criterion.metrics:
         left_out = []
@@ -610,7 +609,7 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
                 metric, [candidate.evaluation for candidate in candidates]
             )
             continue
-        note = f"Ranked by {metric}, which passes over never-predicted classes: "
+        note = f"Ranked by {metric}, which ignores classes that a run never predicts: "
         note += ", ".join(left_out[:5])
         if len(left_out) > 5:
             note += f" and of {len(left_out) - 5} more runs"
@@ -622,9 +621,9 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
 
 
 def _note_on_empty_classes(metric: str, evaluations: Sequence[BaseEvaluation]) -> list[str]:
-    """Return the note that an average of correlations leaves out classes without rows.
+    """Return a note if an average of correlations ignores classes without rows.
 
-    There is none for other metrics.
+    Other metrics have no note.
     """
     if not metric.startswith(("spcc/ovr_", "spcc/ovo_")):
         return []
@@ -637,17 +636,17 @@ def _note_on_empty_classes(metric: str, evaluations: Sequence[BaseEvaluation]) -
     if not names:
         return []
     classes = some_of([quoted(name) for name in names], 5)
-    return [f"Ranked by {metric}, which leaves out classes without rows: {classes}."]
+    return [f"Ranked by {metric}, which ignores classes without rows: {classes}."]
 
 
 def _check_known(criterion: Criterion, gates: Collection[Gate], available: Collection[str]) -> None:
-    """Refuse metrics that no run has."""
+    """Raise ValueError for metrics that no run has."""
     has_binary = any(name.startswith("binary/") for name in available)
     for name in criterion.metrics:
         if name not in available:
             hint = near_or_own(name, available)
             if name.startswith("binary/") and not has_binary:
                 remedy = "give a grouping of two groups, or positive="
-                hint = f": it is of a positive class or group; {remedy}"
+                hint = f": it needs a positive class or group; {remedy}"
             raise ValueError(f"no run has the metric {name!r}{hint}")
     check_known(gates, available)

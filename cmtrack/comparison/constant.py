@@ -1,4 +1,4 @@
-"""The best constant answer, one that needs no model, and what each run gains over it."""
+"""Best constant answer, which needs no model, and the gain of each run over this answer."""
 
 from __future__ import annotations
 
@@ -36,54 +36,56 @@ from cmtrack.statistics.probabilities import in_memory
 
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
-"""Classes that are tried: the most frequent, the cheapest and the class in the metric's name."""
+"""Most frequent classes to try; the cheapest class and the class of the metric are also tried."""
 _RUNS_AT_ONCE = 16
-"""Runs compared with the constant answer at once, so that tables of all their pairs are small."""
+"""Runs compared with the constant answer at once; more would make the tables of pairs large."""
 NOT_KEPT = "the predictions by row were not kept"
-_NO_ERROR = "no error by row is known"
+_NO_ERROR = "the standard error by row is unknown"
 
 
 @dataclass(frozen=True)
 class ConstantAnswer:
     """The best constant answer by a metric, and the gain of a model over it.
 
-    For metrics of labels and costs it is always one class, the one with the best value. For metrics
-    of probabilities each class gets its share of the rows as its probability. Where its correlation
-    is undefined, the denominator being zero, the model is compared with 0, the value of guessing.
+    For metrics of labels and costs, the constant answer is the single class with the best value.
+    For metrics of probabilities, it gives each class its share of the rows as its probability. If
+    the correlation of the constant answer is undefined (its denominator is zero), the model is
+    compared with 0, the value of guessing.
 
     Attributes
     ----------
     metric : str
     answer : str, int, ... or None
-        The class; None for the shares.
+        The class; None if the answer is the classes' shares.
     value : float
-        NaN where it is undefined.
+        Value of the metric; NaN if undefined.
     reason : str
-        Why it is.
+        Reason why the value is undefined.
     run : str
-        Name of the run that is compared with it: the best one.
+        Name of the run that is compared with the constant answer: the best run.
     difference, standard_error, low, high, pvalue : float
-        The run less the constant answer, on the same rows. Of several runs the p-value is adjusted
-        by Holm (1979); the interval is that of this run alone. NaN where no error is known, and for
-        ``unbeatable``.
+        Value of the run minus value of the constant answer, on the same rows. With several runs,
+        the p-value is adjusted by Holm's method (1979), but the interval is not adjusted. NaN if
+        the standard error is unknown, and for ``unbeatable``.
     unpaired : str
-        Why the error does not use that the rows are the same; empty where it does.
+        Why the standard error does not pair the rows; empty if it does.
     guessed : bool
-        True where it is a correlation without a value, and the run is compared with 0.
+        True if the metric is a correlation that is undefined for a constant answer, so that the run
+        is compared with 0.
     unbeatable : bool
-        True where no model can be better: a constant answer reaches the best value of a one-sided
-        metric such as recall, and of any metric if all rows are of one class. Another metric then
-        shows its price.
+        True if no model can be better. A constant answer reaches the best value of a one-sided
+        metric such as recall, and of any metric if all rows have one class.
     better : "higher", "lower" or "nearest zero"
-        The better values.
+        Direction in which values are better.
     confidence_level : float
     by_run : dict of str to float
-        The p-value of each run, by its id (of each model, by its name), adjusted by Holm over all
-        of them.
+        The p-value of each run by id (of each model by name), adjusted by Holm's method over all
+        runs.
     shown : tuple of str
-        Ids (names) of those that are shown to be better.
+        Ids of the runs (names of the models) that are shown to be better.
     not_tested : int
-        Further runs that the best one was chosen from, without a test: they were not read.
+        Number of further runs that the best run was selected from and that were not tested, because
+        they were not read.
 
     Examples
     --------
@@ -131,12 +133,12 @@ class ConstantAnswer:
 
     @property
     def warns(self) -> bool:
-        """True if a reader must know that the run is not shown to be better."""
+        """True if a review must warn that the run is not shown to be better."""
         return math.isfinite(self.pvalue) and not self.unbeatable and not self.shown_better
 
     @property
     def ahead(self) -> bool:
-        """True if the run's value is better, whether or not that is shown."""
+        """True if the run's value is better, significantly or not."""
         return self._gain > 0
 
     @property
@@ -147,7 +149,7 @@ class ConstantAnswer:
 
     @property
     def against(self) -> float:
-        """The value that runs are compared with: 0 of guessing."""
+        """The value that runs are compared with: the answer's value, or 0 for guessing."""
         return 0.0 if self.guessed else self.value
 
     @property
@@ -155,7 +157,7 @@ class ConstantAnswer:
         return -self.difference if self.better == "lower" else self.difference
 
     def for_run(self, run_id: str, name: str, value: float) -> ConstantAnswer:
-        """The same constant answer, compared with another run that was tested."""
+        """Return the constant answer compared with another tested run."""
         return replace(
             self,
             run=name,
@@ -167,7 +169,7 @@ class ConstantAnswer:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the constant answer as plain data."""
         answer = None if self.answer is None else str(self.answer)
         return asdict(self) | {
             "answer": answer,
@@ -179,28 +181,28 @@ class ConstantAnswer:
 def constant_answer(
     evaluation: BaseEvaluation, metric: str, *, run: str = ""
 ) -> ConstantAnswer | None:
-    """The best constant answer of an evaluation by a metric, and the evaluation's gain over it.
+    """Return the best constant answer by a metric, and the evaluation's gain over this answer.
 
     Parameters
     ----------
     evaluation : evaluation
     metric : str
     run : str, optional
-        The evaluation's name.
+        Name of the evaluation.
 
     Returns
     -------
     ConstantAnswer or None
-        None where no single class can be answered (spans, sets of codes), the metric has no
-        direction, or its function is not known.
+        None if the evaluation is not of single labels (spans, sets of codes), if the metric has no
+        direction, or if the metric's function is unknown.
 
     Notes
     -----
-    The difference, its interval and its p-value are those of :func:`~cmtrack.paired_differences`.
-    Without rows, a metric of labels is paired by the cells of the confusion matrix, where its
-    counts are whole and of independent rows. A correlation or Cohen's kappa of two classes or
-    groups is tested by Fisher's exact test of their table, where its counts are whole and of
-    independent rows; any other correlation by its own interval.
+    :func:`~cmtrack.paired_differences` computes the difference, its interval and its p-value.
+    Without rows, a metric of labels is paired by the cells of the confusion matrix, if the counts
+    are whole numbers of independent rows. A correlation or Cohen's kappa of two classes or groups
+    is tested by Fisher's exact test, under the same condition. All other correlations are tested by
+    their own interval.
 
     Examples
     --------
@@ -217,11 +219,12 @@ def constant_answer(
 def constant_of_runs(
     runs: Mapping[str, BaseEvaluation], metric: str, best: str, *, name: str, not_tested: int = 0
 ) -> ConstantAnswer | None:
-    """The best constant answer of runs of the same data, and what each of them gains over it.
+    """Return the best constant answer of runs on the same data, and each run's gain over it.
 
-    ``runs``: by id; with a value of the metric.
-    ``best``: the id of the one with the best value; ``name`` is its name.
-    ``not_tested``: further runs that it is the best of: they count for Holm's adjustment.
+    ``runs``: evaluations by run id, with a value of the metric.
+    ``best``: id of the run with the best value; ``name`` is its name.
+    ``not_tested``: number of further runs that ``best`` was selected from; Holm's adjustment counts
+    them.
     """
     leader = runs[best]
     entry = _entry(leader, metric)
@@ -269,7 +272,7 @@ def constant_of_runs(
 def _gaps_by_rows(
     runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer, best: str
 ) -> dict[str, Difference]:
-    """Return each run less the constant answer.
+    """Return the difference of each run from the constant answer.
 
     Only the best run gets an interval, because intervals take most of the time.
     """
@@ -288,7 +291,7 @@ def _gaps_by_rows(
 def _answers_by_rows(
     runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer
 ) -> list[tuple[Evaluation, dict[str, Evaluation]]]:
-    """The constant answer to each set of rows, with the runs in a row that are paired with it."""
+    """Return the constant answer for each set of rows, with the consecutive runs paired with it."""
     answers: list[tuple[Evaluation, dict[str, Evaluation]]] = []
     answered: Evaluation | None = None
     of_same_rows: dict[str, Evaluation] = {}
@@ -304,7 +307,7 @@ def _answers_by_rows(
 def _gaps_of_same_rows(
     runs: Mapping[str, Evaluation], answered: Evaluation, metric: str
 ) -> dict[str, Difference]:
-    """Differences of runs from the constant answer on the same rows, without intervals."""
+    """Return differences of runs from the constant answer on the same rows, without intervals."""
     gaps: dict[str, Difference] = {}
     design = None if answered.rows is None else answered.rows.design
     run_ids = list(runs)
@@ -312,7 +315,7 @@ def _gaps_of_same_rows(
         part = run_ids[start : start + _RUNS_AT_ONCE]
         pairs = paired([*(runs[run_id] for run_id in part), answered], metric, design)
         for place, run_id in enumerate(part):
-            if pairs is None:  # a run without an error by row
+            if pairs is None:  # a run has no standard error by row
                 gaps[run_id] = paired_differences(runs[run_id], answered, metrics=[metric])[metric]
                 continue
             gaps[run_id] = Difference(
@@ -329,7 +332,7 @@ def _gaps_of_same_rows(
 
 
 def constant_evaluation(evaluation: Evaluation, metric: str, answer: Label | None) -> Evaluation:
-    """The evaluation of a constant answer, by this metric alone."""
+    """Return the evaluation of a constant answer, with only this metric."""
     like = evaluation.asking(sections=(metric,))
     rows = evaluation.rows
     place = None if answer is None else evaluation.labels.index(answer)
@@ -342,7 +345,7 @@ def constant_evaluation(evaluation: Evaluation, metric: str, answer: Label | Non
 
 
 def _of_classes(like: Evaluation) -> Predictions:
-    """A row for each class, as heavy as all of its rows."""
+    """Return one row per class, weighted by the class's number of rows."""
     totals = like.confusion_matrix.counts.sum(axis=1)
     there = np.flatnonzero(totals)
     design = Design(len(there), totals[there])
@@ -350,7 +353,7 @@ def _of_classes(like: Evaluation) -> Predictions:
 
 
 def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
-    """The metric, if it is defined for a constant answer."""
+    """Return the metric's catalog entry; None if constant answers have no such metric."""
     if (
         not isinstance(evaluation, Evaluation)
         or evaluation.none is not None
@@ -366,9 +369,9 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
 
 
 def _off(entry: Metric, value: float) -> float:
-    """Return the distance of a value from the best; undefined values are last.
+    """Return the distance of a value from the best value; infinite if undefined.
 
-    Rounding to 12 digits makes values equal that differ by the order of a sum.
+    Values that differ only by the order of summation become equal by rounding to 12 digits.
     """
     return math.inf if math.isnan(value) else round(distance_from_best(entry.better, value), 12)
 
@@ -376,7 +379,7 @@ def _off(entry: Metric, value: float) -> float:
 def _constant(
     like: Evaluation, rows: Predictions, answer: int | None, ranking_only: bool = False
 ) -> Evaluation:
-    """The evaluation of one answer to all rows: a class, or the shares of the classes."""
+    """Return the evaluation of one answer for all rows: a class, or the shares of the classes."""
     size = len(rows)
     source = None
     if answer is None:
@@ -392,7 +395,7 @@ def _constant(
 def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[ConstantAnswer, int]:
     """Return the best constant answer, and the number of answers that may be the best.
 
-    Of equal ones it is the most frequent class.
+    If several answers are equally good, the most frequent class is the best.
     """
     like = replace(evaluation.asking(sections=(metric,)), rows=None)
     rows = _of_classes(like)
@@ -404,7 +407,7 @@ def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[Co
     else:
         values = {}
         influence = {}
-        for k in _answers(like, metric):  # no evaluation is kept: each has a matrix of its own
+        for k in _answers(like, metric):  # keep no evaluation: each has a confusion matrix
             tried = _constant(like, rows, k)
             values[k] = tried.metrics.get(metric, math.nan)
             influence[k] = tried.influence(metric)
@@ -414,7 +417,7 @@ def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[Co
         n_answers = sum(
             _may_be_best(k, answer, values, influence, rows, evaluation) for k in values
         )
-    reason = "" if math.isfinite(value) else best.undefined.get(metric, "no reason is known")
+    reason = "" if math.isfinite(value) else best.undefined.get(metric, "the reason is unknown")
     best_value = {"higher": entry.high, "lower": entry.low}.get(entry.better, 0.0)
     unbeatable = (
         entry.one_sided
@@ -442,7 +445,7 @@ def _may_be_best(
     rows: Predictions,
     evaluation: Evaluation,
 ) -> bool:
-    """Return whether a constant answer is not clearly worse than the best, selected one."""
+    """Return whether a constant answer is not significantly worse than the selected best answer."""
     ours = influence[answer]
     of_best = influence[best]
     if answer == best or ours is None or of_best is None:
@@ -454,11 +457,12 @@ def _may_be_best(
 
 
 def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers: int) -> float:
-    """The p-value of a run's difference from the best constant answer.
+    """Return the p-value of a run's difference from the best constant answer.
 
-    That the run is better is shown against each of the answers that may be the best, and needs no
-    adjustment. That it is worse may be due to the selection of the highest among them: this is
-    adjusted by Bonferroni. A run of the same value needs no error to be not better.
+    A better run is better than all answers that may be the best, so its p-value needs no
+    adjustment. A worse run may look worse only because the best of these answers was selected, so
+    its p-value is adjusted by Bonferroni's method. A run of equal value has the p-value 1, even
+    without a standard error.
     """
     if gap.difference == 0 and math.isnan(gap.pvalue):
         return 1.0
@@ -467,7 +471,7 @@ def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers
 
 
 def _answers(like: Evaluation, metric: str) -> Iterator[int]:
-    """Classes to try as the constant answer, the most frequent first."""
+    """Return the classes to try as the constant answer, the most frequent first."""
     totals = like.confusion_matrix.counts.sum(axis=1)
     order = np.argsort(-totals, kind="stable")
     wanted = list(order[:MOST_ANSWERS])
@@ -483,7 +487,7 @@ def _answers(like: Evaluation, metric: str) -> Iterator[int]:
 
 
 def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> str:
-    """The reason why the difference from the constant answer is not paired; empty where it is."""
+    """Return why the difference from the constant answer is not paired; empty if it is."""
     rows = _with_rows(evaluation, metric, constant)
     if rows.rows is None:
         return NOT_KEPT
@@ -491,9 +495,9 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 
 
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
-    """Return the evaluation with its rows, or with cells of the confusion matrix for them.
+    """Return the evaluation with its rows, or with cells of the confusion matrix as rows.
 
-    It has none where cells cannot stand for rows: for probabilities, sampling weights and clusters.
+    It has no rows if cells cannot replace rows: for probabilities, sampling weights and clusters.
     """
     if (
         evaluation.rows is not None
@@ -509,12 +513,12 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
 
 
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
-    """Return the table of Fisher's exact test of the metric against guessing; None without one.
+    """Return the table for Fisher's exact test of the metric against guessing; None if none fits.
 
-    The constant answer must have the metric's value without association (0, or 0.5 of balanced
-    accuracy), and the counts must be whole and of independent rows. A paired difference would be
-    far too certain with few rows of a class: if a run finds none of them, and so does the constant
-    answer, their share seems to have no error.
+    The constant answer must have the metric's value for no association (0, or 0.5 for balanced
+    accuracy), and the counts must be whole numbers of independent rows. With few rows of a class, a
+    paired difference would have a far too small standard error: if neither the run nor the constant
+    answer finds any of these rows, their difference in recall seems to have no error.
     """
     if not entry.association or not has_independent_rows(evaluation):
         return None
@@ -525,9 +529,9 @@ def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArr
 
 
 def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArray | IntArray | None:
-    """Return the table of two classes or groups, actual by predicted; None of more classes.
+    """Return the table of two classes or groups, actual by predicted; None for more classes.
 
-    Of groups it counts a mismatch as a hit of its group, as their correlation does.
+    A mismatch counts as a hit of its group, as in the correlation of groups.
     """
     step = evaluation.catalog.find(metric)[1].get("step")
     if entry.of == "binary":
@@ -545,18 +549,18 @@ def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArra
 def _gap_from_guessing(
     evaluation: Evaluation, metric: str, entry: Metric, guessing: float
 ) -> Difference:
-    """A correlation, kappa or balanced accuracy less its value of guessing, with its own interval.
+    """Return the difference of a correlation, kappa or balanced accuracy from guessing.
 
-    The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives
-    are. Any other is that of the interval: it is at most 5% exactly where the 95% interval leaves
-    out 0.
+    The interval is the metric's own interval. For a two-by-two table, the p-value is from Fisher's
+    exact test, which is valid for any number of positives. Otherwise it is derived from the
+    interval, so it is at most 5% exactly if the 95% interval excludes 0.
     """
     value = evaluation.metrics[metric]
     interval = evaluation.intervals.get(metric, (math.nan, math.nan))
     error = own_error(evaluation, metric)
     table = _table_to_test(evaluation, metric, entry)
     if table is not None:
-        from scipy.stats import fisher_exact  # importing it takes longer than many an evaluation
+        from scipy.stats import fisher_exact  # the import takes longer than many evaluations
 
         pvalue = float(fisher_exact(table).pvalue)
     else:
@@ -574,7 +578,7 @@ def _gap_from_guessing(
 
 
 def _two_sided(statistic: float, degrees: float) -> float:
-    """Return the two-sided p-value of a statistic with Student's distribution."""
-    # With infinite degrees of freedom it is the normal distribution.
+    """Return the two-sided p-value of a statistic with Student's t distribution."""
+    # Infinite degrees of freedom give the normal distribution.
     tail = stdtr(degrees, -abs(statistic)) if math.isfinite(degrees) else ndtr(-abs(statistic))
     return 2 * float(tail)

@@ -1,4 +1,4 @@
-"""Break-even: the ratio of two costs at which two models cost the same, with its Fieller set."""
+"""Break-even ratio of two costs, at which two models cost the same, with its Fieller set."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from cmtrack.statistics.inputs import FloatArray
 
 @dataclass(frozen=True)
 class BreakEven:
-    """The ratio, cost of a miss by cost of a false alarm, at which two models cost the same.
+    """The ratio of a miss's cost to a false alarm's cost at which two models cost the same.
 
     Attributes
     ----------
     value : float
-        NaN where one model has no more misses and no more false alarms than the other: no ratio is
-        a break-even.
+        Estimated ratio. NaN if one model has neither more misses nor more false alarms than the
+        other, because then no ratio is a break-even.
     pieces : tuple of (low, high)
-        The ratios at which the models are not told apart: none, one or two pieces of 0 to infinity.
+        The ratios at which costs are not significantly different: zero to two ranges of 0 to
+        infinity.
     false_alarms, misses : float
-        Those of the first less those of the second, as shares of all rows; mismatches of the
-        positive group are misses.
+        Differences, first model minus second model, as shares of all rows. Mismatches of the
+        positive group count as misses.
     covariance : tuple of float
         Variance of ``false_alarms``, covariance, variance of ``misses``.
     confidence_level : float
@@ -66,9 +67,9 @@ class BreakEven:
 
     @property
     def kind(self) -> str:
-        """Form of the set.
+        """Form of the confidence set.
 
-        It is "interval", "down to 0", "up to infinity", "two pieces", "every ratio" or "empty".
+        One of "interval", "down to 0", "up to infinity", "two pieces", "every ratio" and "empty".
         """
         if not self.pieces:
             return "empty"
@@ -87,7 +88,7 @@ class BreakEven:
     def told_apart(self) -> tuple[Interval, ...]:
         """The ratios at which one model is shown to be cheaper.
 
-        They are the rest of 0 to infinity without :attr:`pieces`.
+        All ratios from 0 to infinity that are not in :attr:`pieces`.
         """
         remaining = []
         low = 0.0
@@ -98,12 +99,12 @@ class BreakEven:
         return tuple(remaining)
 
     def sentence(self, first: str = "A", second: str = "B") -> str:
-        """Return a sentence for people: which model is cheaper, and from which ratio on.
+        """Return a sentence about the ratios at which each model is cheaper.
 
         Parameters
         ----------
         first, second : str
-            The models' names.
+            Names of the models.
         """
         names = (quoted(first), quoted(second))
         if self.false_alarms == self.misses == 0:
@@ -113,24 +114,24 @@ class BreakEven:
             low, high = self.pieces[0]
             cheaper = self._cheaper(2 * high, names)
             ratio = f"{significant(self.value)} [{significant(low)}, {significant(high)}]"
-            return f"{cheaper} wherever a miss costs more than {ratio} false alarms."
+            return f"{cheaper} if a miss costs more than {ratio} false alarms."
         if self.told_apart == ((0.0, math.inf),):
             return f"{self._cheaper(1.0, names)} whatever a miss costs."
         estimate = ""
         if has_value:
             estimate = f" (estimated break-even: {significant(self.value)})"
         if not self.told_apart:
-            neither = f"{names[0]} is not shown to be cheaper or dearer than {names[1]}"
+            neither = f"{names[0]} is not shown to be cheaper or more expensive than {names[1]}"
             return f"{neither} at any cost of a miss{estimate}."
         clauses = [
-            f"{self._cheaper(_inside(low, high), names)} where a miss costs {_between(low, high)} "
+            f"{self._cheaper(_inside(low, high), names)} if a miss costs {_between(low, high)} "
             "false alarms"
             for low, high in self.told_apart
         ]
-        return f"{'; '.join(clauses)}; elsewhere neither is shown to be cheaper{estimate}."
+        return f"{'; '.join(clauses)}; at other costs neither is shown to be cheaper{estimate}."
 
     def _cheaper(self, ratio: float, names: tuple[str, str]) -> str:
-        """Return the words that say which model is cheaper at a ratio."""
+        """Return in words which model is cheaper at a ratio."""
         first, second = names
         if self.false_alarms + ratio * self.misses > 0:
             return f"{second} is cheaper than {first}"
@@ -138,12 +139,12 @@ class BreakEven:
 
 
 def _inside(low: float, high: float) -> float:
-    """Return a ratio between two ends, of which the upper one may be infinite."""
+    """Return a ratio between two limits; the upper limit may be infinite."""
     return low + 1 if math.isinf(high) else (low + high) / 2
 
 
 def _between(low: float, high: float) -> str:
-    """Return the words for a range of costs, in false alarms."""
+    """Return a range of costs in words, in units of a false alarm."""
     if low == 0:
         return f"less than {significant(high)}"
     if math.isinf(high):
@@ -162,7 +163,7 @@ def why_no_break_even(first: Evaluation, second: Evaluation) -> str:
     for difference in differences_of(Traits.of(first), Traits.of(second), read):
         if difference is not Reason.WEIGHT:
             how = difference.value
-            return f"a break-even needs evaluations of the same two groups, got them {how}"
+            return f"a break-even needs evaluations of the same two groups, got runs {how}"
     return ""
 
 
@@ -173,28 +174,28 @@ def break_even(
     groups: Any = None,
     confidence_level: float | None = None,
 ) -> BreakEven:
-    """Find the ratio, cost of a miss by cost of a false alarm, at which two models cost the same.
+    """Find the ratio of a miss's cost to a false alarm's cost at which two models cost the same.
 
     Parameters
     ----------
     first, second : Evaluation
-        Of the same rows, with the same two groups or classes, their rows at hand.
+        Evaluations of the same rows, with the same two groups or classes, and with their rows.
     groups : array-like of shape (n,), optional
-        Rows that belong together; by default those that the first evaluation was made with.
+        Group (cluster) of each row; by default the groups of the first evaluation.
     confidence_level : float, optional
-        By default the first evaluation's.
+        By default the level of the first evaluation.
 
     Raises
     ------
     ValueError
-        If the rows are not paired, or there are no two groups, or different ones.
+        If the rows are not paired, or if the evaluations do not have the same two groups.
 
     Notes
     -----
-    With x and y the paired differences of false alarms and misses, the costs differ by x + r y and
-    are equal at r = -x / y; the set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <= z^2 (V_x + 2 r
-    V_xy + r^2 V_y)}``. Where it is not an interval, the rows do not determine the ratio more
-    closely.
+    Let x and y be the paired differences of false alarms and misses. The costs differ by x + r y
+    and are equal at r = -x / y. The confidence set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <=
+    z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If it is not an interval, the rows are too few to determine
+    the ratio more precisely.
 
     Examples
     --------
@@ -247,9 +248,9 @@ def _errors(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
 def fieller(
     x: float, y: float, variances: tuple[float, float, float], z: float
 ) -> tuple[Interval, ...]:
-    """Return the ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as pieces.
+    """Return the ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as ranges.
 
-    The pieces are in order. ``z`` is the two-sided quantile.
+    The ranges are in ascending order. ``z`` is the two-sided quantile.
     """
     v_x, v_xy, v_y = variances
     # The condition is a r^2 + 2 b r + c <= 0.
@@ -266,13 +267,13 @@ def fieller(
 
 
 def _roots(a: float, b: float, c: float) -> list[float]:
-    """Return the real roots of a r^2 + 2 b r + c, in order."""
+    """Return the real roots of a r^2 + 2 b r + c, in ascending order."""
     discriminant = b * b - a * c
     if a == 0:
         return [] if b == 0 else [-c / (2 * b)]
     if discriminant < 0:
         return []
-    # The sum has terms of one sign: a difference of near numbers would lose digits.
+    # Both terms of the sum have one sign; subtracting nearly equal numbers would lose digits.
     q = -(b + math.copysign(math.sqrt(discriminant), b))
     roots = {q / a}
     if q:

@@ -1,4 +1,4 @@
-"""Criterion of a ranking: one metric, or several side by side (Pareto)."""
+"""Criterion of a ranking: one metric, or several metrics with equal standing (Pareto)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RankBy: TypeAlias = str | Sequence[str]
 
 FALLBACK = "multiclass/matthews_corrcoef"
 ALWAYS_DEFINED = "multiclass/accuracy"
-"""The metric that hides no run: it is defined whatever a run predicts."""
+"""A metric that is defined for every run, whatever the run predicts."""
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
-"""Default metrics, of which the first that a run has is taken; each counts all kinds of errors."""
+"""Default metrics; the first that a run has is used. Each counts all kinds of errors."""
 
 
 def read_by(
@@ -34,7 +34,7 @@ def read_by(
     catalog = criterion.catalog
     names = [*criterion.metrics, *(gate.metric for gate in gates)]
     for rule in rules:
-        name = rule.name.removeprefix("metrics.")  # a logged metric may be one of the catalog
+        name = rule.name.removeprefix("metrics.")  # a logged metric may be in the catalog
         if catalog.has(name):
             names.append(name)
     return frozenset().union(*map(catalog.depends_on, names))
@@ -42,9 +42,9 @@ def read_by(
 
 @dataclass(frozen=True)
 class Criterion:
-    """A metric, or several side by side, which make a Pareto front.
+    """One metric, or several metrics that form a Pareto front.
 
-    ``catalog``: what the metrics mean: for a comparison's criterion, in all of its evaluations.
+    ``catalog``: definitions of the metrics; for a comparison, the joint catalog of all evaluations.
     """
 
     metrics: tuple[str, ...]
@@ -52,9 +52,9 @@ class Criterion:
 
     @classmethod
     def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
-        """Read what ``compare(rank_by=...)`` takes.
+        """Parse the argument ``rank_by`` of ``compare``.
 
-        TypeError, ValueError if there is no such metric, or it has no direction; RemovedFeature for
+        TypeError or ValueError if a metric does not exist or has no direction; RemovedFeature for
         weights by metric.
         """
         if not isinstance(rank_by, Iterable):
@@ -77,21 +77,21 @@ class Criterion:
 
     @property
     def pareto(self) -> bool:
-        """True if several metrics stand side by side."""
+        """True if several metrics form a Pareto front."""
         return not self.single
 
     @property
     def direction(self) -> str:
-        """Best direction: "higher", "lower" or "nearest zero"; "higher" of several metrics."""
+        """Best direction: "higher", "lower" or "nearest zero"; "higher" for several metrics."""
         return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
 
     @property
     def unit(self) -> float:
-        """Sign of a gain: 1 where higher is better."""
+        """Sign of a gain: 1 if higher is better, else -1."""
         return 1.0 if self.direction == "higher" else -1.0
 
     def distance_from_best(self, value: float) -> float:
-        """Distance of the first metric's value from the best there is: smaller is better."""
+        """Return the distance of the first metric's value from the optimum; smaller is better."""
         return distance_from_best(self.catalog.lookup(self.metrics[0]).better, value)
 
     def __str__(self) -> str:
@@ -117,7 +117,7 @@ def _checked(name: object, catalog: Catalog) -> str:
 
 
 def distance_from_best(better: str, value: float) -> float:
-    """Return the distance of a value from the optimum: smaller is better."""
+    """Return the distance of a value from the optimum; smaller is better."""
     if better == "nearest zero":
         return abs(value)
     return -value if better == "higher" else value

@@ -1,4 +1,4 @@
-"""Differences of two evaluations of the same rows, with paired errors, and two tests by row."""
+"""Differences between two evaluations, with paired standard errors, and two tests by row."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class McNemar:
-    """The comparison of two classifiers' hits.
+    """Result of McNemar's test, which compares the correct predictions of two classifiers.
 
     Attributes
     ----------
     only_first, only_second : int
-        Rows that only the first, or only the second, gets right.
+        Number of rows that only the first, or only the second, predicts correctly.
     statistic, corrected_statistic : float
         Chi-square without and with Edwards' continuity correction.
     exact_pvalue, midp_pvalue : float
-        Two-sided binomial p-value, and the exact one less the probability of the outcome itself,
-        which is the one to use (Fagerland, Lydersen, Laake 2013).
+        Two-sided binomial p-value, and the same minus the probability of the observed outcome. Use
+        the mid-p value (Fagerland, Lydersen, Laake 2013).
 
     Examples
     --------
@@ -63,7 +63,7 @@ class McNemar:
 
 
 def mcnemar(only_first: int, only_second: int) -> McNemar:
-    """McNemar's test from the two discordant counts.
+    """Compute McNemar's test from the two discordant counts.
 
     Raises
     ------
@@ -91,24 +91,25 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of two evaluations.
+    """Difference of one metric between two evaluations.
 
     Attributes
     ----------
     metric : str
     first, second : float
     difference : float
-        First less second.
+        First value minus second value.
     standard_error, low, high, pvalue : float
-        Of the difference, and of the hypothesis that it is zero: McNemar's statistic and Tango's
-        interval for shares of the same rows, else Student's distribution with the degrees of
-        freedom of Welch and Satterthwaite over the actual classes, or with the effective clusters
-        less one where rows belong together; never outside the metric's range. If at most 8 rows
-        differ, the exact sign test must agree: the p-value is the larger one, and the interval
-        reaches 0 unless the sign test rejects. If no row differs, the p-value is 1 and only shares
-        have an interval. NaN where no error is known.
+        Standard error and interval of the difference, and p-value of the hypothesis that it is 0.
+        Shares of the same rows have McNemar's statistic and Tango's interval. All other metrics use
+        Student's t distribution. Its degrees of freedom are those of Welch and Satterthwaite over
+        the actual classes or, with clusters, the effective number of clusters minus one. The
+        interval never exceeds the metric's range. If at most 8 rows differ, the exact sign test
+        must agree: the p-value is the larger of both, and the interval includes 0 unless the sign
+        test rejects. If no row differs, the p-value is 1 and only shares have an interval. NaN if
+        the standard error is unknown.
     reason : str
-        Why there is no interval, such as "no row differs".
+        Reason why there is no interval, such as "no row differs".
 
     Examples
     --------
@@ -136,19 +137,19 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """Differences of two evaluations in every metric that both have.
+    """Differences between two evaluations in every metric that both have.
 
     Attributes
     ----------
     rows : tuple of Difference
     paired : bool
-        Whether the errors use that both judged the same rows.
+        Whether the standard errors pair the rows of both evaluations.
     reason : str
-        Why not, where they do not; or why some differences have no error, where probabilities were
-        not kept.
+        Reason why the rows are not paired. If they are paired, reason why some differences have no
+        standard error, such as probabilities that were not kept.
     confidence_level : float
     mcnemar : McNemar or None
-        Where rows of single labels are paired and weights are whole.
+        McNemar's test, if rows of single labels are paired and have no sampling weights.
 
     Examples
     --------
@@ -186,8 +187,8 @@ class Differences:
         return printable(f"Differences({len(self.rows)} metrics, {how})")
 
     def _repr_html_(self) -> str:
-        note = "Paired: both judged the same rows." if self.paired else f"Unpaired: {self.reason}."
-        note += f" Without an error: {self.reason}." if self.paired and self.reason else ""
+        note = "Paired: both have the same rows." if self.paired else f"Unpaired: {self.reason}."
+        note += f" No standard error: {self.reason}." if self.paired and self.reason else ""
         return notebook.view(notebook.sentence(note), notebook.table(self.to_frame()))
 
 
@@ -204,33 +205,32 @@ def paired_differences(
     Parameters
     ----------
     first, second : Evaluation or FamilyEvaluation
-        Of the same test rows in the same order (the digest of the labels is checked); classes in
-        another order are put in the first one's. Where a side has no rows (it was merged, or loaded
-        from its statistics), the differences are unpaired, and marked so; their intervals are then
-        far too wide for models that were judged on the same rows.
+        Evaluations of the same test rows in the same order (the digest of the labels is checked).
+        The order of the classes may differ. If an evaluation has no rows (it was merged, or loaded
+        from its statistics), the differences are unpaired and marked as unpaired. Their intervals
+        are then far too wide for models that were evaluated on the same rows.
     metrics : iterable of str, optional
-        Names; by default every metric that both have.
+        Names of metrics; by default every metric that both have.
     groups : array-like of shape (n,), optional
-        Rows that belong together, such as several of one person; by default those that the
-        evaluations were made with.
+        Group (cluster) of each row, such as the person; by default the groups of the evaluations.
     confidence_level : float, optional
-        By default the first evaluation's.
+        By default the level of the first evaluation.
 
     Returns
     -------
     Differences
-        First less second.
+        Values of the first evaluation minus values of the second.
 
     Raises
     ------
     ValueError
-        If a metric is not in both, depends on costs that differ, or ``groups`` has another length
-        than the rows.
+        If a metric is not in both evaluations, if it depends on costs that differ, or if ``groups``
+        and the rows differ in length.
 
     Notes
     -----
-    Cost: O(n) time for n rows and each metric; those of scores sort the rows. Labels of 10⁶ rows
-    take about 0.4 s on one core, all metrics of 10⁵ rows with 11 probabilities about 0.9 s.
+    Each metric takes O(n) time for n rows; metrics of scores also sort the rows. Labels of 10⁶ rows
+    take about 0.4 s on one core, and all metrics of 10⁵ rows with 11 probabilities about 0.9 s.
 
     Examples
     --------
@@ -244,21 +244,21 @@ def paired_differences(
     """
     level = first.confidence_level if confidence_level is None else confidence_level
     second = in_order_of(first, second)
-    # ValueError if a name means one metric in the first and another in the second.
+    # ValueError if a name means different metrics in the two evaluations.
     Catalog.joined((first.catalog, second.catalog))
     shared = [name for name in first.metrics if name in second.metrics]
     names = shared if metrics is None else list(metrics)
-    # Mean costs by different lists of costs have no difference.
+    # Mean costs with different costs cannot be compared.
     if dict(first.design).get("costs") != dict(second.design).get("costs"):
         priced = [name for name in names if first.catalog.depends_on(name) == {"costs"}]
         if priced and metrics is not None:
             raise ValueError(
-                f"differences of {priced} need evaluations of the same costs: price() gives them"
+                f"differences of {priced} need the same costs in both evaluations: use price()"
             )
         names = [name for name in names if name not in priced]
     missing = [name for name in names if name not in shared]
     if missing:
-        raise ValueError(f"metrics must be in both evaluations, got {missing[:5]}, which are not")
+        raise ValueError(f"metrics must be in both evaluations, but {missing[:5]} are not")
     unpaired = why_unpaired(first, second)
     if unpaired:
         reason = unpaired.between(first, second)
@@ -274,14 +274,14 @@ def paired_differences(
 
 
 def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
-    """Return the reason why a metric of an evaluation with rows has no error by row."""
-    return _not_by_row(evaluation, name) or f"{name} has no error by row"
+    """Return why a metric of an evaluation with rows has no standard error by row."""
+    return _not_by_row(evaluation, name) or f"{name} has no standard error by row"
 
 
 def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
-    """Return what a metric lacks for an error by row; empty if nothing is known to lack."""
+    """Return what a metric lacks for a standard error by row; empty if nothing is known to lack."""
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
-        return f"{name} has no error by row: {UNKNOWN}"
+        return f"{name} has no standard error by row: {UNKNOWN}"
     labels_only = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
     if labels_only and evaluation.catalog.lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"
@@ -293,10 +293,11 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
 def paired(
     evaluations: Sequence[BaseEvaluation], name: str, design: Design | None
 ) -> Paired | None:
-    """Return all differences of a metric between evaluations of the same rows.
+    """Return all pairwise differences of a metric; None if a standard error by row is unknown.
 
-    ``design``: of the rows; None if they are not here. The result is None without it, or if an
-    evaluation has no error by row.
+    The evaluations have the same rows.
+
+    ``design``: sampling design of the rows; None without rows, and the result is then None.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]
@@ -308,9 +309,9 @@ def paired(
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
     """Return (standard error, degrees of freedom, whether a share) of a value at an end.
 
-    No row moves a value at an end of its range, such as a precision of 1, which may be of a single
-    row. The error and the degrees are those of the value's own interval; for other values they are
-    0 and infinity.
+    A value at an end of its range, such as a precision of 1, has no standard error by row, even if
+    it rests on a single row. Its standard error and degrees of freedom are derived from its
+    interval. All other values have 0 and infinity.
     """
     value = evaluation.metrics[name]
     entry = evaluation.catalog.lookup(name)
@@ -327,7 +328,9 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
 def paired_by(
     evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, design: Design
 ) -> Paired:
-    """Return all differences of a metric between evaluations of the same rows.
+    """Return all pairwise differences of a metric, from the influence values.
+
+    The evaluations have the same rows.
 
     ``psi``, of shape (n, R): influence values of each evaluation.
     """
@@ -348,13 +351,13 @@ def paired_by(
         of_same_rows=_is_of_same_rows(evaluations, name),
     )
     if entry.function.of_labels:
-        # No prediction moves such a metric, but the interval of a share would let it differ.
+        # Such a metric does not depend on predictions, so the interval of a share does not apply.
         return replace(pairs, shares=None, share_size=math.nan)
     return pairs
 
 
 def _answers(evaluations: Sequence[BaseEvaluation], name: str) -> list[npt.NDArray[Any]] | None:
-    """Return what each evaluation answers on each row; None if this is not known of all."""
+    """Return each evaluation's answer for each row; None if an evaluation's answers are unknown."""
     answers = []
     for evaluation in evaluations:
         codes = evaluation.answers(name)
@@ -374,7 +377,7 @@ def _range(evaluation: BaseEvaluation, entry: Metric) -> tuple[float, float]:
 
 
 def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
-    """Return the least effective number of rows that a share is of; NaN for other metrics."""
+    """Return the smallest effective number of rows of a share; NaN for other metrics."""
     sizes = [
         evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)
     ]
@@ -382,16 +385,16 @@ def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
 
 
 FLOAT32 = 4 * float(np.finfo(np.float32).eps)
-"""Relative difference of two scores that a few roundings to float32 may cause."""
+"""Relative difference between two scores that a few roundings to float32 may cause."""
 _FIRST_ROWS = 1000
-"""Rows that are compared first: the scores of different models already differ in them."""
+"""Rows to compare first; the scores of different models usually differ already here."""
 
 
 def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
-    """Return for each evaluation the place of the first one with equal scores but for rounding.
+    """Return for each evaluation the position of the first with the same scores up to rounding.
 
-    Such evaluations may order ties differently, and a curve of the one may be better. That is not a
-    difference of models: no row is answered differently.
+    Rounding may order ties differently, so that one of two such evaluations has a better curve. The
+    models do not differ: they give each row the same answer.
     """
     tables = [_scores_of(evaluation) for evaluation in evaluations]
     places: list[int] = []
@@ -402,10 +405,10 @@ def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
 
 
 def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
-    """Return the scores of the rows; of two classes only those of the positive one.
+    """Return the scores of the rows; with two classes, only the scores of the positive class.
 
-    The scores of the other class are one less these, so a rounding of 0.9 is a relative difference
-    that is ten times as large in 0.1.
+    The scores of the negative class are one minus these. The rounding error of a score of 0.9 would
+    therefore be a nine times larger relative difference in 0.1.
     """
     if not isinstance(evaluation.rows, Predictions):
         return None
@@ -416,10 +419,9 @@ def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
 
 
 def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two tables of scores less what all rows share, unless both are probabilities.
+    """Return two tables of scores with a common centre subtracted, unless both are probabilities.
 
-    Decision values around 1e10 that differ by 1 are equal but for rounding only if they were
-    rounded that far.
+    Otherwise decision values around 1e10 that differ by 1 would seem equal up to rounding.
     """
     if min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1:
         return first, second
@@ -428,7 +430,7 @@ def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> bool:
-    """Return whether two tables of scores are equal up to the precision of float32."""
+    """Return whether two tables of scores differ at most by rounding to float32."""
     if first is None or second is None or first.shape != second.shape:
         return False
     first, second = _on_one_scale(first, second)
@@ -439,11 +441,11 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 
 
 def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
-    """Return False if a metric is known to be a share of different rows, as precision is.
+    """Return False if a metric is known to be a share of different rows, such as precision.
 
-    Its numbers of rows then differ. Effective numbers of rows with sampling weights or clusters
-    depend on the value and show nothing. Neither do custom metrics, whose denominators are not
-    known.
+    The metric then has different numbers of rows. With sampling weights or clusters, the effective
+    number of rows depends on the value, so it shows nothing. Custom metrics have unknown
+    denominators. In both cases the result is True.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
@@ -457,7 +459,7 @@ def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
 def _paired_difference(
     first: BaseEvaluation, second: BaseEvaluation, name: str, design: Design, level: float
 ) -> Difference:
-    """Return the difference of two evaluations of the same rows in a metric."""
+    """Return the difference in a metric between two evaluations of the same rows."""
     a = first.metrics[name]
     b = second.metrics[name]
     pair = paired((first, second), name, design)
@@ -481,30 +483,31 @@ def _paired_difference(
 def _independent_difference(
     first: BaseEvaluation, second: BaseEvaluation, name: str, level: float
 ) -> Difference:
-    """Return the difference of two evaluations whose errors are independent."""
+    """Return the difference in a metric between two evaluations with independent errors."""
     a = first.metrics[name]
     b = second.metrics[name]
     error = math.hypot(own_error(first, name), own_error(second, name))
     difference = a - b
-    # An error of 0 is an error that the data do not show.
+    # A standard error of 0 means that the data do not show the error.
     if not (error > 0 and math.isfinite(difference)):
-        reason = "no error of the difference is known" if math.isfinite(difference) else ""
+        reason = "the standard error is unknown" if math.isfinite(difference) else ""
         return Difference(name, a, b, difference, error, math.nan, math.nan, math.nan, reason)
     degrees = min(own_degrees(first, name), own_degrees(second, name))
     entry = first.catalog.lookup(name)
     reach = normal_quantile(level, degrees) * error
     low, high = cut(difference, reach, (entry.low, entry.high))
     statistic = -abs(difference) / error
-    # With infinite degrees of freedom Student's distribution is the normal one.
+    # With infinite degrees of freedom, Student's t distribution is normal.
     tail = stdtr(degrees, statistic) if math.isfinite(degrees) else ndtr(statistic)
     pvalue = 2 * float(tail)
     return Difference(name, a, b, difference, error, float(low), float(high), pvalue)
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:
-    """Return a metric's standard error, at least the error :func:`at_end`.
+    """Return a metric's standard error, at least the one from :func:`at_end`.
 
-    Without a standard error it follows from the metric's interval; NaN without either.
+    If the metric has no standard error, it is derived from the interval. It is NaN if the metric
+    has neither.
     """
     error = evaluation.standard_errors.get(name, math.nan)
     if math.isfinite(error):
@@ -514,9 +517,10 @@ def own_error(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
-    """Return the degrees of freedom of a metric's error.
+    """Return the degrees of freedom of a metric's standard error.
 
-    They are of its effective clusters, or those :func:`at_end` if these are fewer; else infinite.
+    These are the smaller of the effective clusters' degrees and the degrees from :func:`at_end`;
+    infinite if neither applies.
     """
     return min(_cluster_degrees(evaluation, name), at_end(evaluation, name)[1])
 
@@ -536,7 +540,7 @@ def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None
     a = first.rows
     b = second.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
-        return None  # A document is not simply right or wrong.
+        return None  # A document is not simply correct or wrong.
     if a.design.is_sampled:
         return None
     right_a = a.actual == a.predicted
@@ -552,13 +556,13 @@ def randomization_test(
 ) -> float:
     """Return the two-sided p-value of a difference in any metric by a randomization test.
 
-    It needs no assumption on distributions: each row's two predictions are exchanged by a coin,
-    again and again.
+    The test needs no assumption about distributions. In each resample, the two predictions of every
+    row are exchanged at random with probability 1/2.
 
     Parameters
     ----------
     first, second : Evaluation
-        Of the same rows, both with rows.
+        Evaluations of the same rows, both with their rows.
     metric : str
     n_resamples : int, default 1000
     seed : int, default 0
@@ -571,12 +575,12 @@ def randomization_test(
     Raises
     ------
     ValueError
-        If a side has no rows, the rows differ, or the metric is undefined on one side.
+        If an evaluation has no rows, the rows differ, or the metric is undefined in an evaluation.
 
     Notes
     -----
-    Cost: ``n_resamples`` evaluations of the n rows: of 10⁵ rows with 11 probabilities about 0.3 s
-    each, so 5 minutes for 1,000.
+    The test makes 2 × ``n_resamples`` evaluations of the rows. With 10⁵ rows of 11 probabilities, a
+    resample takes about 0.3 s, so 1,000 resamples take 5 minutes.
 
     Examples
     --------
@@ -597,7 +601,7 @@ def randomization_test(
     b = second.rows
     if reason or a is None or b is None:
         detail = "" if reason is None else f": {reason.between(first, second)}"
-        raise ValueError(f"first and second must be of the same rows, both with their rows{detail}")
+        raise ValueError(f"first and second must both have the same rows{detail}")
     if isinstance(a, SpanRows) or isinstance(b, SpanRows):
         raise ValueError(
             "first and second must have predictions row by row, got evaluations of spans"
@@ -605,7 +609,7 @@ def randomization_test(
     observed = first.metrics[metric] - second.metrics[metric]
     if not math.isfinite(observed):
         raise ValueError(
-            f"metric must be defined in both evaluations, got {metric!r}, which is undefined in one"
+            f"metric must be defined in both evaluations, but {metric!r} is undefined in one"
         )
     rng = np.random.default_rng(seed)
     extreme = 0
@@ -614,14 +618,14 @@ def randomization_test(
         swapped_a = evaluate_rows(_exchanged(a, b, swap), first)
         swapped_b = evaluate_rows(_exchanged(b, a, swap), first)
         difference = swapped_a.metrics[metric] - swapped_b.metrics[metric]
-        # Ties count, and sums in another order differ in their last digits.
+        # Ties count. Summation in another order changes the last digits, hence the tolerance.
         if not abs(difference) < abs(observed) - 1e-12:
             extreme += 1
     return (1 + extreme) / (1 + n_resamples)
 
 
 def _exchanged(rows: Predictions, other: Predictions, swap: BoolArray) -> Predictions:
-    """Return rows with the predictions of others where they are swapped."""
+    """Return rows with the predictions of other rows where ``swap`` is true."""
     probabilities = None
     if rows.probabilities is not None and other.probabilities is not None:
         probabilities = np.where(swap[:, None], other.probabilities, rows.probabilities)

@@ -1,11 +1,11 @@
 """Inference on many runs from their values and the covariance of their errors.
 
-Differences, the runs that may be the best, the probability of each rank, and how far to trust the
-value of a selected run. Everything here is NumPy on a vector of R values and an (R, R) covariance;
-larger is better. What the statistics are taken from (paired rows, independent samples, several
-metrics) does not matter to it.
+Computes differences, the runs that may be the best, the probability of each rank, and the interval
+of a selected run. All functions work with NumPy on a vector of R values and an (R, R) covariance;
+larger is better. The source of the covariance (paired rows, independent rows, several metrics) does
+not matter.
 
-The draws are seeded: the same values give the same answers.
+Draws are seeded, so equal values give equal results.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ N_DRAWS = 20_000
 class Ranks:
     """Ranks of R runs over draws of their true values.
 
-    ``probability_best``, of shape (R,): share of the draws in which the run is first.
-    ``expected``, of shape (R,): mean rank, 1 the best.
-    ``low``, ``high``, of shape (R,): interval of the rank.
-    ``distribution``, of shape (R, R): ``[run, rank - 1]``: share of the draws; rows and columns sum
-    to 1.
+    ``probability_best``, of shape (R,): share of draws in which the run is first.
+    ``expected``, of shape (R,): mean rank; 1 is the best.
+    ``low``, ``high``, of shape (R,): limits of the interval of the rank.
+    ``distribution``, of shape (R, R): ``[run, rank - 1]``: share of draws in which the run has the
+    rank. Rows and columns sum to 1.
     """
 
     probability_best: FloatArray
@@ -44,27 +44,28 @@ class Ranks:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All differences of R runs.
+    """All pairwise differences of R runs.
 
-    ``difference``, ``standard_error``, of shape (R, R): row less column.
-    ``statistic``, of shape (R, R): the normal statistic of the same p-value as that of the
-    difference; infinite where runs differ without any error, 0 where they are the same.
-    ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided: unadjusted; adjusted over all pairs
-    by Holm (1979); by the largest of all pairs' statistics under equality, which uses how the pairs
-    are correlated.
+    ``difference``, ``standard_error``, of shape (R, R): difference of the run in the row minus the
+    run in the column.
+    ``statistic``, of shape (R, R): normal statistic with the same p-value as the difference;
+    infinite if runs differ without any error, 0 if they are the same.
+    ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided p-values: unadjusted; adjusted over
+    all pairs by Holm's method (1979); adjusted by the distribution of the largest statistic of all
+    pairs, which uses the correlation of the pairs.
     ``reach``: normal quantile of the simultaneous intervals.
-    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN where no row
-    differs, or no error is known.
-    ``rival``, of shape (R,), int64: the best of the other runs that are not the same as each one;
-    the run itself where there is none.
+    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN if no row
+    differs, or if the standard error is unknown.
+    ``rival``, of shape (R,), int64: the best other run, ignoring runs that are the same as this
+    run; the run itself if there is none.
     ``may_be_best``, of shape (R,): p-value of "no other run is better".
-    ``tied``, of shape (R,), bool: runs of which it is above ``1 - confidence_level``: they may be
-    the best, the others are ruled out.
-    ``critical``, of shape (R,): lead, in standard errors, of another run from which on a run is
-    ruled out.
-    ``best_low``, ``best_high``, of shape (R,): intervals of each run's value less the best other
-    one, which hold together. The upper end is 0 exactly where a run is ruled out, the lower end of
-    a run exactly where it alone may be the best.
+    ``tied``, of shape (R,), bool: whether ``may_be_best`` is above ``1 - confidence_level``. If so,
+    the run may be the best; otherwise it is ruled out.
+    ``critical``, of shape (R,): smallest lead of another run, in standard errors, that rules the
+    run out.
+    ``best_low``, ``best_high``, of shape (R,): simultaneous intervals of each run's value minus the
+    value of the best other run. The upper end is exactly 0 if and only if the run is ruled out. The
+    lower end is exactly 0 if and only if all other runs are ruled out.
     """
 
     difference: FloatArray
@@ -85,12 +86,13 @@ class Pairs:
 
 
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
-    """Return normal errors with a covariance, shape (n_draws, R).
+    """Return draws of normal errors with a given covariance, shape (n_draws, R).
 
     Runs whose difference has no error get equal draws.
     """
     values, vectors = np.linalg.eigh(covariance)
-    # The symmetric root is unique. Signs of eigenvectors, which rounding decides, do not matter.
+    # The symmetric root is unique: it does not depend on the signs of eigenvectors, which vary with
+    # rounding.
     root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T
     standard = np.random.default_rng(seed).standard_normal((n_draws, len(covariance)))
     draws: FloatArray = standard @ root
@@ -100,7 +102,7 @@ def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -
 def representatives(covariance: FloatArray, values: FloatArray | None = None) -> IntArray:
     """Return for each run the first run with the same errors, shape (R,).
 
-    If values are given, the value must also be the same.
+    If values are given, the two runs must also have the same value.
     """
     variance = np.diag(covariance)
     difference = variance[:, None] + variance[None, :] - 2 * covariance
@@ -113,9 +115,9 @@ def representatives(covariance: FloatArray, values: FloatArray | None = None) ->
 def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> Ranks:
     """Return the ranks over draws of the true values.
 
-    ``drawn``, of shape (n_draws, R): from :func:`posterior_draws`. Runs that are equal in a draw
-    get their places by lot.
-    ``folded``: nearest to zero is best, not largest.
+    ``drawn``, of shape (n_draws, R): draws from :func:`posterior_draws`. Runs that are equal in a
+    draw are ranked in random order.
+    ``folded``: whether the value nearest to zero, instead of the largest value, is best.
     """
     if folded:
         drawn = -np.abs(drawn)
@@ -123,7 +125,7 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
     if len(np.unique(drawn[0])) == size:
         order = np.argsort(-drawn, axis=1)
     else:
-        # Runs of equal values and errors are equal in every draw: neither is before the other.
+        # Runs with equal values and errors are equal in every draw, so their order is random.
         lots = np.random.default_rng(1).random(drawn.shape)
         order = np.lexsort((lots, -drawn), axis=1)
     place = np.empty_like(order)
@@ -137,7 +139,7 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
         probability_best=distribution[:, 0],
         expected=distribution @ np.arange(1, size + 1),
         low=1 + (cumulative <= tail).sum(axis=1),
-        # A sum of shares that equals 1 - tail may fall below it by rounding.
+        # A sum of shares that equals 1 - tail may be below it after rounding.
         high=1 + (cumulative < 1 - tail - 1e-12).sum(axis=1),
         distribution=distribution,
     )
@@ -146,7 +148,7 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
 # -- the posterior of the true values --------------------------------------------------------------
 
 LEAST_FOR_SPREAD = 3
-"""Fewest distinct runs that show how far true values spread; of two, the p-value says it."""
+"""Fewest distinct runs to estimate the spread of true values; for two, use the p-value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +156,9 @@ class Spread:
     """The posterior of τ, the standard deviation of the runs' true values.
 
     ``tau``, ``weights``, of shape (T,): a grid and its probabilities.
-    ``basis``, of shape (R, R - 1): orthonormal contrasts of the runs whose errors are independent.
-    ``contrast``, ``variance``, of shape (R - 1,): the values' contrasts, and the variances of their
-    errors.
+    ``basis``, of shape (R, R - 1): orthonormal contrasts of the runs, with independent errors.
+    ``contrast``, ``variance``, of shape (R - 1,): contrasts of the values, and the variances of
+    their errors.
     """
 
     tau: FloatArray
@@ -169,30 +171,33 @@ class Spread:
 def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spread:
     """Return the posterior of the spread τ of the true values of exchangeable runs.
 
-    The true values are N(μ, τ²), with flat priors of μ and τ.
+    The true values are N(μ, τ²), with flat priors for μ and τ.
 
-    ``values``, ``covariance``, of shape (R,) and (R, R): of distinct runs, at least two.
-    ``steps``: of the grid of τ, geometric up to 8 times the errors' root mean square.
+    ``values``, ``covariance``, of shape (R,) and (R, R): values of at least two distinct runs, and
+    the covariance of their errors.
+    ``steps``: number of steps of the grid of τ, which is geometric up to 8 times the root mean
+    square of the errors.
     """
     size = len(values)
     directions = np.vstack([np.ones(size), np.eye(size)[:-1]]).T
-    # Without its first column, the mean, the basis is orthonormal and orthogonal to the mean.
+    # Drop the first column, which is the mean. The other columns are orthonormal contrasts.
     contrasts = np.linalg.qr(directions)[0][:, 1:]
     variance, rotation = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
-    # Subtracting the errors that all runs share leaves rounding, which is no variance.
+    # Subtracting the errors that all runs share leaves rounding errors, which do not count as
+    # variance.
     rounding = size * np.finfo(float).eps * float(np.abs(covariance).max())
     variance = np.where(variance > max(SAME * float(variance.max()), rounding), variance, 0.0)
     basis = contrasts @ rotation
     contrast = basis.T @ values
     largest = 8 * math.sqrt(float(variance.mean()))
-    if largest == 0:  # The values have no errors.
+    if largest == 0:  # The values have no error.
         return Spread(np.zeros(1), np.ones(1), basis, contrast, variance)
     smallest = min(0.02 * largest, 0.2 * math.sqrt(float(variance[variance > 0].min())))
     edges = np.concatenate([[0.0], np.geomspace(smallest, largest, steps)])
     tau = (edges[1:] + edges[:-1]) / 2
     total = tau[:, None] ** 2 + variance
     log_likelihood = -0.5 * (np.log(total) + contrast**2 / total).sum(axis=1)
-    # A cell of the grid counts by its width, because the prior of τ is flat.
+    # Weight each cell of the grid by its width, because the prior of τ is flat.
     log_weights = log_likelihood + np.log(np.diff(edges))
     weights = np.exp(log_weights - log_weights.max())
     return Spread(tau, weights / weights.sum(), basis, contrast, variance)
@@ -207,13 +212,14 @@ def posterior_draws(
 ) -> FloatArray | None:
     """Return draws of the true values, shape (n_draws, R); None for fewer than 3 distinct runs.
 
-    Resamples of the rows, or draws of ``N(values, covariance)``, take the leader's luck for merit:
-    of equal runs they give it .4 to .5 where one in six is true. The spread of the true values is
-    therefore learned from the runs, and the values are shrunk by it.
+    Bootstrap samples of the rows, or draws from ``N(values, covariance)``, treat the leader's luck
+    as merit. With six equal runs, they give the leader a probability of 0.4 to 0.5 instead of 1/6.
+    Therefore the spread of the true values is estimated from the runs, and the values are shrunk by
+    it.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
-    ``level``: whether the common level is drawn, too; it moves no rank by size, but ranks by
-    distance from zero.
+    ``level``: whether to draw also the common level. It does not change ranks by size, but it
+    changes ranks by distance from zero.
     """
     if len(values) == 1:
         return np.tile(values, (n_draws, 1))
@@ -224,7 +230,7 @@ def posterior_draws(
     covariance = covariance[np.ix_(distinct, distinct)]
     posterior = spread(values, covariance)
     rng = np.random.default_rng(seed)
-    # Evenly spaced quantiles of τ have less noise than a random sample of it.
+    # Evenly spaced quantiles of τ have less noise than random draws.
     quantiles = (np.arange(n_draws) + 0.5) / n_draws
     cell = np.searchsorted(posterior.weights.cumsum()[:-1], quantiles)
     squares = (posterior.tau**2)[cell][:, None]
@@ -245,8 +251,8 @@ def _mean_errors(
 ) -> FloatArray:
     """Return draws of the error of the mean of all values, shape (n_draws,).
 
-    The error of the mean is regressed on the errors of the contrasts, which each draw of the true
-    ``contrasts`` implies; ``noise``, standard normal, becomes the residual.
+    The error of the mean is regressed on the errors of the contrasts, which follow from each draw
+    of the true ``contrasts``. The residual is the standard normal ``noise``, scaled.
     """
     mean = np.full(len(covariance), 1 / len(covariance))
     with_mean = posterior.basis.T @ covariance @ mean
@@ -265,20 +271,20 @@ def reach_of_best(
 ) -> tuple[float, float]:
     """Return two normal quantiles for the interval of a selected run.
 
-    The first is one-sided against the selection, the second two-sided.
+    The first quantile is one-sided, for the selection of the largest value; the second is
+    two-sided.
 
-    The run of the largest of R values has ``[value - c · se, value + z · se]`` with the first
-    quantile for c and the ordinary z: its error is at most the largest of all R errors, and
-    selecting a largest value cannot push it down (after Fuentes, Casella and Wells 2018). A run
-    that was selected by another rule has the second one at both ends.
+    The run with the largest of R values has the interval ``[value - c · se, value + z · se]``,
+    where c is the first quantile and z the ordinary quantile. Its error is at most the largest of
+    all R errors, and the selection of the largest value cannot decrease it (after Fuentes, Casella
+    and Wells 2018). A run that was selected by another rule uses the second quantile at both ends.
 
     ``errors``, of shape (n_draws, R).
     ``variance``, of shape (R,).
-    ``others``: runs that were selected from, too, of which no errors are known; taken as
-    independent, which is the most that errors that are not negatively correlated can do (Šidák;
-    Slepian).
+    ``others``: number of further runs in the selection whose errors are unknown. They count as
+    independent, which is the worst case of errors without negative correlation (Šidák; Slepian).
     """
-    has_error = variance > SAME * variance.max(initial=0)  # Rounding is no error.
+    has_error = variance > SAME * variance.max(initial=0)  # Ignore rounding.
     ratio = errors[:, has_error] / np.sqrt(variance[has_error])
     alpha = 1 - confidence_level
     return (
@@ -288,12 +294,12 @@ def reach_of_best(
 
 
 def _reach_of_largest(ratio: FloatArray, level: float, others: int, sides: int) -> float:
-    """Return the quantile of the largest of some errors, drawn ones and independent others.
+    """Return the quantile of the largest of drawn errors and ``others`` independent errors.
 
-    ``ratio``: the drawn errors by their standard errors, shape (n_draws, R), without their signs if
-    both ``sides`` count.
+    ``ratio``: drawn errors divided by their standard errors, shape (n_draws, R), as absolute values
+    if there are two ``sides``.
     """
-    # One run must be exceeded in any case, and so must the others.
+    # The quantile is at least that of a single run and the others.
     quantile = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))
     if ratio.shape[1] == 0:
         return quantile
@@ -324,30 +330,30 @@ def pairs(
     The differences have family-wise p-values and simultaneous intervals.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
-    ``errors``, of shape (n_draws, R): each draw counts with both signs.
-    ``folded``: the values are signed and nearest to zero is best: the difference is that of the
-    distances, larger where the row's run is nearer to zero, and is taken for real only where it is
-    for either sign that it may have.
+    ``errors``, of shape (n_draws, R): drawn errors; each draw is used with both signs.
+    ``folded``: values have a sign, and the value nearest to zero is best. A difference is then the
+    difference of distances from zero, positive if the run in the row is nearer. It is significant
+    only if it is significant for both relative signs of the two values.
     ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors;
-    infinite without them.
-    ``known``, of shape (R,), bool, optional: runs whose errors are known; the others take no part
-    in what may be best. By default all.
-    ``widest``: the most that two values can differ by.
-    ``rows``: the paired differences of some runs, larger is better: their statistics and intervals
-    count as they are.
-    ``row_runs``: the places of these runs.
+    by default infinite.
+    ``known``, of shape (R,), bool, optional: whether the errors of a run are known. Runs with
+    unknown errors neither rule out a run nor are ruled out. By default all are known.
+    ``widest``: largest possible difference of two values.
+    ``rows``: paired differences of some runs, larger is better. Their statistics and intervals are
+    used unchanged.
+    ``row_runs``: positions of these runs.
 
     ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and
-    Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). With a tenth of
-    the error first the runs are dropped that are out of the question as rivals of a run: all upper
-    bounds of leads over it hold together, and theirs lie below 0. With the rest, the largest lead
-    over the run is set against the largest that would be seen if the remaining rivals were equal to
-    it. The best run is kept with at least the confidence level. Of two runs the p-value is the
-    plain two-sided one, and of more at least that.
+    Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). The first step
+    spends a tenth of the error rate and drops the rivals of a run that cannot be better: their
+    simultaneous upper limits of the lead over the run are below 0. The second step spends the rest.
+    It compares the largest lead over the run with its distribution if all remaining rivals were
+    equal to the run. The best run is kept with a probability of at least the confidence level. With
+    two runs, the p-value is the ordinary two-sided p-value; with more runs, it is at least that.
 
-    A difference that few rows carry, such as those of a rare class, is not normal. A statistic
-    therefore counts as the normal one of the same tail in Student's distribution with its degrees
-    of freedom.
+    A difference that rests on few rows, such as rows of a rare class, is not normally distributed.
+    Each statistic is therefore converted to the normal statistic with the same tail probability as
+    in Student's t distribution with its degrees of freedom.
     """
     size = len(values)
     signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(size)
@@ -357,7 +363,7 @@ def pairs(
     difference = gain[:, None] - gain[None, :]
     error = root(variance[:, None] + variance[None, :] - 2 * gain_covariance, variance)
     alike = (error == 0) & (np.abs(difference) <= SAME * np.abs(gain).max(initial=0))
-    difference = np.where(alike, 0.0, difference)  # Rounding is no lead.
+    difference = np.where(alike, 0.0, difference)  # Rounding is not a lead.
     statistic = over(difference, error)
     if folded:
         # The test with the other relative sign of the two values must also find the difference.
@@ -377,15 +383,16 @@ def pairs(
         inside = np.ix_(row_runs, row_runs)
         difference[inside] = rows.difference
         error[inside] = rows.error
-        # A difference of unknown error is no lead.
+        # A difference with an unknown standard error is not a lead.
         statistic[inside] = np.where(rows.without_interval, 0.0, rows.statistic)
         without_interval[inside] = rows.without_interval
-        # Shares have an interval about 0 if no row differs; other runs that are alike count as one.
+        # Shares have an interval around 0 if no row differs; for other metrics, runs that are alike
+        # count as one.
         has_interval = ~(rows.without_interval | np.eye(len(row_runs), dtype=bool))
         counted[inside] = has_interval | ~rows.alike
 
     def upper_ends(quantile: FloatArray | float) -> FloatArray:
-        """Return upper ends; the lower ones are minus those of the transposed pair."""
+        """Return upper ends; a lower end is minus the upper end of the transposed pair."""
         quantiles = np.broadcast_to(quantile, error.shape)
         high: FloatArray = cut(difference, students(quantiles, degrees) * error, (0.0, widest))[1]
         if rows is not None:
@@ -432,7 +439,7 @@ def pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """The result of the two steps, for R runs.
+    """Result of the two steps, for R runs.
 
     ``pvalue``, ``critical``, of shape (R,): p-value and critical value of each run.
     ``quantile``, of shape (R, R): quantile of each run's lead for each rival.
@@ -452,17 +459,17 @@ def _two_steps(
     both_known: BoolArray,
     confidence_level: float,
 ) -> _Steps:
-    """Test each run against the rivals that remain after the first step."""
+    """Test each run against its rivals that remain after the first step."""
     size = len(error)
     least = normal_quantile(confidence_level)
     alpha = 1 - confidence_level
-    # The first step spends a tenth of the error. A single pair has no rivals to drop.
+    # The first step spends a tenth of the error rate. A single pair has no rivals to drop.
     first_alpha = alpha / 10 if size > 2 else 0.0
     n_leads = 2 * len(errors)
-    # Places of the critical value and of the bound of the first step among the ordered leads.
+    # Positions of the critical value and of the limit of the first step among the ordered leads.
     critical_place = n_leads - max(int((alpha - first_alpha) * (1 + n_leads)), 1)
     bound_place = min(int(np.ceil((1 - alpha / 10) * n_leads)), n_leads) - 1
-    # Single precision halves the memory that the loop reads, and leads need no more digits.
+    # Single precision halves the memory that the loop reads, and leads need no higher precision.
     by_run: Any = np.ascontiguousarray(errors.T, dtype=np.float32)
     largest = np.zeros(len(errors))
     pvalue = np.zeros(size)
@@ -472,7 +479,7 @@ def _two_steps(
     lead_over = rival_statistics.max(axis=0, initial=-np.inf)
     for i in range(size if size > 2 else 0):
         rivals = np.flatnonzero((error[i] > 0) & both_known[i])
-        if not len(rivals):  # Nothing is uncertain, and a lead over the run is one for certain.
+        if not len(rivals):  # Nothing is uncertain: any lead over the run is real.
             continue
         leads = _leads(by_run, error[i], i, rivals)
         np.maximum(largest, leads.max(axis=0), out=largest)
@@ -491,15 +498,15 @@ def _two_steps(
 
 
 _DRAWS_AT_ONCE = 1000
-"""Draws of a step of the loop in :func:`_leads`: those of many runs fit the processor's cache."""
+"""Draws per step of the loop in :func:`_leads`, so that many runs fit in the processor's cache."""
 
 
 def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
     """Return the largest lead of some rivals over run i in each draw, shape (2, n_draws).
 
-    Leads are in standard errors. Each draw counts with both signs.
+    Leads are in standard errors. Each draw is used with both signs.
     """
-    largest = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # A lead below 0 is none.
+    largest = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # A negative lead counts as 0.
     if not len(rivals):
         return largest
     scale = (1 / error[rivals, None]).astype(by_run.dtype)
@@ -515,12 +522,12 @@ def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArr
 def _from_best(
     high: FloatArray, counted: BoolArray, tied: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of each run's value less the best other one (Hsu 1984).
+    """Return the interval of each run's value minus the best other value (Hsu 1984).
 
-    ``high``, ``counted``, of shape (R, R): upper ends of all differences, and which of them count.
+    ``high``, ``counted``, of shape (R, R): upper ends of all differences, and whether each counts.
     """
     best_high = np.where(counted, high, np.inf).min(axis=1)
-    tiny = np.finfo(float).tiny  # An end is exactly 0 only if a run is ruled out.
+    tiny = np.finfo(float).tiny  # The end must be 0 only if a run is ruled out.
     best_high = np.where(tied, np.maximum(best_high, tiny), 0.0)
     best_low = np.where(counted & tied, np.minimum(-high.T, -tiny), np.inf).min(axis=1)
     alone = ~counted.any(axis=1)
@@ -529,7 +536,7 @@ def _from_best(
 
 
 def _square(values: FloatArray, upper: tuple[IntArray, IntArray], size: int) -> FloatArray:
-    """Return the values of all pairs as a symmetric array, with 1 on its diagonal."""
+    """Return the values of all pairs as a symmetric array with 1 on the diagonal."""
     full = np.ones((size, size))
     full[upper] = values
     full.T[upper] = values

@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 POWER = 0.8
 FEWEST_TO_BE_EQUIVALENT = 20
-"""Rows of a class below which errors of areas and correlations are too rough for equivalence."""
+"""Rows of a class below which standard errors are too rough to show equivalence."""
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """Differences that the rows of a ranking can detect, from the errors of the differences alone.
+    """Differences that the rows of a ranking can detect, from the differences' standard errors.
 
     Attributes
     ----------
     rows : float
-        Rows that the runs were judged on.
+        Number of rows that the runs were evaluated on.
     errors : dict of str to float
-        Standard error of each other run's difference from the leader, by name, in the order of the
-        ranking.
+        Standard error of the difference between the leader and each other run, by name, in the
+        order of the ranking.
     differences : dict of str to float
-        These differences.
+        The differences from the leader, by name.
     quantile : float
-        Normal quantile that a difference must reach: of two sides, of more than two runs for all of
-        them (max-T).
+        Normal quantile that a difference must reach. It is two-sided and, with more than two runs,
+        simultaneous for all runs (max-T).
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Resolution:
 
     @property
     def smallest_difference(self) -> float:
-        """Smallest true difference of the leader from the next run that 80% power detects."""
+        """Smallest true difference between leader and next run that is detected with 80% power."""
         return self._reach * self._error_of_next
 
     @property
@@ -80,24 +80,24 @@ class Resolution:
         return next(iter(self.errors.values()), math.nan)
 
     def rows_for(self, difference: float, run: str | None = None) -> float:
-        """Return the rows, in all, that detect a true difference with 80% power.
+        """Return the total number of rows that detect a true difference with 80% power.
 
         Parameters
         ----------
         difference : float
-            Above 0, in units of the metric.
+            True difference from the leader, above 0, in units of the metric.
         run : str, optional
-            From the leader; by default the next one.
+            Name of the run; by default the next run after the leader.
 
         Raises
         ------
         ValueError
-            If the difference is not above 0, or no run has that name.
+            If the difference is not above 0, or if no run has this name.
 
         Notes
         -----
-        ``n = (z + z_.8)^2 s^2 / d^2``, s^2 the rows times the squared standard error of the
-        difference.
+        ``n = (z + z_.8)^2 s^2 / d^2``, where s^2 is the number of rows times the squared standard
+        error of the difference.
         """
         if not (isinstance(difference, numbers.Real) and 0 < difference < math.inf):
             raise ValueError(f"difference must be a finite number above 0, got {difference!r}")
@@ -107,10 +107,10 @@ class Resolution:
         return self.rows * (self._reach * error / difference) ** 2
 
     def rows_more(self, run: str) -> float:
-        """Return further rows that would detect the observed difference with 80% power.
+        """Return how many more rows would detect the observed difference with 80% power.
 
-        The observed difference is taken for the true one. 0 if the present rows detect it, NaN
-        without a difference.
+        The observed difference is assumed to be the true difference. The number is 0 if the present
+        rows detect it, and NaN without a difference.
         """
         observed = abs(self.differences[run])
         if not observed > 0:
@@ -118,7 +118,7 @@ class Resolution:
         return float(np.ceil(max(self.rows_for(observed, run) - self.rows, 0.0)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
+        """Return the resolution as plain data."""
         return {
             "rows": self.rows,
             "smallest_difference": self.smallest_difference,
@@ -126,14 +126,14 @@ class Resolution:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each run but the leader.
+        """Return one row for each run except the leader.
 
         Returns
         -------
         DataFrame
-            name, difference (from the leader), standard_error, smallest_difference, and rows_more,
-            further rows that would show a true difference of this size, 0 where these show it and
-            NaN without a difference.
+            Columns: name, difference (from the leader), standard_error, smallest_difference, and
+            rows_more. The last is the number of further rows that would detect a true difference of
+            the observed size: 0 if the present rows detect it, NaN without a difference.
         """
         from cmtrack._pandas import pd
 
@@ -148,16 +148,16 @@ class Resolution:
 
     def __repr__(self) -> str:
         return (
-            f"Resolution({count(self.rows)} rows show a difference of "
-            f"{significant(self.smallest_difference)} in {100 * POWER:g}% of all cases)"
+            f"Resolution({count(self.rows)} rows detect a difference of "
+            f"{significant(self.smallest_difference)} with {100 * POWER:g}% power)"
         )
 
 
 def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> tuple[float, float]:
-    """Return the rows that detect a true difference from another model.
+    """Return the numbers of rows that detect a true difference from another model.
 
-    The first number is for a model whose errors correlate with these by .9, the second for one
-    whose errors do not.
+    The first number is for a model whose errors have a correlation of 0.9 with this model's errors,
+    the second number for a model whose errors are uncorrelated with them.
 
     Raises
     ------
@@ -166,11 +166,11 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
     """
     error = evaluation.standard_errors.get(metric, math.nan)
     if not error > 0:
-        raise ValueError(f"a plan needs the standard error of {metric!r}, and there is none")
+        raise ValueError(f"a plan needs the standard error of {metric!r}, which is unknown")
     quantile = normal_quantile(evaluation.confidence_level)
 
     def rows_at(correlation: float) -> float:
-        """Return the rows for a model whose errors have this correlation with these."""
+        """Return the number of rows for a model whose errors have this correlation."""
         error_of_difference = error * math.sqrt(2 * (1 - correlation))
         n_rows = float(evaluation.n_samples)
         resolution = Resolution(n_rows, {"": error_of_difference}, {"": math.nan}, quantile)
@@ -182,19 +182,19 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
 def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """Return the resolution of a ranking of runs.
 
-    ValueError if it is of models, of several metrics side by side, or of a single run.
+    ValueError if the ranking is of models, by several metrics, or of a single run.
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(
-            "a resolution is of two runs or more that are ranked by one number, got "
+            "a resolution needs two or more runs that are ranked by one metric, got "
             f"{ranking!r:.80}"
         )
-    # A run that answers like the leader has no interval.
+    # A run with the same answers as the leader has no interval.
     has_interval = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
     rivals = zip(ranking.runs[1:], has_interval[1:], strict=True)
     others = [run for run, differs in rivals if differs and run.standard_error > 0]
     level = ranking.confidence_level
-    # Bonferroni's quantile is the largest that the differences can need.
+    # Bonferroni's quantile is an upper limit of the quantile that the differences need.
     quantile = normal_quantile(1 - (1 - level) / max(len(others), 1))
     if len(others) > 1:
         evidence = gather([run.evaluation for run in (ranking.leader, *others)], ranking.criterion)
@@ -218,11 +218,11 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
 
 
 def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
-    """Return the ranking with the runs marked that are equivalent to the leader within a margin.
+    """Mark the runs of a ranking that are equivalent to the leader within a margin.
 
-    The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both
-    one-sided tests reject. No run is marked if the metric rests on fewer than
-    :data:`FEWEST_TO_BE_EQUIVALENT` rows of a class, or a share on fewer rows.
+    The interval of the paired difference at level ``1 - 2 alpha`` must be within the margin, so
+    that both one-sided tests reject. No run is marked if a class, or the rows of a share, have
+    fewer than :data:`FEWEST_TO_BE_EQUIVALENT` rows.
     """
     leader = ranking.leader
     metric = ranking.criterion.metrics[0]
@@ -241,9 +241,9 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
 
 
 def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
-    """Return the effective number of rows of a share, else of the smallest class that has rows.
+    """Return the effective number of rows of a share; otherwise of the smallest class with rows.
 
-    If the rows belong to clusters, a class counts by its clusters.
+    If the rows are in clusters, the clusters of a class are counted instead.
     """
     if not isinstance(evaluation, Evaluation):
         return float(evaluation.n_samples)
@@ -266,25 +266,26 @@ def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
 
 @dataclass(frozen=True)
 class Looks:
-    """The runs judged on the same rows, and the selection bias of the highest value.
+    """Number of runs evaluated on the same rows, and the selection bias of the highest value.
 
     Attributes
     ----------
     runs : int
-        Runs with a value that are known to have been judged on the rows; there may have been more.
+        Known number of runs with a value that were evaluated on these rows; there may be more.
     chosen_from : int
-        Those that the leader was chosen from here: the ranked ones, those that a gate stopped, and
-        those that were not read.
+        Number of runs that the leader was selected from: ranked runs, runs that a gate stopped, and
+        runs that were not read.
     reviews : int
-        Earlier reviews that contain the runs; there may have been more.
+        Known number of earlier reviews with these runs; there may be more.
     value : float
-        The leader's.
+        Value of the leader.
     optimism : float
-        The part of it that typically comes from the choice, gates included; 0 for a single run.
+        Expected part of the value that is due to the selection, including gates; 0 for a single
+        run.
     corrected : float
-        The value less that.
+        ``value`` without ``optimism``.
     low, high : float
-        Ends of the interval that holds after choosing.
+        Interval of the leader's value, valid after the selection.
 
     Examples
     --------
@@ -309,37 +310,37 @@ class Looks:
 
     @property
     def among(self) -> str:
-        """Words for the runs that the leader was chosen from, and for all on the same rows."""
-        all_runs = f"at least {self.runs} runs judged on these rows"
+        """The numbers of runs in words: in the selection, and on the same rows."""
+        all_runs = f"at least {self.runs} runs evaluated on these rows"
         if self.chosen_from >= self.runs:
             return all_runs
         return f"{self.chosen_from} of {all_runs}"
 
     def __repr__(self) -> str:
         return (
-            f"Looks(highest of {self.among}, of which about {significant(self.optimism, 2)} is "
-            f"selection: {significant(self.value)} corrected "
+            f"Looks(highest of {self.among}, about {significant(self.optimism, 2)} of it is "
+            f"selection bias: {significant(self.value)}, corrected "
             f"{significant_with_interval(self.corrected, self.low, self.high)})"
         )
 
 
 def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float:
-    """Return the expected error of the largest of R values, given the spread of the true ones.
+    """Return the expected error of the largest of R values, given the spread of true values.
 
     Parameters
     ----------
     values : ndarray of shape (R,)
-        Larger is better.
+        Values of the runs; larger is better.
     covariance : ndarray of shape (R, R)
-        Of their errors.
+        Covariance of the errors of the values.
     seed : int
 
     Notes
     -----
-    A bootstrap about values that are shrunk towards their mean until their spread is that of the
-    true ones: with the values themselves, which carry the noise once already, a third of the
-    optimism would stay. No estimate is unbiased for every truth; of one run that is truly better
-    than many equal ones too much is taken off.
+    This is a bootstrap around values that are shrunk towards their mean, so that they have the
+    estimated spread of the true values. The observed values already include noise; a bootstrap
+    around them would miss a third of the optimism. No estimate is unbiased in all situations. If
+    one run is truly better than many equal runs, the correction is too large.
     """
     if len(values) < 2:
         return 0.0
@@ -350,9 +351,9 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
 
 
 def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return values moved towards their mean until their spread is that of the true values.
+    """Return values shrunk towards their mean to the estimated spread of the true values.
 
-    That spread, a variance, is estimated by the values' spread less the mean variance of the
+    The estimated spread, a variance, is the variance of the values minus the mean variance of the
     errors of their deviations from the mean.
     """
     size = len(values)
@@ -370,15 +371,16 @@ def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
 def optimism_after_gates(
     pool: Sequence[Candidate], criterion: Criterion, baseline: str = "", seed: int = 0
 ) -> float:
-    """Return the expected error of the best of the runs that pass gates.
+    """Return the expected error of the best run that passes the gates.
 
-    The bootstrap of :func:`optimism`, with the gates replayed in each draw; draws in which no run
-    passes do not count. Gates on segments and on flips keep their outcomes, as do those on metrics
-    without an error.
+    This is the bootstrap of :func:`optimism`, with the gates applied in each draw. Draws in which
+    no run passes do not count. Gates on segments, on flips and on metrics without a standard error
+    keep their observed results. The result is NaN if errors are unknown, or if no run passes in any
+    draw.
 
-    ``pool``: the runs with values and gate results, those that a gate stopped among them.
-    ``baseline``: the id of the run that ``.difference`` gates subtract; their outcomes stay if it
-    is not in the pool. NaN without known errors, or if no run passes in any draw.
+    ``pool``: runs with values and gate results, including runs that a gate stopped.
+    ``baseline``: id of the baseline of ``.difference`` gates. If it is not in the pool, these gates
+    keep their observed results.
     """
     ids = [candidate.run_id for candidate in pool]
     gates = [result.gate for result in pool[0].gates]
@@ -396,7 +398,7 @@ def optimism_after_gates(
     centres = [_shrunk(*evidence.of_metric(m)) for m in range(n_metrics)]
     drawn = np.stack(centres, axis=-1) + errors
     logged = np.array([[e.metrics[name] for name in metrics] for e in evaluations])
-    # A gate reads the metric as it is, and the draws have it turned so that larger is better.
+    # A gate uses the original sign of the metric; the draws have the sign that makes larger better.
     moves = (drawn - evidence.values) * gain_signs(logged, criterion)
     passes = np.ones(drawn.shape[:2], dtype=bool)
     for place, gate in enumerate(gates):
@@ -416,10 +418,10 @@ def optimism_after_gates(
 
 
 def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) -> bool:
-    """Return whether a gate moves with the errors of its metric.
+    """Return whether the bootstrap can apply a gate to drawn values.
 
-    Gates on values, ends and differences of all rows do. A distance from zero does not move with
-    the sign of an error.
+    It can for gates on values, interval ends and differences of all rows. It cannot for gates on a
+    distance from zero, because the sign of an error does not determine how the distance changes.
     """
     if gate.column or gate.of_flips or gate.absolute or (gate.difference and not has_baseline):
         return False
@@ -432,16 +434,16 @@ def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) 
 
 
 def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str = "") -> Looks:
-    """Return the ledger of a ranking of runs.
+    """Return how many runs a ranking selects from, and the selection bias.
 
     Raises
     ------
     ValueError
-        If it is of models, or of no one metric.
+        If the ranking is of models, or by several metrics.
     """
     if ranking.over or not ranking.criterion.single:
         raise ValueError(
-            "a chosen run is corrected where runs are ranked by one metric, got "
+            "the selection bias is computed only for runs ranked by one metric, got "
             f"{ranking.criterion}"
         )
     leader = ranking.leader

@@ -1,10 +1,9 @@
-"""Segments of the rows: columns of categories, inference over segments, search for the worst.
+"""Segments of the rows: columns that define them, inference over segments, search for the worst.
 
-Here belongs what is computed of a column and of numbers by segment. What an evaluation says of its
-segments is in ``cmtrack.evaluation``, and how rows are counted by segment in
-``cmtrack.statistics``. Start with ``columns``, which divides the rows; ``inference`` has intervals,
-differences and gaps that hold for several segments together, and ``search`` looks for the segments
-where a model fails.
+Start with ``columns``, which divides the rows into segments. ``inference`` has intervals,
+differences and gaps that hold simultaneously for several segments, and ``search`` looks for the
+segments where a model fails. The segments of an evaluation are in ``cmtrack.evaluation``;
+``cmtrack.statistics`` counts rows by segment.
 """
 
 from typing import TYPE_CHECKING

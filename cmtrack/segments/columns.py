@@ -1,4 +1,4 @@
-"""Columns that divide the rows into segments; missing values are a segment of their own."""
+"""Columns that divide the rows into segments; missing values form their own segment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cmtrack.statistics.segment_values import (
 )
 
 MAX_NUMBERS = 20
-"""Distinct numbers up to which a search takes them for categories; more are cut at quantiles."""
+"""Most distinct numbers that a search treats as categories; with more it cuts at quantiles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,14 @@ class SegmentColumn:
     ----------
     name : str
     values : tuple of length S
-        The value of each segment: a text, number or boolean, None for the rows without one; for
-        numbers that were cut, both ends of a part.
+        The value of each segment: a text, a number or a boolean, or None for rows without a value.
+        A part of a column that was cut has the pair of its limits.
     texts : tuple of str, of length S
-        The same for people and for names, all different.
+        The values as unique texts, for tables and names.
     codes : ndarray of shape (n,), int64
         The segment of each row.
     note : str
-        What was done to the column (values cut, segments put together); empty where nothing was.
+        Changes made to the column (numbers cut, segments merged); empty if there are none.
 
     Examples
     --------
@@ -64,28 +64,29 @@ class SegmentColumn:
 def segment_columns(
     data: Any, n_rows: int, names: Sequence[Any] | None = None
 ) -> tuple[SegmentColumn, ...]:
-    """Divide the rows by each column of categories.
+    """Divide the rows into segments by each column of categories.
 
     Parameters
     ----------
     data : frame, mapping of columns, series or array
-        Integers, texts, booleans, categorical data, times; missing values are a segment.
+        Integers, texts, booleans, categorical data or times. Missing values form a segment.
     n_rows : int
-        Number of the evaluated rows.
+        Number of evaluated rows.
     names : sequence, optional
-        The columns to take; by default all.
+        The columns to use; by default all.
 
     Returns
     -------
     tuple of SegmentColumn
-        Values in sorted order (of categorical columns: in their own), missing ones last. Of more
-        than 1,000 segments the 999 largest stay, the others are one, and ``note`` says so.
+        Segments in the order of their values (categorical columns keep their own order), missing
+        values last. If a column has more than 1,000 segments, the 999 largest stay, the others are
+        merged into one, and ``note`` reports it.
 
     Raises
     ------
     ValueError
-        A column that is not there, of another length, with one value only, with a value of its own
-        in each row, or continuous (more than 20 distinct numbers that are not whole).
+        If a column does not exist, has another length, has only one value, has a different value in
+        each row, or is continuous (more than 20 distinct numbers that are not whole).
 
     Examples
     --------
@@ -101,17 +102,17 @@ def segment_columns(
 def search_columns(
     data: Any, n_rows: int, names: Sequence[Any] | None = None, bins: int = 5
 ) -> tuple[SegmentColumn, ...]:
-    """Divide the rows by each column; numbers of more than 20 values are cut at quantiles.
+    """Divide the rows by each column, and cut columns of more than 20 numbers at quantiles.
 
-    Other columns are those of :func:`segment_columns`. Numbers that are names, such as postal
-    codes, are categories where they are given as texts or as categorical data.
+    All other columns are divided as :func:`segment_columns` does. Give numbers that are names, such
+    as postal codes, as texts or categorical data; they are then never cut.
 
     Parameters
     ----------
     data, n_rows, names
         As in :func:`segment_columns`.
     bins : int, default 5
-        Parts that a column of numbers is cut into.
+        Number of parts to cut a column of numbers into.
 
     Examples
     --------
@@ -134,8 +135,8 @@ def search_columns(
 def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
     """Divide the rows by a column of numbers, cut at its quantiles into parts of about equal size.
 
-    A part holds the numbers above its lower and up to its upper end. Equal numbers stay together,
-    so there may be fewer parts.
+    A part holds the numbers above its lower limit, up to and including its upper limit. Equal
+    numbers stay together, so the result may have fewer parts.
 
     Parameters
     ----------
@@ -149,8 +150,8 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     Raises
     ------
     TypeError, ValueError
-        If the column holds no numbers, has another length or one value only, or ``bins`` is less
-        than 2.
+        If the column has values that are not numbers, has another length or only one value, or if
+        ``bins`` is less than 2.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
 
 
 def _quantiles(numbers: FloatArray, bins: int) -> FloatArray:
-    """Return the numbers at which others are cut, the greatest of each part but the last."""
+    """Return the greatest number of each part except the last: the numbers to cut at."""
     distinct = np.unique(numbers)
     if len(distinct) < 2:
         return np.zeros(0)
@@ -209,12 +210,12 @@ def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
 
 
 def _is_categorical(column: Any) -> bool:
-    # Its name says so, without an import of pandas.
+    # The name of the type identifies it without an import of pandas.
     return type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
 
 
 def _numbers(column: Any) -> FloatArray | None:
-    """Return the numbers of a column, missing ones NaN; None if it holds something else."""
+    """Return the numbers of a column, with NaN for missing ones; None for any other column."""
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if _is_categorical(column) or kind in ("b", "m", "M"):  # booleans and times
         return None
@@ -239,7 +240,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _shortest(ends: FloatArray) -> list[str]:
-    """Return numbers in as few digits as make them differ, at least three."""
+    """Return numbers as texts with the fewest digits that keep them distinct, at least three."""
     for digits in range(3, 18):
         texts = []
         for end in ends:

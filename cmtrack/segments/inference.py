@@ -1,7 +1,7 @@
 """Simultaneous inference over several segments: intervals, differences, gaps, order, interaction.
 
-Everything stands on the segments' values, standard errors and, of shares, sample sizes; segments
-are disjoint where a function says so.
+All functions need only the values and standard errors of the segments and, for shares of rows, the
+numbers of rows. Some functions require disjoint segments; their docstrings say which.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from cmtrack.metrics.intervals import (
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, to_float_array
 
 FEW = 20
-"""Samples of a side below which an exact test must confirm that two shares differ."""
+"""Rows of a side below which an exact test must confirm that two shares differ."""
 RARE = 20
-"""Hits, or misses, below which Wilson's interval is too short at the level of several intervals."""
+"""Hits or misses below which Wilson's interval is too short for several simultaneous intervals."""
 
 
 def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
-    """Return the level of each of n intervals that hold together, its n-th root (Šidák 1967).
+    """Return the level of each of n simultaneous intervals: the n-th root of theirs (Šidák 1967).
 
-    Exact for disjoint segments; for overlapping ones it is valid where errors are normal.
+    The level is exact for disjoint segments. For overlapping segments it is valid if the errors are
+    normally distributed.
 
     Raises
     ------
     ValueError
-        If n is not positive, or the level does not lie between 0 and 1.
+        If n is not positive, or if the level is not between 0 and 1.
 
     Examples
     --------
@@ -52,19 +53,19 @@ def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """One metric of S segments.
+    """The values of one metric in S segments.
 
     Attributes
     ----------
     values : ndarray of shape (S,)
-        NaN where the metric is undefined.
+        Value of each segment; NaN if the metric is undefined there.
     errors : ndarray of shape (S,)
-        Standard errors, NaN where none is known.
+        Standard errors; NaN if unknown.
     n : ndarray of shape (S,), optional
-        For a share (recall, accuracy): the effective number of samples in its denominator. Its
-        intervals are then Wilson's, and do not use ``errors``.
+        For a share of rows (recall, accuracy): the effective number of rows in the denominator. If
+        given, intervals are Wilson's and do not use ``errors``.
     degrees : ndarray of shape (S,), optional
-        Degrees of freedom of the errors, where they rest on few clusters.
+        Degrees of freedom of the standard errors, for data with few clusters.
     bounds : (low, high)
         Range of the metric.
 
@@ -96,7 +97,7 @@ class Estimates:
 
     @classmethod
     def of_shares(cls, hits: Any, n: Any) -> Estimates:
-        """Make shares of counts: ``hits`` of ``n`` samples in each segment, both of shape (S,)."""
+        """Make shares from counts: ``hits`` of ``n`` rows in each segment, both of shape (S,)."""
         hits = to_float_array("hits", hits)
         n = to_float_array("n", n)
         with np.errstate(all="ignore"):
@@ -119,7 +120,7 @@ class Estimates:
         return Estimates(self.values[positions], self.errors[positions], n, degrees, self.bounds)
 
     def _quantiles(self, level: float) -> FloatArray:
-        """Return the normal quantiles of two-sided intervals, or Student's of few clusters."""
+        """Return quantiles for two-sided intervals: normal, or Student's t with few clusters."""
         share = 0.5 + level / 2
         quantiles = np.full(len(self.values), float(ndtri(share)))
         if self.degrees is not None:
@@ -128,9 +129,10 @@ class Estimates:
         return quantiles
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the reach of each interval down and up: Wilson's of shares, Wald's of others.
+        """Return how far each interval reaches down and up: Wilson's for shares, else Wald's.
 
-        NaN where no error is known; an error of exactly 0 counts as unknown, except for a share.
+        An interval without a known standard error has NaN. A standard error of exactly 0 counts as
+        unknown, except for a share.
         """
         z = self._quantiles(level)
         values = self.values
@@ -139,18 +141,19 @@ class Estimates:
                 reach = np.where(self.errors > ROUNDING, z * self.errors, math.nan)
                 return reach, reach
             low, high = wilson_ends(values, np.where(self.n > 0, self.n, math.nan), z)
-            # Rounding must not put an end inside the value, nor a share of 0 or 1 off its end.
+            # Despite rounding, the interval must contain the value, and start at 0 or end at 1 if
+            # the value does.
             low = np.where(values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), values))
             high = np.where(values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), values))
         return values - low, high - values
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of each interval: those of :meth:`arms`, exact for rare events.
+        """Return the lower and upper end of each interval, exact for fewer than 20 hits or misses.
 
-        At the level of several intervals Wilson's intervals of fewer than 20 hits or misses are
-        simultaneous too seldom (at .95 in .81 of samples; with nine hits expected in each of ten
-        segments in .91); Clopper and Pearson's (1934) do. Where the error rests on few clusters,
-        its level is that of Student's quantile.
+        All other intervals have the reach of :meth:`arms`. With fewer than 20 hits or misses,
+        simultaneous Wilson intervals at level 0.95 hold together in only 0.81 of data sets (0.91 if
+        each of ten segments has nine expected hits), so these segments get the interval of Clopper
+        and Pearson (1934). With few clusters, Student's t determines its level.
         """
         down, up = self.arms(level)
         low = self.values - down
@@ -158,13 +161,13 @@ class Estimates:
         if self.n is None:
             return low, high
         hits = self.values * self.n
-        is_rare = np.minimum(hits, self.n - hits) < RARE  # NaN is not
+        is_rare = np.minimum(hits, self.n - hits) < RARE  # False for NaN
         share = 2 * ndtr(self._quantiles(level)) - 1
         exact_low, exact_high = exact_ends(hits, self.n, share)
         return np.where(is_rare, exact_low, low), np.where(is_rare, exact_high, high)
 
     def _within(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`arms` inside the metric's range, in which differences then are as well."""
+        """Return :meth:`arms` limited to the metric's range, which also limits differences."""
         down, up = self.arms(level)
         low, high = self.bounds
         down = np.minimum(down, np.maximum(self.values - low, 0.0))
@@ -174,24 +177,25 @@ class Estimates:
     def intervals(
         self, scale: str, confidence_level: float = 0.95, bounds: Interval = (-math.inf, math.inf)
     ) -> tuple[FloatArray, FloatArray]:
-        """Return simultaneous intervals on the metric's own scale.
+        """Return simultaneous intervals, computed on a given scale.
 
-        Their lower and upper ends have shape (S,), NaN where there is none.
+        Returns the lower and the upper ends, both of shape (S,), with NaN for segments without an
+        interval.
 
         Parameters
         ----------
         scale : "wilson", "atanh", "logit", "log" or "wald"
-            Wilson's needs ``n``.
+            The scale to compute on; "wilson" needs ``n``.
         confidence_level : float
-            At which all hold together.
+            The level at which all intervals hold together.
         bounds : (low, high)
-            Of the metric.
+            Range of the metric.
         """
         level = simultaneous_level(max(int(self.known.sum()), 1), confidence_level)
         if scale == "wilson":
             if self.n is None:
                 raise ValueError(
-                    'scale must not be "wilson" where no n is given: it is for shares of samples'
+                    'scale="wilson" needs n, the number of rows of each share, got none'
                 )
             down, up = self.arms(level)
             return self.values - down, self.values + up
@@ -219,14 +223,14 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Differences of S pairs of values with intervals that hold together.
+    """Differences of S pairs of values, with simultaneous intervals.
 
     Attributes
     ----------
     values, low, high : ndarray of shape (S,)
-        NaN where a side is undefined or has no error.
+        NaN if a side is undefined or has no standard error.
     level : float
-        Of each interval.
+        Level of each single interval.
 
     Examples
     --------
@@ -247,25 +251,25 @@ class Differences:
 def differences(
     first: Estimates, second: Estimates, confidence_level: float = 0.95, together: int | None = None
 ) -> Differences:
-    """Return differences of two independent samples by segment, such as inside and outside.
+    """Return the differences of two independent sides by segment, such as inside and outside.
 
-    Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10), and where a side
-    has fewer than 20 samples an interval excludes 0 only if Fisher's exact test (1935) at its level
-    agrees; where such a side has clusters or sampling weights, which the test does not allow for,
-    it never excludes 0. Others: Wald.
+    Intervals of shares combine both Wilson intervals by the square-and-add method (Newcombe 1998,
+    method 10). If a side has fewer than 20 rows, an interval excludes 0 only if Fisher's exact test
+    (1935) at the same level agrees. The test does not allow for clusters or sampling weights, so
+    with these such an interval never excludes 0. All other metrics have Wald intervals.
 
     Parameters
     ----------
     first, second : Estimates of S segments
     confidence_level : float
-        At which all intervals hold together.
+        The level at which all intervals hold together.
     together : int, optional
-        Number of intervals that hold together; by default those that are defined.
+        Number of simultaneous intervals; by default the number of defined differences.
 
     Raises
     ------
     ValueError
-        If the numbers of segments differ.
+        If the sides have different numbers of segments.
 
     Examples
     --------
@@ -292,14 +296,14 @@ def differences(
 
 
 def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
-    """Return interval ends, extended to contain 0 if asked."""
+    """Return interval ends; where ``where`` is true, the interval is extended to contain 0."""
     return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
 
 
 def _is_unproven(
     first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float
 ) -> BoolArray:
-    """Return which intervals exclude 0 though too few samples of a share confirm it, shape (S,)."""
+    """Mark intervals of shares that exclude 0 but have too few rows to prove it, shape (S,)."""
     unproven = np.zeros(len(low), dtype=bool)
     if first.n is None or second.n is None:
         return unproven
@@ -312,20 +316,20 @@ def _is_unproven(
     tables = np.array([first.values * first.n, first.n, second.values * second.n, second.n])
     tables = tables[:, doubtful]
     counts = np.round(tables)
-    is_whole = (np.abs(tables - counts) < 1e-6).all(axis=0)  # Fisher's test is one of counts
+    is_whole = (np.abs(tables - counts) < 1e-6).all(axis=0)  # Fisher's test needs counts
     unproven[doubtful[is_whole]] = _fisher(*counts[:, is_whole]) > 1 - level
     return unproven
 
 
 def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray) -> FloatArray:
-    """Return two-sided p-values of Fisher's exact test of two shares, one of few samples."""
-    # The smaller side has fewer than FEW samples, so all its numbers of hits fit in one table.
+    """Return two-sided p-values of Fisher's exact test of two shares, one of them of few rows."""
+    # The smaller side has fewer than FEW rows, so one table holds all possible numbers of hits.
     small_n = np.minimum(n, n_2)[:, None]
     large_n = np.maximum(n, n_2)[:, None]
     small_hits = np.where(n > n_2, hits_2, hits)[:, None]
     k = np.arange(FEW)[None, :]
     rest = (hits + hits_2)[:, None] - k
-    # The logarithm of (n over k) (n_2 over total - k), where there are so many.
+    # The logarithm of (n over k) (n_2 over total - k), for each possible k.
     with np.errstate(all="ignore"):
         of_small = -np.log(small_n + 1) - betaln(small_n - k + 1, k + 1)
         logs = of_small - betaln(large_n - rest + 1, rest + 1)
@@ -333,7 +337,7 @@ def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray
     logs = np.where(is_possible, logs, -math.inf)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     seen = np.take_along_axis(weights, small_hits.astype(np.int64), axis=1)
-    # Tables as likely as the seen one count; rounding must not drop one.
+    # Count all tables that are at most as likely as the observed one, despite rounding.
     as_rare = weights * (weights <= seen * (1 + 1e-7))
     return np.asarray(as_rare.sum(axis=1) / weights.sum(axis=1))
 
@@ -343,20 +347,20 @@ def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray
 
 @dataclass(frozen=True)
 class Disparity:
-    """Difference and ratio of the segments with the highest and the lowest value.
+    """Difference and ratio between the segments with the highest and the lowest value.
 
     Attributes
     ----------
     gap, gap_low, gap_high : float
-        Highest less lowest, and its interval.
+        Highest value minus lowest value, and its interval.
     ratio, ratio_low, ratio_high : float
-        Lowest by highest.
+        Lowest value divided by highest value, and its interval.
     lowest, highest : int
-        The numbers of these segments; -1 where there are none.
+        Positions of these two segments; -1 if the gap is undefined.
     pairs : int
-        Pairs of segments that the intervals account for.
+        Number of pairs of segments that the intervals account for.
     reason : str
-        Why something is undefined.
+        Reason why a number is undefined.
 
     Examples
     --------
@@ -381,19 +385,20 @@ class Disparity:
 
 
 def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
-    """Return gap and ratio of the extremes, with intervals that allow for the choice of them.
+    """Return gap and ratio of the two extreme segments; the intervals allow for their selection.
 
-    The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between
-    the greatest lower and the greatest upper limit of all pairs' simultaneous intervals; for two
-    segments it is the difference to the rest, at its level. The intervals of differences are those
-    of :func:`differences`; those of ratios are the same on the scale of logarithms, and contain 1
-    where the gap's interval contains 0. The raw gap itself is too large on average.
+    The true gap is the difference of one of all S (S - 1) / 2 pairs of segments. So it is between
+    the greatest lower and the greatest upper limit of the simultaneous intervals of all pairs. Two
+    segments get the interval of the difference between a segment and the rest, at the same level.
+    Pairs have the intervals of :func:`differences`. Ratios use the same method on the log scale,
+    and their interval contains 1 if the gap's interval contains 0. The observed gap itself is too
+    large on average.
 
     Parameters
     ----------
     estimates : Estimates
-        Of disjoint segments. Segments without a value are passed over; where one with a value has
-        no error, there is no interval.
+        Disjoint segments. Segments without a value are ignored. If a segment with a value has no
+        standard error, the interval is undefined.
     confidence_level : float
 
     Examples
@@ -415,7 +420,7 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     inside = estimates._take(defined)
     values = inside.values
     n_pairs = size * (size - 1) // 2
-    together = max(n_pairs, size)  # of two segments the gap is the difference of each to the rest
+    together = max(n_pairs, size)  # with two segments, each is also compared with the rest
     down, up = inside.arms(simultaneous_level(together, confidence_level))
     lacking = int(np.isnan(down).sum())
     gap_low = nan
@@ -456,8 +461,8 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
 def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: bool) -> Interval:
     """Return the least lower and the least upper limit of the ratios of all pairs, at most 1.
 
-    The arms of shares are those of Wilson's interval in logarithms. A value of 0 has no logarithm:
-    the ends of both intervals are divided then, which is wider.
+    Shares use Wilson's interval on the log scale. A value of 0 has no logarithm, so such a pair
+    gets the quotients of the ends of both intervals, which is wider.
     """
     ends_low = np.maximum(values - down, 0.0)[:, None]
     ends_high = (values + up)[:, None]
@@ -485,16 +490,17 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
 
 
 def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
-    """Return the numbers of the segments from worst to best by their values, shape (S,).
+    """Return the positions of the segments from worst to best by their values, shape (S,).
 
-    Of equal values the segment of more rows is first; one without a value is last.
+    If values are equal, the segment with more rows comes first. Segments without a value come last.
 
     Parameters
     ----------
     estimates : Estimates
     support : array-like of shape (S,)
-        Rows of each segment.
+        Number of rows of each segment.
     better : "higher" or "lower"
+        Direction in which values are better.
 
     Examples
     --------
@@ -513,16 +519,17 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
 
 
 class Interaction(NamedTuple):
-    """The test of "better in some segments, worse in others" (Gail, Simon 1985).
+    """Result of the test for "better in some segments, worse in others" (Gail, Simon 1985).
 
     Attributes
     ----------
     positive, negative : float
-        Sums of (difference / error)^2 over the segments where it is positive, or negative.
+        Sums of (difference / standard error)^2 over segments with a positive, or a negative,
+        difference.
     pvalue : float
-        NaN where fewer than two segments have a difference and an error.
+        NaN if fewer than two segments have a difference and a standard error.
     segments : int
-        Number of these.
+        Number of segments with a difference and a standard error.
 
     Examples
     --------
@@ -539,15 +546,16 @@ class Interaction(NamedTuple):
 
 
 def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
-    """Test whether the differences of two models have both signs among disjoint segments.
+    """Test for differences of both signs between two models among disjoint segments.
 
-    The test is strict: where all true differences are equal, it rejects far less often than its
-    level says.
+    The test is conservative: if all true differences are equal, it rejects far less often than its
+    level allows.
 
     Parameters
     ----------
     differences, errors : array-like of shape (S,)
-        Paired differences; segments with an undefined one, or an error of 0, are left out.
+        Paired differences and their standard errors. Segments with an undefined difference or a
+        standard error of 0 are ignored.
 
     Examples
     --------

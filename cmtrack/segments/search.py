@@ -1,9 +1,9 @@
-"""Search for the segments where a model fails, with control of the family-wise error.
+"""Search for the segments where a model fails, with control of the family-wise error rate.
 
-The search looks at all values of one column and all crossings of two. Under the null hypothesis
-losses are exchangeable; permuting them shows how far the worst of all searched segments lies off by
-chance (Westfall, Young 1993). Clusters of rows are permuted whole. The values of segments that were
-found so are biased: they were chosen for being bad.
+The search covers every value of one column and every crossing of two columns. Under the null
+hypothesis the rows' losses are exchangeable. Permuting them shows how far the worst searched
+segment deviates by chance (Westfall, Young 1993). Clusters of rows are permuted as a whole. The
+value of a found segment is biased, because the segment was selected for a bad value.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 N_PERMUTATIONS = 999
 SLICELINE_ALPHA = 0.95
-"""Weight of the loss in SliceLine's score, against the size: the default of its authors."""
+"""Weight of the loss, relative to the size, in SliceLine's score: the default of its authors."""
 MAX_UNITS = 10**8
 MAX_SEGMENTS = 200_000
 _AT_ONCE = 64
 _NUMBERS_AT_ONCE = 1 << 23
-"""Permutations, and permuted numbers, that are in memory at a time."""
+"""Most permuted numbers in memory at a time; ``_AT_ONCE`` limits the permutations."""
 _DIGITS = 9
-"""Digits to which z is rounded before it is compared with permuted ones."""
+"""Decimal places to which z and the permuted z are rounded before they are compared."""
 SAMPLING_WEIGHTS = (
     "worst_segments works without weights and with integer weights, which count equal rows; "
     'for sampling weights, evaluation.segments["region"].to_frame() compares declared segments'
@@ -53,21 +53,23 @@ class SearchedSegment:
     ----------
     where : tuple of (column, value) pairs of str
     rows : int
-        Of the metric's own rows.
+        Number of rows of the segment that the metric covers.
     clusters : int or None
+        Number of clusters in the segment; None without clusters.
     value, low, high : float
-        Its mean, and an interval that holds for all searched segments together. Biased where the
-        segment was chosen.
+        Mean of the segment, and its interval, simultaneous for all searched segments. Both are
+        biased if the segment was selected for its value.
     rest, difference, difference_low, difference_high : float
-        The mean of all rows outside, the difference to it, and its simultaneous interval.
+        Mean of all rows outside the segment, the difference from this mean, and its simultaneous
+        interval.
     divergence : float
-        The difference to the mean of all rows (DivExplorer's).
+        Difference from the mean of all rows, as in DivExplorer.
     score : float
-        SliceLine's score at alpha .95; NaN where losses are negative.
+        SliceLine's score at alpha 0.95; NaN if there are negative losses.
     z : float
-        Standardised sum of deviations; positive is worse. NaN where nothing varies.
+        Standardised sum of deviations; positive is worse. NaN if all rows have the same value.
     p_adjusted : float
-        Probability that the worst of all searched segments lies as far off by chance.
+        Probability that the worst searched segment deviates at least this far by chance.
 
     Examples
     --------
@@ -102,26 +104,26 @@ class SearchedSegment:
 
 @dataclass(frozen=True, eq=False)
 class SegmentSearch:
-    """Searched segments, the worst first.
+    """Result of a search: all searched segments, the worst first.
 
     Attributes
     ----------
     segments : tuple of SearchedSegment
-        By falling z.
+        The segments, in descending order of z.
     searched : int
-        Number of segments of enough rows: every adjusted p-value and interval accounts for all of
+        Number of segments with enough rows. Every adjusted p-value and interval accounts for all of
         them.
     rows : int
-        Rows that were searched.
+        Number of searched rows.
     clusters : int or None
-        Clusters, where rows belong together.
+        Number of clusters; None without clusters.
     value : float
         The mean of all rows.
     depth, min_rows, n_permutations, seed : int
     confidence_level : float
-        At which all intervals hold together; ``level`` is that of each.
+        The level at which all intervals hold together; ``level`` is the level of each interval.
     notes : tuple of str
-        What a reader must know, such as the bias and columns that were cut.
+        Notes for readers, such as the bias of found segments and columns that were cut.
 
     Examples
     --------
@@ -149,7 +151,7 @@ class SegmentSearch:
     def found(self, alpha: float = 0.05) -> tuple[SearchedSegment, ...]:
         """Return the segments whose adjusted p-value is at most ``alpha``.
 
-        The probability that any of them is found by chance is at most that.
+        The probability of finding any segment by chance alone is at most ``alpha``.
         """
         return tuple(segment for segment in self.segments if segment.p_adjusted <= alpha)
 
@@ -196,29 +198,29 @@ def worst_segments(
     confidence_level: float = 0.95,
     seed: int = 0,
 ) -> SegmentSearch:
-    """Find the segments whose mean is worse than that of other rows.
+    """Find the segments whose mean is worse than the mean of all other rows.
 
     Parameters
     ----------
     columns : sequence of SegmentColumn
-        As :func:`~cmtrack.segments.search_columns` makes them.
+        Columns from :func:`~cmtrack.segments.search_columns`.
     values : array-like of shape (n,)
-        What the metric is the mean of: 1 for a hit (accuracy, recall), a cost, -ln of the actual
-        class's probability.
+        One number per row, whose mean is the metric: 1 or 0 for a correct or wrong prediction
+        (accuracy, recall), a cost, or -ln of the probability of the actual class.
     better : "lower" or "higher"
-        Of the values.
+        Direction in which values are better.
     where : array-like of shape (n,), bool, optional
-        The metric's own rows: for recall those of the class. By default all.
+        The rows that the metric covers: for recall, the rows of the class. By default all rows.
     weights : array-like of shape (n,), optional
-        Integers: numbers of equal rows; rows of weight 0 are left out. A search does not take
-        sampling weights.
+        Integers: the number of equal rows that each row stands for. Rows of weight 0 are ignored.
+        The search does not accept sampling weights.
     clusters : array-like of shape (n,), optional
-        Rows that belong together; they are permuted whole, so each cluster must lie in one value of
-        every column. Its rows without a value are searched with those that have one.
+        Cluster of each row. Clusters are permuted as a whole, so all rows of a cluster must have
+        the same value in every column. Rows without a value get the value of their cluster.
     depth : 1 or 2
-        2 searches crossings of two columns, too.
+        Most columns to cross: 2 also searches crossings of two columns.
     min_rows : int
-        Least number of rows of a segment.
+        Fewest rows of a searched segment.
     n_permutations : int, default 999
     confidence_level : float
     seed : int
@@ -226,21 +228,22 @@ def worst_segments(
     Returns
     -------
     SegmentSearch
-        ``z = sum of e over S / sqrt(m (n - m) / (n - 1) mean of e^2)``, m of n rows (or clusters)
-        in S, e the weighted deviations from the mean. ``p_adjusted = (1 + permutations whose
-        greatest z is as large) / (1 + permutations)``: exact where no segment differs.
+        ``z = sum of e over S / sqrt(m (n - m) / (n - 1) mean of e^2)``, where S has m of the n rows
+        (or clusters), and e are the weighted deviations from the mean. ``p_adjusted = (1 +
+        permutations whose greatest z is at least as large) / (1 + permutations)``, which is exact
+        if no segment differs.
 
     Raises
     ------
     TypeError, ValueError
-        Columns, values, weights or clusters of another length; no row of the metric; values that
-        are not finite; sampling weights; a cluster in two segments; ``min_rows`` that leaves
-        nothing; a depth other than 1 or 2.
+        If columns, values, weights and clusters differ in length, the metric covers no row, values
+        are not finite, weights are sampling weights, a cluster is in two segments, no segment has
+        ``min_rows`` rows, or ``depth`` is not 1 or 2.
 
     Notes
     -----
-    Cost: ``n_permutations`` times the n rows times the crossings. 10⁵ rows and the crossings of 8
-    columns take about 6 s on one core.
+    The time grows with ``n_permutations``, the number of rows and the number of crossings. 10⁵ rows
+    and all crossings of 8 columns take about 6 s on one core.
 
     Examples
     --------
@@ -335,7 +338,7 @@ class _Options(NamedTuple):
 
 
 def _common_length(columns: Sequence[SegmentColumn]) -> int:
-    """Check the columns, and return the number of their rows."""
+    """Check the columns, and return their number of rows."""
     if not columns:
         raise ValueError("columns must have at least one segment column, got none")
     if not all(isinstance(column, SegmentColumn) for column in columns):
@@ -357,7 +360,7 @@ def _common_length(columns: Sequence[SegmentColumn]) -> int:
 
 
 def _searched_rows(values: Any, where: Any, weights: Any, n_rows: int) -> IntArray:
-    """Return the positions of the metric's own rows, each as often as its weight says."""
+    """Return the positions of the rows that the metric covers, each repeated by its weight."""
     if np.ndim(values) != 1 or len(values) != n_rows:
         raise ValueError(
             f"values must have one number per row, got {np.shape(values)} for {n_rows:,} rows"
@@ -391,11 +394,11 @@ def _mask(where: Any, n: int) -> BoolArray:
 
 
 class _Units(NamedTuple):
-    """The rows, or the clusters of rows, that are permuted whole.
+    """The rows, or the clusters of rows, that are permuted as a whole.
 
-    ``codes``: for each column the segment of each unit, shape (u,).
-    ``rows``, shape (u,): rows of each unit.
-    ``sums``, shape (u,): sum of its rows' deviations from the mean.
+    ``codes``: segment of each unit, shape (u,), for each column.
+    ``rows``, shape (u,): number of rows of each unit.
+    ``sums``, shape (u,): sum of the deviations of each unit's rows from the mean.
     """
 
     codes: list[IntArray]
@@ -412,7 +415,7 @@ def _units(
     n_rows: int,
     deviations: FloatArray,
 ) -> _Units:
-    """Return the searched rows, or the clusters that they form."""
+    """Return the searched rows, or their clusters, as units."""
     codes = [column.codes[rows] for column in columns]
     if clusters is None:
         return _Units(codes, np.ones(len(rows)), deviations)
@@ -436,7 +439,7 @@ def _units(
 def _segment_of_clusters(
     column: SegmentColumn, codes: IntArray, cluster: IntArray, n_clusters: int
 ) -> tuple[IntArray, int]:
-    """Return the segment of each cluster, and how many rows without a value it fills."""
+    """Return the segment of each cluster, and the number of rows that get its value."""
     missing = column.values.index(None) if None in column.values else -1
     present = codes != missing
     segment = np.full(n_clusters, missing, dtype=np.int64)
@@ -445,8 +448,8 @@ def _segment_of_clusters(
     several = len(np.unique(cluster[elsewhere & present]))
     if several:
         raise ValueError(
-            f"each cluster must lie in one segment of every column, {several:,} of {n_clusters:,} "
-            f"lie in several of {column.name!r}: leave this column out, "
+            f"each cluster must be in one segment of every column, {several:,} of {n_clusters:,} "
+            f"are in several segments of {column.name!r}: leave this column out, "
             "or give clusters that do not cross it"
         )
     return segment, int(elsewhere.sum())
@@ -456,12 +459,12 @@ def _segment_of_clusters(
 
 
 class _Slices(NamedTuple):
-    """The segments of enough rows: values of one column, and crossings of two.
+    """The segments with enough rows: values of one column, and crossings of two columns.
 
-    ``where``: (column, value) pairs of each.
-    ``rows``, shape (S,): rows of each.
-    ``members``: for each column or pair of columns a scipy.sparse.csc_array of ones, with a row for
-        each of its segments, a last row for all other cells, and a column for each unit.
+    ``where``: (column, value) pairs of each segment.
+    ``rows``, shape (S,): number of rows of each segment.
+    ``members``: for each column or pair of columns, a scipy.sparse.csc_array of ones. It has a row
+    for each segment, a last row for all other cells, and a column for each unit.
     """
 
     where: list[tuple[tuple[str, str], ...]]
@@ -469,7 +472,7 @@ class _Slices(NamedTuple):
     members: list[Any]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Return the sums of values of the units, shape (u,) or (u, b), in each segment."""
+        """Sum values of the units, shape (u,) or (u, b), over each segment."""
         return np.concatenate([(member @ values)[:-1] for member in self.members])
 
 
@@ -517,14 +520,14 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
     if not members:
         raise ValueError(
             f"min_rows must be at most {largest:,}, got {options.min_rows:,}: "
-            f"that is the size of the largest of {seen:,} segments "
-            f"which is not all of the metric's {n_rows:,} rows"
+            f"that is the size of the largest of {seen:,} segments, "
+            f"not counting any with all {n_rows:,} rows of the metric"
         )
     return _Slices(where, np.concatenate(sizes), members)
 
 
 def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
-    """Return the columns, and for depth 2 also the pairs of columns."""
+    """Return the columns and, for depth 2, also the pairs of columns."""
     crossings: list[tuple[int, ...]] = []
     for n_crossed in range(1, depth + 1):
         crossings += combinations(range(n_columns), n_crossed)
@@ -537,9 +540,9 @@ def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
 def _permutation_test(
     slices: _Slices, deviations: FloatArray, options: _Options
 ) -> tuple[FloatArray, FloatArray]:
-    """Return z of each segment and its adjusted p-value, both of shape (S,).
+    """Return z and the adjusted p-value of each segment, both of shape (S,).
 
-    ``deviations``, shape (u,): of the units from their mean; positive is worse.
+    ``deviations``, shape (u,): deviations of the units from their mean; positive is worse.
     """
     n = len(deviations)
     m = slices.sums(np.ones(n))
@@ -556,8 +559,7 @@ def _permutation_test(
             draw[:] = permuted
         sums = slices.sums(np.ascontiguousarray(batch.T))
         greatest.append((sums / scale[:, None]).max(axis=0))
-    # The order of a sum changes its last digits; rounded values are equal if they are equal in
-    # theory.
+    # The order of summation changes the last digits. Rounding makes equal values equal again.
     drawn = np.sort(np.round(np.concatenate(greatest), _DIGITS))
     as_large = len(drawn) - np.searchsorted(drawn, np.round(z, _DIGITS), side="left")
     return z, (1 + as_large) / (1 + options.n_permutations)
@@ -566,7 +568,7 @@ def _permutation_test(
 def _estimates(
     slices: _Slices, units: _Units, mean: float, shares: bool
 ) -> tuple[Estimates, Estimates]:
-    """Return the means inside and outside of each segment, with errors by the units' influence."""
+    """Return the means inside and outside each segment, with standard errors across units."""
     s = units.sums
     w = units.rows
     parts = np.stack([s, w, s * s, s * w, w * w, np.ones(len(w))], axis=1)
@@ -601,9 +603,9 @@ def _means(sums: FloatArray, mean: float, shares: bool, clustered: bool) -> Esti
 def _sliceline(
     values: FloatArray, mean: float, x: FloatArray, better: str, share: FloatArray
 ) -> FloatArray:
-    """Return SliceLine's score (Sagadeeva, Boehm 2021): relative loss against relative size.
+    """Return SliceLine's score (Sagadeeva, Boehm 2021), which weighs relative loss against size.
 
-    NaN for negative losses.
+    The score is NaN if there are negative losses.
     """
     if better == "higher":
         values = 1 - values

@@ -362,7 +362,7 @@ def test_a_break_even() -> None:
     careful = evaluate(y, [1] * 90 + [0] * 10 + [1] * 90 + [0] * 810)
     strict = evaluate(y, [1] * 60 + [0] * 40 + [1] * 18 + [0] * 882)
     assert break_even(careful, strict).sentence("careful", "strict") == (
-        "“careful” is cheaper than “strict” wherever a miss costs more than 2.4 [1.6, 3.9] false alarms."
+        "“careful” is cheaper than “strict” if a miss costs more than 2.4 [1.6, 3.9] false alarms."
     )
 
 

@@ -782,7 +782,7 @@ def break_evens(review: Review) -> list[str]:
             alike.append(quoted(names[other.name]))
     if alike:
         sentences.append(
-            f"{quoted(names[taken.name])} is not shown to be cheaper or dearer than "
+            f"{quoted(names[taken.name])} is not shown to be cheaper or more expensive than "
             f"{' or '.join(alike)} "
             "at any cost of a miss."
         )

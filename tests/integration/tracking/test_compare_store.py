@@ -353,10 +353,10 @@ def test_runs_of_the_same_rows_are_counted_in_the_store(uri, world, monkeypatch)
     ids = [world[1]["medium"], world[1]["weak"]]
     looks = compare(ids, rank_by=ACCURACY).looks
     assert (looks.runs, looks.chosen_from, looks.reviews) == (3, 2, 0)
-    assert looks.among == "2 of at least 3 runs judged on these rows"
+    assert looks.among == "2 of at least 3 runs evaluated on these rows"
     assert (
         compare(rank_by=ACCURACY, experiment_names="models").looks.among
-        == "at least 3 runs judged on these rows"
+        == "at least 3 runs evaluated on these rows"
     )
 
     def refused(*_, **__):

@@ -190,7 +190,7 @@ def test_a_run_that_was_repeated_counts_once_the_newest():
     runs.append(candidate(evaluate(y, predicted), "forest", start=5, model="forest", fold=0))
     ranking, _, notes = rank_models(runs, ACCURACY, Blocks("params.fold"))
     assert ranking.scores[0, 0] == 100 / 101
-    assert notes[0] == "1 older runs of a model in a block that was run again are left out."
+    assert notes[0] == "1 older runs are not ranked: a newer run has the same block."
 
 
 def of_seeds(rows, skill=(0.8, 0.85)):
@@ -217,9 +217,9 @@ def test_runs_of_one_block_on_other_rows_are_refused_by_name(kind):
     """B of the seeds 3 to 5 was judged on 500 other rows: no kind of repetition makes them comparable with A."""
     runs = of_seeds(lambda model, seed: (2, 500) if model == "B" and seed > 2 else (1, 800))
     said = (
-        "the runs of a block must be judged on the same rows and alike, got “B3” (params.seed 3, 500 rows), “B4” "
-        "(params.seed 4, 500 rows), “B5” (params.seed 5, 500 rows) judged on different evaluation data than the others "
-        "of their blocks, such as “A3” (params.seed 3, 800 rows)"
+        "the runs of a block must be evaluated on the same rows and in the same way, but these runs and others in "
+        "their blocks were evaluated on different evaluation data: “B3” (params.seed 3, 500 rows), “B4” "
+        "(params.seed 4, 500 rows), “B5” (params.seed 5, 500 rows); compare with “A3” (params.seed 3, 800 rows)"
     )
     with pytest.raises(ValueError, match=re.escape(said)):
         rank_models(runs, ACCURACY, Blocks(**SEEDS, kind=kind))
@@ -261,7 +261,7 @@ def test_the_rows_tell_the_kind():
         (
             lambda model, seed: (1, 800),
             "folds",
-            "block_kind='folds' needs rows of their own in all blocks",
+            "block_kind='folds' needs different rows in all blocks",
         ),
     ],
 )
@@ -276,7 +276,7 @@ def test_a_kind_that_the_rows_contradict_is_refused(rows, kind, said):
 def test_several_data_sets_are_refused():
     """Blocks with rows of their own that neither the name nor the classes make folds."""
     own = of_seeds(lambda model, seed: (seed, 800 + 50 * seed))
-    said = "each block of params.seed has its own rows. Give block_kind='folds' if the blocks are folds of one"
+    said = "each block of params.seed has different rows. Give block_kind='folds' if the blocks are folds of one"
     with pytest.raises(RemovedFeature, match=said) as caught:
         rank_models(own, ACCURACY, Blocks(**SEEDS))
     assert "scikit-posthocs" in str(caught.value)
@@ -297,7 +297,7 @@ def test_row_ids_tell_rows_of_the_same_labels_apart():
     ]
     assert rank_models(runs, ACCURACY, Blocks("params.part", kind="folds"))[0].kind == "folds"
     bare = [replace(run, evaluation=evaluate(y, run.evaluation.rows.predicted)) for run in runs]
-    with pytest.raises(ValueError, match="row_ids= tells rows of the same labels apart"):
+    with pytest.raises(ValueError, match="row_ids= distinguishes rows of the same labels"):
         rank_models(bare, ACCURACY, Blocks("params.part", kind="folds"))
 
 

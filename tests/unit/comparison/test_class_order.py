@@ -235,4 +235,4 @@ def test_other_classes_are_refused() -> None:
         evaluate(y, y), evaluate(y, y, labels=["a", "b", "c"]), metrics=["multiclass/accuracy"]
     )
     assert not wide.paired
-    assert "other classes: ['a', 'b'] and ['a', 'b', 'c']" in wide.reason
+    assert "different classes: ['a', 'b'] and ['a', 'b', 'c']" in wide.reason

@@ -147,7 +147,7 @@ def test_why_two_evaluations_are_not_compared(name):
         comparison = compare(runs, rank_by=metric)
         assert len(comparison.rankings) == (1 if apart is None else 2)
         if apart is not None:
-            assert f"The runs were judged {apart.value}" in comparison.summary()
+            assert f"The runs were evaluated {apart.value}" in comparison.summary()
     found = paired_differences(first, second, metrics=[ACCURACY])
     assert found.reason == ("" if unpaired is None else unpaired.between(first, second))
     assert found.paired == (unpaired is None)
@@ -286,7 +286,7 @@ def test_reasons_among_several():
 
 
 def test_a_randomisation_test_says_why_rows_do_not_pair():
-    with pytest.raises(ValueError, match="both with their rows: the sample weights differ"):
+    with pytest.raises(ValueError, match="both have the same rows: the sample weights differ"):
         randomization_test(made(), made(sample_weight=np.full(12, 2)), "multiclass/accuracy")
 
 

@@ -709,7 +709,7 @@ def test_a_metric_of_a_positive_group_that_no_run_has_asks_for_a_group():
     y = np.arange(60) % 3
     runs = {"a": evaluate(y, y), "b": evaluate(y, (y + 1) % 3)}
     with pytest.raises(
-        ValueError, match=r"'binary/recall': it is of a positive .* give a grouping of two groups"
+        ValueError, match=r"'binary/recall': it needs a positive .* give a grouping of two groups"
     ):
         compare(runs, rank_by="binary/recall")
 

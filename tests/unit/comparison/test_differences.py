@@ -178,7 +178,7 @@ def test_row_ids_tell_rows_of_equal_labels_apart():
     other_ids = [f"visitor {i}" for i in range(400)]
     for row_ids, reason in (
         (other_ids, "row ids differ"),
-        (ids[::-1], "other actual labels for some of the same"),
+        (ids[::-1], "different actual labels for some of the same"),
     ):
         other = paired_differences(first, evaluate(y, y_prob=q, row_ids=row_ids))
         assert not other.paired
@@ -211,7 +211,7 @@ def test_groups_widen_the_difference():
 
 def test_an_unknown_metric_is_named():
     y, p, q = two_models(0)
-    with pytest.raises(ValueError, match="in both evaluations, got \\['multiclass/acuracy'\\]"):
+    with pytest.raises(ValueError, match="in both evaluations, but \\['multiclass/acuracy'\\]"):
         paired_differences(
             evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=["multiclass/acuracy"]
         )

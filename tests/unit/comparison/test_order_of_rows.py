@@ -157,7 +157,7 @@ def without_ids(evaluation: Evaluation) -> Evaluation:
 
 def test_digests_of_one_set_of_ids_give_one_unpaired_ranking():
     first, second = judged(FIRST), judged(SECOND, SHUFFLED)
-    without_rows = "rows (load it with its predictions, or evaluate anew)"
+    without_rows = "rows (load it with its predictions, or evaluate again)"
     not_kept = "the rows are in another order, and their ids were not kept"
     for other, reason in (
         (replace(second, rows=None), f"the second evaluation has no {without_rows}"),
@@ -183,7 +183,7 @@ def test_other_actual_labels_of_the_same_ids_are_refused():
     found = paired_differences(judged(FIRST), judged(SECOND, SHUFFLED, y=relabelled))
     assert (found.paired, found.reason) == (
         False,
-        "the evaluations have other actual labels for some of the same row ids",
+        "the evaluations have different actual labels for some of the same row ids",
     )
     in_order = {"a": judged(FIRST), "b": judged(SECOND, y=relabelled)}
     assert len(compare(in_order, rank_by="binary/roc_auc").rankings) == 2

@@ -92,7 +92,7 @@ def test_a_difference_must_be_above_0(difference: float) -> None:
         resolution.rows_for(difference)
     with pytest.raises(ValueError, match=r"run must be one of \['a'\], got 'x'"):
         resolution.rows_for(0.1, "x")
-    with pytest.raises(ValueError, match="a resolution is of two runs or more"):
+    with pytest.raises(ValueError, match="a resolution needs two or more runs"):
         compare({"a": PAIR["a"]}).resolution  # noqa: B018 - it raises
 
 
@@ -132,7 +132,7 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     page = html(comparison, pictures={})
     assert in_review(comparison) == []
     assert f"About {comparison.looks.optimism:.2g} of it is selection: the " in said
-    assert "est of at least 4 runs judged on these rows." in said
+    assert "est of at least 4 runs evaluated on these rows." in said
     equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
     needed = {
         run.name: comparison.resolution.rows_more(run.name)
@@ -196,7 +196,7 @@ def test_runs_that_a_gate_stopped_count_for_the_selection(gate: str, has_baselin
     assert gated.looks.optimism == pytest.approx(free.looks.optimism, rel=0.25)
     assert gated.ranking.leader.interval == pytest.approx(free.ranking.leader.interval, abs=1e-3)
     said = gated.summary()
-    assert "the highest of at least 12 runs judged on these rows." in said
+    assert "the highest of at least 12 runs evaluated on these rows." in said
     assert "(* Wider, because the highest of 12 was selected.)" in said
 
 
@@ -209,7 +209,7 @@ def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
     assert len(comparison.runs) == 1
     said = comparison.summary()
     assert "it is the only run that passes the gates." in said
-    assert "the highest of at least 12 runs judged on these rows." in said
+    assert "the highest of at least 12 runs evaluated on these rows." in said
     assert "]*. " in said
     assert "(* Wider, because the highest of 12 was selected.)" in said
 
@@ -221,7 +221,7 @@ def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from(
     comparison = compare(runs, rank_by="binary/matthews_corrcoef")
     assert (comparison.looks.runs, comparison.ranking.picked_from) == (4, 4)
     said = comparison.summary()
-    assert "the highest of at least 4 runs judged on these rows." in said
+    assert "the highest of at least 4 runs evaluated on these rows." in said
     assert "(* Wider, because the highest of 4 was selected.)" in said
     assert "5 runs" not in said
 
@@ -251,7 +251,7 @@ def test_the_ledger_of_a_comparison() -> None:
     # a gate at its very value speaks for luck
     assert looks.optimism < gated.looks.optimism < 2 * looks.optimism
     with pytest.raises(
-        ValueError, match="a chosen run is corrected where runs are ranked by one metric"
+        ValueError, match="the selection bias is computed only for runs ranked by one metric"
     ):
         compare(runs, rank_by=["multiclass/accuracy", "probability/log_loss"]).looks  # noqa: B018 - it raises
 
@@ -280,8 +280,8 @@ def test_runs_are_ranked_where_they_are_used() -> None:
     common = compare(runs, rank_by="multiclass/accuracy", at={1: 0.9})
     assert [c.best.name for c in (rare, common)] == ["careful", "eager"]
     assert abs(here["eager"].difference) < abs(rare["eager"].difference)
-    assert "other shares than in the test rows: 2% positives." in " ".join(rare.notes)
-    assert "other shares than in the test rows: 90% of “1”." in " ".join(common.notes)
+    assert "class shares that differ from the test rows: 2% positives." in " ".join(rare.notes)
+    assert "class shares that differ from the test rows: 90% of “1”." in " ".join(common.notes)
 
 
 @pytest.mark.slow
@@ -355,8 +355,8 @@ def test_groups_have_shares_too() -> None:
     [
         ({"at": 2}, "at must be a share between 0 and 1"),
         ({"at": True}, "at must be a share between 0 and 1"),
-        ({"at": 0.1, "segments": "region"}, "leave out at"),
-        ({"equivalence": 0.1, "block": "params.fold"}, "leave out block"),
+        ({"at": 0.1, "segments": "region"}, "segments cannot be combined with at"),
+        ({"equivalence": 0.1, "block": "params.fold"}, "equivalence cannot be combined with block"),
     ],
     ids=str,
 )

@@ -104,7 +104,7 @@ def test_a_run_that_leaves_out_more_classes_is_not_ranked() -> None:
         other = "multiclass/f1_macro" if metric.endswith("means") else f"{metric}_zero"
         assert left.run.name == "lazy"
         assert left.reason == (
-            f"{metric} leaves out “2”, which it never predicts and another run does; "
+            f"{metric} ignores “2”, which this run never predicts but another run does; "
             f"rank by {other}, which counts it as 0"
         )
         assert not comparison.notes
@@ -123,7 +123,7 @@ def test_a_ranking_of_runs_that_all_leave_out_the_same_classes_says_so() -> None
     assert not comparison.left_out
     (note,) = comparison.notes
     assert note == (
-        "Ranked by multiclass/precision_macro, which passes over never-predicted classes: 1 of “again”, 1 of “lazy”; "
+        "Ranked by multiclass/precision_macro, which ignores classes that a run never predicts: 1 of “again”, 1 of “lazy”; "
         "multiclass/precision_macro_zero counts them as 0."
     )
 
@@ -145,7 +145,7 @@ def test_a_ranking_by_correlations_names_classes_without_rows() -> None:
     runs = {
         name: evaluate(y, y_prob=rng.dirichlet(np.ones(4), 90), labels=range(4)) for name in "ab"
     }
-    assert "Ranked by spcc/ovr_fisher, which leaves out classes without rows: “3”." in (
+    assert "Ranked by spcc/ovr_fisher, which ignores classes without rows: “3”." in (
         compare(runs, rank_by="spcc/ovr_fisher").notes
     )
     assert not compare(runs, rank_by="multiclass/accuracy").notes

@@ -471,7 +471,7 @@ def test_differences_of_costs_need_equal_costs():
         evaluate(*rows_of(TV1), costs={(0, 2): 8}),
     )
     assert not any(row.metric.startswith("cost/") for row in paired_differences(one, other).rows)
-    with pytest.raises(ValueError, match="need evaluations of the same costs"):
+    with pytest.raises(ValueError, match="need the same costs in both evaluations"):
         paired_differences(one, other, metrics=["cost/mean"])
     (row,) = paired_differences(one, other.price({(0, 2): 9}), metrics=["cost/mean"]).rows
     assert (row.difference, row.standard_error) == (0, 0)
@@ -517,7 +517,9 @@ def test_the_vector_of_the_break_even():
     np.testing.assert_allclose(found.covariance, (1.549375e-4, 2.75e-6, 8.65e-5), rtol=1e-9)
     assert found.kind == "interval"
     np.testing.assert_allclose(found.pieces, [(1.1330964360, 31.6686017344)], atol=5e-10)
-    expected = "“new” is cheaper than “old” wherever a miss costs more than 2.75 [1.13, 31.7] false alarms."
+    expected = (
+        "“new” is cheaper than “old” if a miss costs more than 2.75 [1.13, 31.7] false alarms."
+    )
     assert found.sentence("new", "old") == expected
     back = break_even(*reversed(two_models()))
     assert back.sentence("old", "new") == expected

@@ -529,27 +529,27 @@ def pair(false_alarms, misses, n=400):
 FORMS = {
     "interval": (
         (90, 30), (20, 60),
-        "“A” is cheaper than “B” wherever a miss costs more than 1.5 [0.849, 2.86] false alarms.",
+        "“A” is cheaper than “B” if a miss costs more than 1.5 [0.849, 2.86] false alarms.",
     ),
     "down to 0": (
         (31, 30), (20, 60),
-        "“A” is cheaper than “B” where a miss costs more than 0.456 false alarms; elsewhere neither is shown to "
-        "be cheaper (estimated break-even: 0.025).",
+        "“A” is cheaper than “B” if a miss costs more than 0.456 false alarms; at other costs neither is "
+        "shown to be cheaper (estimated break-even: 0.025).",
     ),
     "up to infinity": (
         (90, 30), (30, 31),
-        "“B” is cheaper than “A” where a miss costs less than 3.43 false alarms; elsewhere neither is shown to "
-        "be cheaper (estimated break-even: 60).",
+        "“B” is cheaper than “A” if a miss costs less than 3.43 false alarms; at other costs neither is "
+        "shown to be cheaper (estimated break-even: 60).",
     ),
     "every ratio": (
         (31, 30), (30, 31),
-        "“A” is not shown to be cheaper or dearer than “B” at any cost of a miss (estimated break-even: 1).",
+        "“A” is not shown to be cheaper or more expensive than “B” at any cost of a miss (estimated break-even: 1).",
     ),
     "empty": ((90, 30), (60, 20), "“B” is cheaper than “A” whatever a miss costs."),
     "two pieces": (
         (44, 30), (44, 30),
-        "“B” is cheaper than “A” where a miss costs 0.234 to 4.28 false alarms; elsewhere neither is shown to be "
-        "cheaper.",
+        "“B” is cheaper than “A” if a miss costs 0.234 to 4.28 false alarms; at other costs neither is shown "
+        "to be cheaper.",
     ),
 }  # fmt: skip
 
@@ -579,19 +579,19 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     comparison = compare(pair((90, 30), (20, 60)), rank_by="binary/precision")
     said = sentences_on_costs(comparison)
     assert said == [
-        "“one” is cheaper than “two” wherever a miss costs more than 1.5 [0.849, 2.86] false alarms."
+        "“one” is cheaper than “two” if a miss costs more than 1.5 [0.849, 2.86] false alarms."
     ]
     assert said[0] in context(Review(comparison), None, {})["further"]
     assert said[0] in html(comparison, pictures={})
     close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
     assert sentences_on_costs(close) == [
-        "“one” is not shown to be cheaper or dearer than “two” at any cost of a miss."
+        "“one” is not shown to be cheaper or more expensive than “two” at any cost of a miss."
     ]
     three = pair((30, 30), (20, 21))
     said = sentences_on_costs(compare(three | {"three": three["two"]}, rank_by="binary/precision"))
     assert len(said) == 1
     assert re.fullmatch(
-        "“.*?” is not shown to be cheaper or dearer than “.*?” or “.*?” at any cost of a miss.",
+        "“.*?” is not shown to be cheaper or more expensive than “.*?” or “.*?” at any cost of a miss.",
         said[0],
     )
     four = three | {"three": three["two"], "four": three["two"]}

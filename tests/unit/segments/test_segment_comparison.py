@@ -579,7 +579,7 @@ def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
         ({"segments": ["region", "region"]}, "segments must not repeat"),
         (
             {"segments": "region", "block": "params.fold"},
-            "segments are of the same rows: leave out block",
+            "segments cannot be combined with block",
         ),
         (
             {"require": f"segment/region/*/{ACCURACY} >= 0.1", "block": "params.fold"},

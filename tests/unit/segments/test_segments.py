@@ -476,7 +476,8 @@ def test_clusters_are_exchanged_whole():
     assert "clusters" in found.to_frame()
     crossing, x, person = clustered(False)
     with pytest.raises(
-        ValueError, match=r"one segment of every column, 2\d\d of 300 lie in several of 'b'"
+        ValueError,
+        match=r"one segment of every column, 2\d\d of 300 are in several segments of 'b'",
     ):
         worst_segments(crossing, x, clusters=person, min_rows=30)
 
@@ -501,7 +502,7 @@ def test_a_missing_value_is_no_second_segment_of_a_cluster():
         in found.notes
     )
     moved = segment_columns({"site": np.where(np.arange(900) == 899, "b", whole)}, 900)
-    with pytest.raises(ValueError, match="1 of 100 lie in several of 'site'"):
+    with pytest.raises(ValueError, match="1 of 100 are in several segments of 'site'"):
         worst_segments(moved, errors, **options)
 
 
@@ -560,7 +561,7 @@ def test_a_search_of_differences_finds_where_one_of_two_models_is_worse():
         ),
         (
             {"min_rows": 16},
-            "min_rows must be at most 15, got 16: that is the size of the largest of 2 segments",
+            "min_rows must be at most 15, got 16: that is the size of the largest of 2 segments,",
         ),
         ({"min_rows": 0}, "min_rows must be a whole number of at least 1, got 0"),
         ({"n_permutations": 9.5}, "n_permutations must be a whole number of at least 1, got 9.5"),
