@@ -5,13 +5,14 @@ interval; curves and tests of one evaluation; differences between evaluations of
 What does not: counting rows (``statistics``), the order of computations and what an evaluation
 shows (``evaluation``), and any word or figure of a page.
 
-Start with ``metric``, which has :class:`Metric`, and with ``multiclass``, a section that is read
-from top to bottom. A function of a metric is called with :class:`~cmtrack.metrics.samples.Samples`,
-which ``views`` makes of an evaluation's statistics, and ``results`` collects the numbers.
-``catalog`` finds metrics by name. ``paired`` and ``influence`` serve comparisons.
+Start with ``metric``, which has :class:`Metric`, and with ``multiclass``, a section that you can
+read from top to bottom. ``views`` turns an evaluation's statistics into
+:class:`~cmtrack.metrics.samples.Samples`, the argument of a metric's function, and ``results``
+collects the numbers. ``catalog`` finds metrics by name. Comparisons use ``paired`` and
+``influence``.
 
-Names are imported when they are first used. Those of rough sets and of prevalence live in packages
-of their own, which stand on modules of this one, and can be imported from here as well.
+Names are imported when they are first used. Rough sets and prevalence have separate packages, which
+build on modules of this one. Their names can also be imported from here.
 """
 
 from cmtrack._lazy import lazy

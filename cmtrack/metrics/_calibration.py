@@ -1,7 +1,8 @@
 """Computations on blocks of equal scores: recalibration, errors, the test and Cox's fit.
 
 A block is a score s with the weight t of its rows and the weight of the positives among them. Every
-function depends on blocks only: not on the order of rows, and repeated rows are whole weights.
+function depends on the blocks only, so the order of the rows does not matter, and repeated rows
+give the same result as whole weights.
 """
 
 from __future__ import annotations
@@ -18,31 +19,31 @@ from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 BINS = 15
-"""Bins of equal mass of the calibration error."""
+"""Number of bins of equal mass in the calibration error."""
 DRAWS = 999
 MAX_BLOCKS = 4096
-"""Distinct scores that the test draws labels of; more are pooled to the cells of the grid, with
-their means.
+"""Most distinct scores for which the test draws labels. If there are more, it pools them by cell of
+the grid, at the mean score of each cell.
 """
 RUNS = 256
-"""Runs of equal variance that cells are pooled to."""
+"""Number of runs of equal variance into which cells are pooled."""
 _MOST_ROWS = 2.0**53
-"""Effective rows at most. A changed file may hold squares that no weights have."""
+"""Largest number of effective rows. An edited file may have squares that no weights could give."""
 _SEED = 14
 _AT_ONCE = 64
-"""Blocks that labels are drawn of at once."""
+"""Blocks for which labels are drawn at once."""
 _NORMAL = 25
-"""Variance of a block from which its positives are rounded normal numbers, which is quicker."""
+"""Variance of a block from which its positives are drawn as rounded normal numbers, for speed."""
 _INVERTED = 30
-"""Mean up to which a binomial number is drawn by inversion, of one uniform number."""
+"""Mean up to which a binomial number is drawn by inversion of one uniform number."""
 _DIGITS = 9
-"""Digits of statistics: sums in another order differ in later ones."""
+"""Digits of statistics that do not depend on the order of summation."""
 
 
 class Blocks(NamedTuple):
-    """Weights by ascending distinct score, each of shape (U,); scores without weight are left out.
+    """Weights by ascending distinct score, each of shape (U,), without scores of weight 0.
 
-    ``squares_positive`` and ``squares_negative`` are sums of squared weights, where weights are
+    ``squares_positive`` and ``squares_negative`` are sums of squared weights if weights are
     fractions.
     """
 
@@ -98,11 +99,11 @@ def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
 
 
 class DebiasedError(NamedTuple):
-    """Squared calibration error over bins; negative if no error is seen.
+    """Squared calibration error over bins, less its bias; negative if no error is visible.
 
-    ``reach`` is the standard error with a spread in every bin, for an interval: ``standard_error``
-    is 0 where the labels of each bin are all alike. ``sizes``, ``differences`` (observed less
-    forecast) and ``variances`` are of the bins of more than one row.
+    ``standard_error`` is 0 if all labels in each bin are equal. ``reach``, which the interval uses,
+    is the standard error with some spread in every bin. ``sizes``, ``differences`` (observed minus
+    forecast) and ``variances`` describe the bins with more than one row.
     """
 
     squared: float
@@ -119,7 +120,7 @@ class DebiasedError(NamedTuple):
 
 
 def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
-    """Return the squared calibration error over bins, less what a calibrated model would show.
+    """Return the squared calibration error over bins, minus its mean for a calibrated model.
 
     The bins have equal mass. Ties stay together: each block is in the bin of its middle row. The
     error is NaN if no bin has two rows.
@@ -146,12 +147,12 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     share = size / size.sum()
 
     def error_with(variance: FloatArray) -> float:
-        # The variance of d^2 - v, with d normal: 2 v^2 + 4 (d^2 - v) v.
+        # If d is normal, the variance of d^2 - v is 2 v^2 + 4 (d^2 - v) v.
         of_chance = 2 * float(share**2 @ variance**2)
         of_differences = float(share**2 @ ((difference**2 - variance) * variance))
         return math.sqrt(of_chance + 4 * max(0.0, of_differences))
 
-    # As if half a row had the other label (Jeffreys): bins of equal labels also have a spread.
+    # Bins of equal labels also get a spread, as if half a row had the other label (Jeffreys).
     rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)
     least = rare * (1 - rare) / (effective - 1)
     squared = float(share @ (difference**2 - variance))
@@ -170,9 +171,9 @@ def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
 class BinnedError(NamedTuple):
     """The expected calibration error over bins of equal width, an average of absolute differences.
 
-    ``value``: it is above 0 for calibrated scores, too, and the more the fewer rows there are.
-    ``if_calibrated``: its mean over labels that are drawn with the scores for probabilities; NaN
-        where none can be drawn.
+    ``value``: the error. It is above 0 even for calibrated scores, and larger with fewer rows.
+    ``if_calibrated``: the mean error over labels drawn with the scores as probabilities; NaN if no
+        labels can be drawn.
     """
 
     value: float
@@ -180,7 +181,7 @@ class BinnedError(NamedTuple):
 
 
 def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedError:
-    """Return the expected calibration error (ECE), and what a calibrated score would show."""
+    """Return the expected calibration error (ECE), and its mean for calibrated scores."""
     total = blocks.total
     weight = float(total.sum())
     bin_of_block = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
@@ -202,11 +203,11 @@ def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedE
 
 
 class CalibrationTest(NamedTuple):
-    """Kuiper's statistic and the score statistic of Cox's fit, with p-values by draws.
+    """Kuiper's statistic and the score statistic of Cox's fit, with p-values from simulation.
 
-    Kuiper's is of the running sums of differences.
+    Kuiper's statistic is computed from the running sums of differences.
 
-    ``pvalue`` is that of the smaller of both p-values.
+    ``pvalue`` is the rank of the smaller p-value among the smaller p-values of all draws.
     """
 
     kuiper: float
@@ -217,23 +218,23 @@ class CalibrationTest(NamedTuple):
 
 
 def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
-    """Test that labels are independent with their scores for probabilities.
+    """Test that labels are independent and that the scores are their probabilities.
 
-    With fractional weights the p-values are the larger ones of two tests: one draws labels, which
-    is exact where labels are sparse or scores sharp, the other the signs of differences, which asks
-    nothing of the weights.
+    With fractional weights, each p-value is the larger one from two tests. One test draws labels.
+    It is exact if labels are sparse or scores are close to 0 or 1. The other test draws the signs
+    of the differences and assumes nothing about the weights.
 
-    ``draws``: labels that are drawn for every row, with a fixed seed.
-    ``most``: blocks that labels are drawn of; more are pooled, after the cells of the grid, to so
-        many of equal variance.
-    The result: all NaN where every score is 0 or 1 and no label contradicts its score.
+    ``draws``: how many labels to draw for every row, with a fixed seed.
+    ``most``: the largest number of blocks for which labels are drawn. More blocks are pooled by
+        cell of the grid, and then into this number of runs of equal variance.
+    All results are NaN if every score is 0 or 1 and no label contradicts its score.
     """
     decided = _without_draws(blocks, draws)
     if decided is not None:
         return decided
     if np.array_equal(blocks.total, blocks.squares_positive + blocks.squares_negative):
         return _label_test(pooled(blocks, most), draws, 1.0)
-    # Before pooling, which is coarser than the strata of the ratio may be.
+    # The ratio is computed before pooling, which may be coarser than the strata of the ratio.
     ratio = _ratio_of_weights(blocks)
     blocks = pooled(blocks, most)
     return larger(_label_test(blocks, draws, ratio), _sign_test(blocks, draws))
@@ -242,9 +243,10 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
 def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     """Return the test of simulated labels; a positive row's weight is multiplied by ``ratio``.
 
-    With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s /
-    (1 - s) / ratio (Prentice and Pyke 1979). A block is taken to have so many rows of one weight
-    that their sum is the block's, and their sum of squares nearly so.
+    If weights are 1 / (probability of being sampled), a sampled row with score s is positive with
+    the odds s / (1 - s) / ratio (Prentice and Pyke 1979). Each block is simulated with rows of
+    equal weight. Their number makes the sum of the weights equal to the block's, and the sum of
+    squared weights nearly equal.
     """
     s = blocks.scores
     weight = blocks.negative + blocks.positive / ratio
@@ -264,10 +266,11 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
 
 
 def _ratio_of_weights(blocks: Blocks) -> float:
-    """Return the weight of a positive row over that of a negative one of like score.
+    """Return the ratio of the weights of a positive and a negative row with similar scores.
 
-    It is 1 if one side is absent. The ratio of Mantel and Haenszel (1959) over up to ten runs of
-    equal variance. Rounded where it steps, so that the scale of the weights does not matter.
+    This is the ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance, or 1 if
+    one side has no rows. Numbers are rounded before they decide a stratum, so that the scale of the
+    weights does not matter.
     """
     sides = np.stack((blocks.positive, blocks.negative))
     squares = np.stack((blocks.squares_positive, blocks.squares_negative))
@@ -290,8 +293,8 @@ def _ratio_of_weights(blocks: Blocks) -> float:
 def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
     """Return the test of normal draws with the variance of the observed differences.
 
-    Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the
-    sums of many are normal.
+    For clusters, :mod:`cmtrack.metrics.row_tests` draws the sign of each difference. Sums of many
+    such differences are normal.
     """
     s = blocks.scores
     variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
@@ -310,27 +313,27 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
 
 
 def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
-    """Return the first test with the larger p-values of both."""
+    """Return the first test with the larger p-values of the two tests."""
     return CalibrationTest(first.kuiper, first.cox, *map(max, first[2:], second[2:]))
 
 
 def reach(differences: FloatArray) -> FloatArray:
-    """Return the reach of the running sums of each row, 0 among them.
+    """Return the range of the running sums along each row of the array, starting at 0.
 
-    It is Kuiper's statistic before it is scaled.
+    The range is Kuiper's statistic before scaling.
     """
     running = np.cumsum(differences, axis=1)
     return np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
 
 
 def refused(draws: int) -> CalibrationTest:
-    """Return the test of labels that contradict a score of 0 or 1: no draw does."""
+    """Return the test for labels that contradict a score of 0 or 1, which drawn labels never do."""
     least = 1 / (1 + draws)
     return CalibrationTest(math.inf, math.inf, least, least, least)
 
 
 def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
-    """Return the test if no draws are needed: a label contradicts its score, or all are 0 or 1."""
+    """Return the test if it needs no draws, because some label is impossible or all are certain."""
     s = blocks.scores
     contradicts = ((s == 0) & (blocks.positive > 0)) | ((s == 1) & (blocks.negative > 0))
     if contradicts.any():
@@ -341,15 +344,16 @@ def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
 
 
 def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
-    """Return the test from both statistics, each of the data and of every draw after them.
+    """Return the test from both statistics, given for the data first and then for every draw.
 
-    They are rounded, so that ties are ties.
+    The statistics are rounded, so that equal values compare as equal.
     """
     kuiper = kuiper.round(_DIGITS)
     cox = cox.round(_DIGITS)
     kuiper_pvalues = _pvalues(kuiper)
     cox_pvalues = _pvalues(cox)
-    # The smaller of two p-values is not a p-value, but its rank among those of the draws is one.
+    # The smaller of two p-values is not a p-value, but its rank among the smaller p-values of all
+    # draws is one.
     smaller = np.minimum(kuiper_pvalues, cox_pvalues)
     return CalibrationTest(
         kuiper=float(kuiper[0]),
@@ -366,18 +370,18 @@ class _Sums:
     def __init__(self, s: FloatArray, variance: FloatArray, sets: int) -> None:
         x = logit(s)
         self._variance = float(variance.sum())
-        # About this mean the information of intercept and slope is diagonal.
+        # With x centred at this mean, the information matrix of intercept and slope is diagonal.
         self._x = x - float(variance @ x) / self._variance
         self._information = float(variance @ self._x**2)
         self._has_slope = self._information > 1e-12 * float(variance @ (1 + x**2))
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
 
     def add(self, part: slice, differences: FloatArray) -> None:
-        """Add some blocks: their differences in every set, shape (blocks, sets).
+        """Add the differences of some blocks in every set, shape (blocks, sets).
 
-        The array is overwritten.
+        This overwrites the array.
         """
-        # A matrix product would start threads for little work.
+        # A matrix product would start threads, which is not worth it for this little work.
         self._slope += np.einsum("b,bd->d", self._x[part], differences)
         differences[0] += self._running
         running = np.cumsum(differences, axis=0)
@@ -386,7 +390,7 @@ class _Sums:
         self._running = running[-1]
 
     def statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Return Kuiper's statistic and Cox's, of each set."""
+        """Return Kuiper's and Cox's statistic of each set."""
         kuiper = (self._top - self._bottom) / math.sqrt(self._variance)
         cox = self._running**2 / self._variance
         if self._has_slope:
@@ -396,7 +400,7 @@ class _Sums:
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
     """Draw positives of each block, shape (blocks, draws)."""
-    # Blocks of one row are all drawn at once; the others are then written over.
+    # First all blocks are drawn as if each had one row. Larger blocks are overwritten below.
     drawn_labels: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
     mean = total * s
     variance = mean * (1 - s)
@@ -419,9 +423,9 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
 
 
 def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
-    """Return the numbers that ``Generator.binomial`` makes of uniform ones by inversion.
+    """Return binomial numbers by inversion of uniform ones, as ``Generator.binomial`` does.
 
-    ``n`` and ``p`` are of blocks, shape (U, 1).
+    ``n`` and ``p`` have one value per block, shape (U, 1).
     """
     rarer = np.minimum(p, 1 - p)
     chance = np.exp(n * np.log1p(-rarer))
@@ -438,16 +442,16 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
 
 
 def _pvalues(statistics: FloatArray) -> FloatArray:
-    """Return the share of all sets with at least each one's statistic."""
+    """Return, for each set, the share of all sets whose statistic is at least as large."""
     n_below = np.searchsorted(np.sort(statistics), statistics, side="left")
     return (len(statistics) - n_below) / len(statistics)
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """Pool blocks to a largest number, with the means of their scores.
+    """Pool blocks to at most ``most``, each with the mean of its scores.
 
-    Scores of 0 and 1 are left out. More than :data:`MAX_BLOCKS` are put together by cell of the
-    grid, and what is then too many into runs of equal variance.
+    Blocks with scores of exactly 0 or 1 are dropped. More than :data:`MAX_BLOCKS` blocks are pooled
+    by cell of the grid. If more than ``most`` remain, they are pooled into runs of equal variance.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     blocks = Blocks(*(part[inner] for part in blocks))
@@ -463,7 +467,7 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
 
 
 def _merged(blocks: Blocks, place: IntArray) -> Blocks:
-    """Merge blocks of the same index (U,), with the means of their scores."""
+    """Merge blocks with the same index (U,), each at the mean of its scores."""
     number = np.unique(place, return_inverse=True)[1]
     sides = [np.bincount(number, counts).astype(np.float64) for counts in blocks[1:]]
     sums = np.bincount(number, blocks.total * blocks.scores).astype(np.float64)
@@ -476,8 +480,8 @@ def _merged(blocks: Blocks, place: IntArray) -> Blocks:
 class CoxFit(NamedTuple):
     """Logistic regression of the labels on the scores' logits.
 
-    ``influence_slope`` and ``influence_intercept`` have the shape (2, U): what a positive and a
-    negative row of each block add.
+    ``influence_slope`` and ``influence_intercept``, shape (2, U), are the influence of a positive
+    and a negative row of each block.
     """
 
     slope: float
@@ -487,9 +491,9 @@ class CoxFit(NamedTuple):
 
 
 def cox_fit(blocks: Blocks) -> CoxFit | None:
-    """Fit intercept and slope; None where no finite ones fit best.
+    """Fit intercept and slope; None if no finite coefficients fit best.
 
-    Rows with a score of exactly 0 or 1 have no logit, and are left out.
+    Rows with a score of exactly 0 or 1 have no logit and are not used.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     x = logit(blocks.scores[inner])
@@ -499,7 +503,7 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     downs = x[negative > 0]
     if not (len(ups) and len(downs)):
         return None
-    # Scores that separate the labels have no best slope (Albert and Anderson 1984).
+    # No slope fits best if the scores separate the labels (Albert and Anderson 1984).
     if ups[0] >= downs[-1] or downs[0] >= ups[-1]:
         return None
     total = positive + negative
@@ -513,9 +517,9 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     try:
         moved = np.linalg.inv(information) @ features
     except np.linalg.LinAlgError:
-        return None  # The rows whose scores overlap weigh less than rounding.
+        return None  # The rows with overlapping scores have less weight than the rounding error.
     chance = expit(coefficients @ features)
-    # What a positive and a negative row add to both coefficients: residual times gradient.
+    # A positive and a negative row add their residual times the gradient to both coefficients.
     pull = np.zeros((2, 2, len(blocks.scores)))
     pull[:, 0, inner] = moved * (1 - chance)
     pull[:, 1, inner] = moved * -chance
@@ -529,16 +533,16 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     )
 
 
-# -- what a calibrated model shows -----------------------------------------------------------------
+# -- consistency band ------------------------------------------------------------------------------
 
 REFITS = 499
 
 
 def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return a simultaneous band of the recalibrated values that a calibrated model shows.
+    """Return a simultaneous band for the recalibrated values of a calibrated model.
 
-    Both ends have the shape (U,). A directional quantile envelope (Myllymäki et al. 2017) of refits
-    to :data:`REFITS` drawn sets of labels.
+    Low and high have the shape (U,). The band is a directional quantile envelope (Myllymäki et al.
+    2017) of refits to :data:`REFITS` drawn sets of labels.
     """
     total = blocks.total
     rng = np.random.default_rng(_SEED)
@@ -547,7 +551,7 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     curves = np.stack([isotonic_regression(share, weights=total).x for share in shares])
     mean = curves.mean(axis=0)
     spread = curves.std(axis=0)
-    # Quantiles of sorted values are quicker.
+    # Sorting first makes the quantiles faster.
     low, high = np.quantile(np.sort(curves, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)
     up = np.maximum(high - mean, spread)
     down = np.maximum(mean - low, spread)
@@ -556,7 +560,7 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
         return mean, mean
     curves -= mean
     above = curves / np.where(varies, up, math.inf)
-    # The arrays are overwritten: there may be 499 curves of 4,096 scores.
+    # The arrays are overwritten to save memory: there may be 499 curves of 4,096 scores.
     below = np.divide(curves, np.where(varies, -down, math.inf), out=curves)
     worst = np.maximum(above, below, out=above).max(axis=1)
     rank = min(math.ceil(level * (REFITS + 1)), REFITS)

@@ -1,4 +1,4 @@
-"""Metrics of a 2x2+IM matrix: the section ``binary/`` as far as the six counts give it.
+"""Metrics of a 2x2+IM matrix: the metrics in section ``binary/`` that need only the six counts.
 
 Source: Markoulidakis et al. (2021), Tables 2 and 5 and equations 24-36, in the corrected forms:
 predicted negatives are TN + FN + IMN (equation 27 prints IMP) and the numerator of Matthews'
@@ -6,9 +6,9 @@ correlation is (TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). With IMN = 0
 negative group the published Table 8 cannot be right: specificity, negative predictive value,
 fall-out and false omission rate there break equations 34 and 36.
 
-Where mismatches exist the classical identities split. ``informedness`` is recall - fall-out and
-``markedness`` is precision - false omission rate, the source's own forms; ``threat_score`` counts
-mismatches as failures, TP/(P_act + P_pred - TP) = F1/(2-F1); ``prevalence_threshold`` is
+With mismatches, forms of a metric that are usually equal differ. ``informedness`` is recall -
+fall-out and ``markedness`` is precision - false omission rate, as in the source. ``threat_score``
+counts mismatches as failures, TP/(P_act + P_pred - TP) = F1/(2-F1). ``prevalence_threshold`` is
 sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its derivation needs.
 """
 
@@ -31,7 +31,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 @dataclass(frozen=True)
 class Proportion(Fraction):
-    """A share of samples: ``above`` of ``below``, members of (tp, fn, imp, fp, tn, imn)."""
+    """A share of rows, counts ``above`` over counts ``below`` out of tp, fn, imp, fp, tn, imn."""
 
     above: tuple[str, ...]
     below: tuple[str, ...]
@@ -42,11 +42,11 @@ class Proportion(Fraction):
         return above / below
 
     def denominator(self, b: BinaryCounts) -> FloatArray:
-        """Return the cells that the share is of, shape (6,)."""
+        """Return a mask of the cells in the denominator, shape (6,)."""
         return _indicator(self.below)
 
     def influence(self, b: BinaryCounts) -> FloatArray:
-        """Return the influence of a sample in each cell, shape (6,)."""
+        """Return the influence of a row in each cell, shape (6,)."""
         above = _indicator(self.above)
         below = _indicator(self.below)
         weight = np.array(b, dtype=np.float64)
@@ -97,7 +97,7 @@ def _matthews(b: BinaryCounts) -> Any:
 
 
 def _binary(name: str, value: Any, formula: str, source: str, **words: Any) -> Metric:
-    """Declare a metric of the section: a share of samples unless ``words`` say otherwise."""
+    """Declare a metric of the section: a share of rows unless ``words`` differ."""
     usual = {
         "low": 0.0,
         "high": 1.0,
@@ -132,12 +132,12 @@ _TITLES = {
     "ppimr": "mismatch rate of predicted positives",
     "npimr": "mismatch rate of predicted negatives",
 }
-"""Of metrics whose names are abbreviations."""
+"""Titles of metrics whose names are abbreviations."""
 _TABLE_2 = "Table 2"
 _TABLE_5 = "Table 5"
 _RATES = "eq. 29-32"
 _ERROR_OF_A_SIDE = {"better": "lower", "one_sided": True}
-"""Always answering the other side makes none of these errors."""
+"""Words of metrics that are 0 if every row is predicted as the other side."""
 
 SIX = (
     _count("tp", "hits of the positive group"),

@@ -1,11 +1,11 @@
 """Calibration of the positive group's score: its error, test and slope, and the reliability curve.
 
-Mismatches play no part: a row is positive or not, whatever is predicted. Where scores are counted
-by cell of the grid, the mean score of a cell stands for each of its scores. In files of earlier
-versions, which do not hold the means, it is the cell's centre, and there is no test: with centres
-it rejects calibrated scores too often. Sources: Dimitriadis, Gneiting and Jordan (2021) for the
-curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for the error; Arrieta-Ibarra et
-al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
+Mismatches do not matter here: a row is positive or not, whatever is predicted. If scores are
+counted by cell of the grid, the mean score of a cell replaces each of its scores. Files of earlier
+versions have no means. For them the cell's centre is used, and the test is not made, because with
+centres it rejects calibrated scores too often. Sources: Dimitriadis, Gneiting and Jordan (2021) for
+the curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for the error; Arrieta-Ibarra
+et al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 
 
 FEW_OF_A_GROUP = 20
-"""Samples of either side, below which the test sees gross faults only."""
+"""Number of positives or negatives below which the test detects only large faults."""
 _CLUSTERED = "rows are in clusters, and labels are drawn for independent rows"
 
 
 class ReliabilityTable(ScoreTable):
-    """Positives and negatives by score, and their numbers of calibration.
+    """Positives and negatives by score, and the calibration numbers computed from them.
 
-    Each number is computed when it is first asked for.
+    Each number is computed when it is first used.
 
     ``level``: confidence level of the calibration error's interval.
-    ``most``: blocks of scores that the test draws labels of; more are pooled.
+    ``most``: largest number of score blocks for which the test draws labels; more are pooled.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("reliability",)
@@ -84,7 +84,7 @@ class ReliabilityTable(ScoreTable):
 
     @cached_property
     def held(self) -> npt.NDArray[np.intp]:
-        """Places of the scores that rows have."""
+        """Indices of the scores that rows have."""
         return np.flatnonzero(self.by_score > 0)
 
     @cached_property
@@ -122,7 +122,7 @@ class ReliabilityTable(ScoreTable):
 
     @cached_property
     def test(self) -> CalibrationTest | None:
-        """The test; None where :attr:`no_test` says why there is none."""
+        """The calibration test; None if :attr:`no_test` gives a reason against it."""
         if self.no_test:
             return None
         most = self._most
@@ -132,7 +132,7 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def no_test(self) -> str:
-        """The reason why there is no test; empty where there is one."""
+        """Why there is no calibration test; empty if there is one."""
         if self.has_means:
             return ""
         return (
@@ -141,7 +141,7 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def no_band(self) -> str:
-        """The reason why there is no band; empty where there is one."""
+        """Why there is no consistency band; empty if there is one."""
         if self.fractional:
             return "rows have sampling weights, and labels are drawn for whole rows"
         return self.no_test
@@ -153,13 +153,13 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def without_logit(self) -> float:
-        """Share of the rows whose score is exactly 0 or 1, which slope and intercept leave out."""
+        """Share of rows with a score of exactly 0 or 1, which slope and intercept do not use."""
         edge = (self.blocks.scores == 0) | (self.blocks.scores == 1)
         return float(self.blocks.total[edge].sum()) / self.total
 
     @cached_property
     def drawn(self) -> ReliabilityTable:
-        """As fine as figures show scores: by cell of the grid, where there are more of them."""
+        """The table as figures show it, pooled by cell of the grid if there are many scores."""
         if len(self.held) <= CELLS:
             return self
         return ReliabilityTable(self.counted.map(ScoreCounts.to_grid), self.level)
@@ -183,7 +183,7 @@ class CalibrationCurve(RemovedAttributes):
     table : ReliabilityTable
     positive : label
     clustered : bool
-        Whether rows belong together, so that their labels are not drawn one by one.
+        Whether rows are in clusters, so that labels cannot be drawn one by one.
 
     Examples
     --------
@@ -199,17 +199,17 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def scores(self) -> FloatArray:
-        """Ascending distinct scores, shape (U,); of scores on a grid the means of cells."""
+        """Ascending distinct scores, shape (U,); the means of cells if scores are on a grid."""
         return self.table.blocks.scores
 
     @property
     def recalibrated(self) -> FloatArray:
-        """Share of positives that each score stands for, ascending, shape (U,)."""
+        """Estimated share of positives at each score, ascending, shape (U,)."""
         return self.table.recalibrated
 
     @property
     def exact(self) -> bool:
-        """True where scores are counted one by one."""
+        """True if scores are counted one by one, not by cell of the grid."""
         return self.table.scores.exact
 
     @property
@@ -219,15 +219,15 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def log(self) -> Parts:
-        """The log loss, in parts as those of the Brier score."""
+        """The log loss, in the same four parts as the Brier score."""
         return self.table.log
 
     @property
     def test(self) -> CalibrationTest | None:
         """The test of calibration with its two parts, for independent rows.
 
-        None where rows have clusters (the metric ``calibration/pvalue`` has their test), and for
-        scores on a grid whose means are not known.
+        None if rows are in clusters (the metric ``calibration/pvalue`` has their test), or if
+        scores are on a grid without means.
         """
         if self.clustered:
             return None
@@ -235,7 +235,7 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def no_band(self) -> str:
-        """The reason why there is no band; empty where there is one."""
+        """Why there is no consistency band; empty if there is one."""
         return _CLUSTERED if self.clustered else self.table.no_band
 
     def error(self, bins: int = 15) -> DebiasedError:
@@ -253,8 +253,8 @@ class CalibrationCurve(RemovedAttributes):
     def ece(self, bins: int = 15) -> BinnedError:
         """Return the expected calibration error over bins of equal width.
 
-        A calibrated score's expectation comes with it. Judge by :meth:`error`: this one is above 0
-        for calibrated scores as well. Without a band (see :attr:`no_band`) its expectation is NaN.
+        The result also has its mean for calibrated scores, which is NaN without a band (see
+        :attr:`no_band`). Prefer :meth:`error`: the ECE is above 0 even for calibrated scores.
 
         Raises
         ------
@@ -267,7 +267,7 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def drawn(self) -> CalibrationCurve:
-        """The curve as figures show it: by cell of the grid if it has more than 1,600 scores."""
+        """The curve as figures show it, by cell of the grid if it has more than 1,600 scores."""
         return replace(self, table=self.table.drawn)
 
     @property
@@ -281,7 +281,7 @@ class CalibrationCurve(RemovedAttributes):
         return bool(is_outside.any())
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return a simultaneous band that holds the curve of a calibrated score.
+        """Return a simultaneous band that contains the curve of a calibrated score.
 
         Low and high have the shape (U,).
 
@@ -327,9 +327,9 @@ class CalibrationCurve(RemovedAttributes):
 
 
 def upper_bound(value: float, ends: Interval | None) -> str:
-    """Return ``0 to 0.070`` for an error of 0 and its upper end; an empty text for others.
+    """Return ``0 to 0.070`` for an error of 0 and the high end of its interval; otherwise "".
 
-    That no error is seen does not mean that there is none.
+    An estimate of 0 does not mean that the scores have no error.
     """
     if value != 0 or ends is None or not ends[1] > 0:
         return ""
@@ -338,11 +338,11 @@ def upper_bound(value: float, ends: Interval | None) -> str:
 
 
 class Error(Function):
-    """Square root of the debiased mean squared difference; its interval holds for independent rows.
+    """Square root of the debiased mean squared difference, with an interval for independent rows.
 
-    Within a bin too high and too low cancel, so it is a lower bound of the scores' own error. The
-    bins are the sample's: of scores close to 0 and 1 what cancels, and so what is estimated,
-    differs from sample to sample.
+    Scores that are too high and too low cancel within a bin, so the metric is a lower bound of the
+    scores' actual error. Bins depend on the data. If scores are close to 0 or 1, what cancels
+    differs from one data set to another, and so does the estimated quantity.
     """
 
     independent = "interval"
@@ -353,7 +353,7 @@ class Error(Function):
     def ends(self, table: ReliabilityTable) -> tuple[float, float]:
         """Return the square roots of the interval of the squared error.
 
-        The interval of a negative one reaches as high as that of 0.
+        A negative squared error gets the same upper limit as a squared error of 0.
         """
         squared = table.error.squared
         reach = normal_quantile(table.level) * table.error.reach
@@ -369,7 +369,7 @@ class PValue(Function):
         return math.nan if table.test is None else table.test.pvalue
 
     def why(self, table: ReliabilityTable, k: int | None) -> str:
-        """Return the reason why there is no p-value."""
+        """Return why there is no p-value."""
         return table.no_test or "every score is 0 or 1: a calibrated one can show nothing else"
 
 
@@ -401,12 +401,12 @@ class Coefficient(Function):
         return math.nan if table.fit is None else float(getattr(table.fit, self.name))
 
     def influence(self, table: ReliabilityTable) -> FloatArray | None:
-        """Return the influence (4 U,), 0 for a score without a logit."""
+        """Return the influence (4 U,), which is 0 for a score without a logit."""
         if table.fit is None:
             return None
         psi = np.zeros((2, len(table.scores.values)))
         psi[:, table.held] = getattr(table.fit, f"influence_{self.name}")
-        # Accepted and rejected rows of a side are alike.
+        # Accepted and rejected rows of a side have the same influence.
         return np.repeat(psi, 2, axis=0).ravel()
 
 

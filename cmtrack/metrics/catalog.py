@@ -1,8 +1,9 @@
 """The :class:`Catalog` of an evaluation's or a comparison's metrics, and the look-up of names.
 
-Reports, rankings, gates, intervals and the logged names read it. A section declares its metrics,
-with their words and functions, in its own file; a kind of evaluation names its sections. Parts of
-names in angle brackets stand for a class label, a step's name, a group's or a family's name.
+Reports, rankings, gates, intervals and logged names read the catalog. Each section declares its
+metrics, with their words and functions, in its own file. A kind of evaluation lists its sections.
+Parts of names in angle brackets are placeholders for a class label or the name of a step, a group
+or a family.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Sections:
     ----------
     *sections : Section
     places : tuple of str
-        ``module.NAME`` of what they are made of, by which they are pickled: metrics may be lambdas.
+        ``module.NAME`` of the objects that sections are made of. Sections are pickled by these
+        names, because metrics may be lambdas.
     """
 
     def __init__(self, *sections: Section, places: tuple[str, ...]) -> None:
@@ -56,7 +58,7 @@ class Sections:
         return _at, self.places
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]] | None:
-        """Return the metric of a full name, and its encoded parts that vary; None without one."""
+        """Return the metric with a full name and the encoded parts that vary; None if unknown."""
         if name in self._exact:
             return self._exact[name], {}
         for pattern, metric in self._patterns.get(name.split("/")[0], []):
@@ -93,29 +95,29 @@ RESERVED = frozenset(
         "spcc",
     }
 )
-"""Sections that are cmtrack's own, in whatever kind of evaluation."""
+"""Sections of built-in metrics, in any kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")
-"""What two declarations of a user's metric must agree in; the first one's title and formula are
-shown.
+"""Fields in which two declarations of a custom metric must agree. Title and formula are shown as
+the first declaration has them.
 """
 
 
 def may_be_own(name: str) -> bool:
-    """Return whether a custom metric may have a name."""
+    """Return whether a custom metric may have this name."""
     return OWN_NAME.fullmatch(name) is not None and name.split("/")[0] not in RESERVED
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """The metrics of an evaluation or a comparison: those of its sections, and custom ones.
+    """The metrics of an evaluation or a comparison, from its sections and custom ones.
 
     Attributes
     ----------
     sections : Sections
     own : tuple of Metric
     open : bool
-        Whether any name that a custom metric may have counts as one whose words are not known yet:
-        for texts that are checked before an evaluation is read.
+        Whether to accept any name that a custom metric may have, although its words are not known
+        yet. This lets texts be checked before an evaluation is read.
 
     Examples
     --------
@@ -131,12 +133,12 @@ class Catalog:
     open: bool = False
 
     def with_own(self, own: Iterable[Metric]) -> Catalog:
-        """Return the catalog with these custom metrics in place of its own."""
+        """Return the catalog with its custom metrics replaced."""
         return replace(self, own=tuple(own))
 
     @classmethod
     def joined(cls, catalogs: Iterable[Catalog]) -> Catalog:
-        """Join catalogs to one."""
+        """Join several catalogs into one."""
         several = tuple(catalogs)
         declared: dict[str, Metric] = {}
         for metric in (metric for catalog in several for metric in catalog.own):
@@ -158,7 +160,7 @@ class Catalog:
         return tuple(metric.name for metric in (*self.sections.metrics, *self.own))
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]]:
-        """Return the metric of a full name such as ``class/7/recall``, and the parts that vary.
+        """Return the metric with a full name such as ``class/7/recall``, and the parts that vary.
 
         The parts are encoded: ``{"label": "7"}``.
         """
@@ -173,7 +175,7 @@ class Catalog:
         raise KeyError(f"no metric is called {name!r}")
 
     def lookup(self, name: str) -> Metric:
-        """Return the metric of a full name, as in :meth:`find`."""
+        """Return the metric with a full name; see :meth:`find`."""
         return self.find(name)[0]
 
     def has(self, name: str) -> bool:
@@ -187,8 +189,8 @@ class Catalog:
     def depends_on(self, name: str) -> frozenset[str]:
         """Return the options that a metric depends on: "grouping", "positive", "costs", or none.
 
-        Runs that differ in other options may be ranked together by it. A metric that is not known
-        here may depend on the positive group.
+        Runs that differ only in other options may be ranked together by this metric. An unknown
+        metric may depend on the positive group.
         """
         if not self.has(name):
             return OF_POSITIVE
@@ -211,11 +213,11 @@ class Catalog:
         ----------
         name : str
         show : callable
-            How labels, groups and steps are written.
+            Writes a label, group or step as text.
         positive : str, optional
-            The positive group as written after its metrics.
+            The positive group, as written after its metrics.
         brief : bool
-            For the head of a table.
+            Whether to return the short title for the head of a table.
         """
         metric, parts = self.find(name)
         words = {part: show(decode_label(encoded)) for part, encoded in parts.items()}
@@ -234,7 +236,7 @@ class Catalog:
     def section_title(
         self, name: str, show: Callable[[str], str] = quoted, positive: str = ""
     ) -> str:
-        """Return the title of a metric's section; arguments as in :meth:`title`."""
+        """Return the title of a metric's section; see :meth:`title` for the arguments."""
         metric, parts = self.find(name)
         section = self.sections.of(metric)
         if section is None:

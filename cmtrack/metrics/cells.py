@@ -1,9 +1,9 @@
-"""A confusion table as its cells: what full and reduced matrices have in common.
+"""The cells of a confusion table, in one form for full and reduced matrices.
 
-Every metric of a table depends on which cell a sample falls into. A cell has an actual and a
-predicted class (or group) and is a hit or not; in a reduced matrix the mismatches are cells of
-their own, on the diagonal and no hit. So one implementation serves both, values and influence
-functions alike.
+Every metric of a table depends on the cell of each row. A cell has an actual and a predicted class
+(or group) and is a hit or not. In a reduced matrix the mismatches have separate cells, which are on
+the diagonal but are not hits. So one implementation of values and influence functions serves both
+kinds of matrix.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 _MOST_CELLS = 10**6
-"""Cells of a table up to which an influence is taken in each, also in the empty ones."""
+"""Number of cells up to which the influence is also computed in the empty ones."""
 _POSITIVE = np.array([1, 1, 1, 0, 0, 0])
-"""Actual group of each of the six cells."""
+"""1 for cells of the positive group, 0 for cells of the negative group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class SixCells(Weighted):
     def argument(self, weight: Any = None) -> BinaryCounts:
         weight = self.weight if weight is None else weight
         if weight.dtype.kind == "c":
-            # Python's complex numbers refuse what has no meaning for them, such as a comparison.
+            # Python's complex numbers raise an error for undefined operations such as comparisons.
             weight = weight.tolist()
         return BinaryCounts(*weight)
 
@@ -93,10 +93,9 @@ class Cells(Weighted):
 
     ``actual``, ``predicted``, shape (C,), int64.
     ``hit``, shape (C,), bool.
-    ``weight``, shape (C,), float64: sum of the samples' weights (their number where there are
-        none).
-    ``squares``, shape (C,), float64: sum of the squared weights; equals ``weight`` where weights
-        are numbers of equal rows.
+    ``weight``, shape (C,), float64: sum of the rows' weights, or their number without weights.
+    ``squares``, shape (C,), float64: sum of the squared weights; equals ``weight`` if weights are
+        numbers of equal rows.
     ``size``: K.
     """
 
@@ -122,11 +121,11 @@ class Cells(Weighted):
 
     @classmethod
     def of_reduced(cls, reduced: Counted[ReducedConfusionMatrix]) -> Cells:
-        """Return the cells of a reduced matrix, its mismatches among them."""
+        """Return the cells of a reduced matrix, including its mismatches."""
         size = len(reduced.sums.labels)
         rows, columns = np.divmod(np.arange(size * size), size)
         groups = np.arange(size)
-        # The pairs of groups, and then the mismatches of each group, which are no hits.
+        # The mismatches of each group, which are not hits, follow the pairs of groups.
         actual = np.concatenate((rows, groups))
         predicted = np.concatenate((columns, groups))
         hit = np.concatenate((rows == columns, np.zeros(size, dtype=bool)))
@@ -138,12 +137,12 @@ class Cells(Weighted):
     def with_empty(
         self, actual: IntArray, predicted: IntArray, hit: BoolArray
     ) -> tuple[Cells, IntArray]:
-        """Add the cells that only rows without weight fall into; also give the cell of each row."""
+        """Add cells that have only rows of weight 0; also return the cell of each row."""
         row_code = (actual * self.size + predicted) * 2 + hit
         cell_code = (self.actual * self.size + self.predicted) * 2 + self.hit
         codes = np.arange(2 * self.size**2)
         if self.size**2 > 8 * len(row_code):
-            # Nearly all cells are empty: only the codes in use are numbered.
+            # Only the codes in use are numbered, because nearly all cells are empty.
             codes = np.union1d(row_code, cell_code)
             row_code = np.searchsorted(codes, row_code)
             cell_code = np.searchsorted(codes, cell_code)
@@ -180,7 +179,7 @@ class Cells(Weighted):
 
     @property
     def is_mismatch(self) -> BoolArray:
-        """Mask of the cells of mismatches, shape (C,): the right group, but no hit."""
+        """Mask of the mismatch cells, shape (C,): the correct group, but not a hit."""
         return ~self.hit & (self.actual == self.predicted)
 
     @property
@@ -204,17 +203,18 @@ class Cells(Weighted):
 
 
 class Table(Samples):
-    """A table of K classes or groups as its metrics see it: each part is computed once.
+    """A table of K classes or groups with cached parts, the argument of its metrics.
 
-    ``over``, shape (K,), bool: the classes that averages are taken over; by default all.
-    ``whole``: whether cells hold counts, not fractional weights.
+    ``over``, shape (K,), bool: the classes that averages include; by default all.
+    ``whole``: whether cells have counts, not fractional weights.
     """
 
     kinds = ("table", "whole table", "classes", "spans")
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Table | None:
-        # The cell in which neither side names a span is always empty, and spans are no partition.
+        # The cell for "no actual and no predicted span" is always empty: spans do not partition
+        # anything.
         of_spans = views.over is not None
         if of_spans and kind == "whole table":
             return None
@@ -231,7 +231,7 @@ class Table(Samples):
         self._computed: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without computed values: no pickle has keys that may be lambdas."""
+        """Return the state without cached values, whose keys may be lambdas (not picklable)."""
         return self.__dict__ | {"_computed": {}}
 
     def standard_error(self, influence: FloatArray) -> float:
@@ -265,7 +265,7 @@ class Table(Samples):
             psi = metric.influence_in(table)
         if psi is None:
             return total_size
-        # A class without samples tells nothing.
+        # A class without rows has no information.
         has_samples = (self.actual > 0) | (self.predicted > 0)
         is_possible = has_samples[table.cells.actual] & has_samples[table.cells.predicted]
         reach = float(np.ptp(psi[is_possible]))
@@ -275,13 +275,13 @@ class Table(Samples):
 
     @cached_property
     def _of_all_cells(self) -> Table:
-        """The table with its empty cells."""
+        """The table including its empty cells."""
         actual, predicted = np.divmod(np.arange(self.cells.table_size), self.cells.size)
         cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
         return Table(cells, self.over, self.whole)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(table, *arguments)``, computed at the first call."""
+        """Return ``function(table, *arguments)``, computed only at the first call."""
         key = (function, *arguments)
         if key not in self._computed:
             self._computed[key] = function(self, *arguments)
@@ -289,7 +289,7 @@ class Table(Samples):
 
     @cached_property
     def kept(self) -> BoolArray:
-        """The classes that averages are taken over, shape (K,)."""
+        """Mask of the classes that averages include, shape (K,)."""
         if self.over is None:
             return np.ones(self.cells.size, dtype=np.bool_)
         return self.over
@@ -301,17 +301,17 @@ class Table(Samples):
 
     @cached_property
     def actual(self) -> FloatArray:
-        """Samples of each actual class, shape (K,)."""
+        """Rows of each actual class, shape (K,)."""
         return self.cells.by_actual(self.cells.weight)
 
     @cached_property
     def predicted(self) -> FloatArray:
-        """Samples of each predicted class, shape (K,)."""
+        """Rows of each predicted class, shape (K,)."""
         return self.cells.by_predicted(self.cells.weight)
 
 
 def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
-    """Return the squares of the cells if those of each actual class were spread as its weights.
+    """Return squared weights by cell, spread within each actual class in proportion to its weights.
 
     The shape is (C,).
     """
@@ -327,6 +327,6 @@ def _floats(counts: Counts) -> FloatArray:
 def ratio(
     numerator: FloatArray, denominator: FloatArray, undefined: float = math.nan
 ) -> FloatArray:
-    """Divide elementwise; ``undefined`` where the denominator is zero."""
+    """Divide elementwise; the result is ``undefined`` where the denominator is zero."""
     quotient = np.full(np.shape(numerator), undefined)
     return np.divide(numerator, denominator, out=quotient, where=denominator > 0)

@@ -1,10 +1,10 @@
 """Curves of each class's probability against all other classes, and averages of them.
 
-Source of the averages: Hand and Till (2001) for one-vs-one; of the single areas as in
+Sources: Hand and Till (2001) for the one-vs-one average; for single areas see
 :mod:`cmtrack.metrics.roc`, :mod:`cmtrack.metrics.precision_recall` and
-:mod:`cmtrack.metrics.calibration`. The error of an average of areas needs the rows: where only
-counts are at hand it is the mean of the areas' own errors, which it never exceeds (Cauchy and
-Schwarz).
+:mod:`cmtrack.metrics.calibration`. The standard error of an average of areas needs the rows. If
+only counts are available, the mean of the areas' standard errors is used, which is an upper bound
+(Cauchy and Schwarz).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 BLOCKS = 32
-"""Blocks of scores that the test of one class draws labels of; more are pooled."""
+"""Largest number of score blocks for which the test of a class draws labels; more are pooled."""
 
 
 class ClassCurves(Samples):
-    """The probability of each class, counted, as metrics see them.
+    """Counted probabilities of each class, the argument of their metrics.
 
     ``level``: confidence level of the calibration errors' intervals.
     """
@@ -71,7 +71,7 @@ class ClassCurves(Samples):
         if curves is None:
             return None
         if kind == "class calibration":
-            # Decision values have an order, and no scale.
+            # Decision values have an order but no scale.
             is_lacking = views.statistics.ranking_only
         else:
             is_lacking = not curves.scores.by_actual_class
@@ -92,8 +92,8 @@ class ClassCurves(Samples):
         return self._with_tables(table.with_flipped(n) for table, n in tables)
 
     def with_high_negative(self) -> ClassCurves:
-        # The average precision of a class without rows on a side is undefined, with or without one
-        # more.
+        # The average precision of a class without rows on one side is undefined, and one more row
+        # does not change this.
         return self._with_tables(table.with_high_negative() or table for table in self.tables)
 
     def _with_tables(self, tables: Iterable[ReliabilityTable]) -> ClassCurves:
@@ -103,7 +103,7 @@ class ClassCurves(Samples):
 
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
-        """Each class against all others."""
+        """The table of each class against all others."""
         tables = []
         for k in range(self.n_classes):
             scores = self.counted.map(partial(ClassScoreCounts.one_vs_rest, k=k)).map(with_channels)
@@ -127,7 +127,7 @@ class ClassCurves(Samples):
 
     @cached_property
     def pairs(self) -> tuple[Pairs, ...]:
-        """Each class's probability by actual class, if these are kept."""
+        """Counts of each class's probability by actual class; empty if they were not kept."""
         squares = self.counted.squares.tables
         return tuple(
             Pairs(Counted(table, squares[k]), k) for k, table in enumerate(self.scores.tables)
@@ -135,7 +135,7 @@ class ClassCurves(Samples):
 
     @cached_property
     def pair_areas(self) -> FloatArray:
-        """Area of each class, by its probability, against each other one, shape (K, K)."""
+        """Area of each class against each other class, by its probability, shape (K, K)."""
         return np.stack([pair.areas for pair in self.pairs])
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
@@ -149,23 +149,24 @@ class ClassCurves(Samples):
         return of_class(psi, actual == k, place_of(self.scores.tables[k], probabilities[:, k], 0))
 
     def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
-        """Yield the place of each row's probability (n,) among the counted ones, by class."""
+        """Yield the index of each row's probability (n,) among the counted ones, by class."""
         for table, column in zip(self.scores.tables, probabilities.T, strict=True):
             yield place_of(table, column, 0)
 
 
 def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
-    """Return an influence (4 U,) of a class's table for each row, by its place (n,).
+    """Return the influence of each row from the influence (4 U,) of a class's table.
 
-    ``inside``: whether the row is of the class.
+    ``inside``: whether the row belongs to the class.
+    ``place``: index of the row's score, shape (n,).
     """
     return psi.reshape(4, -1)[np.where(inside, 0, 2), place]
 
 
 class Pairs:
-    """One class's probability by actual class: the areas of the class against each other one.
+    """One class's probability by actual class, with its area against each other class.
 
-    ``k``: the class.
+    ``k``: number of the class.
     """
 
     def __init__(self, scores: Counted[ScoreCounts], k: int) -> None:
@@ -176,12 +177,12 @@ class Pairs:
         squared = tables.squares
         sizes = counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Placements: the share of each class below a score, and of this class above it.
+            # Placements: the share of each class below a score, and the share of this class above.
             self._below = (np.cumsum(counts, axis=1) - counts / 2) / sizes[:, None]
             self._above = 1 - self._below[k]
             self.areas = counts[k] @ self._below.T / sizes[k]
             effective = sizes**2 / squared.sum(axis=1)
-            # Each mean spends a degree of freedom.
+            # Each estimated mean uses one degree of freedom.
             inflation = np.where(effective > 1 + 1e-9, effective / (effective - 1), math.nan)
             self._factor = np.sqrt(inflation) / sizes
             of_class = squared[k] @ (self._below - self.areas[:, None]).T ** 2
@@ -191,10 +192,7 @@ class Pairs:
         self.errors[k] = math.nan
 
     def influence(self, total: float) -> FloatArray:
-        """Return the sum of the influences of all areas that are defined, shape (K, U).
-
-        It is by actual class and score.
-        """
+        """Return the sum of the influences of all defined areas, by class and score, (K, U)."""
         is_defined = np.isfinite(self.areas) & np.isfinite(self.errors)
         areas = self.areas[is_defined, None]
         psi = np.zeros(self._below.shape)
@@ -204,24 +202,24 @@ class Pairs:
 
 
 class CalibrationOfClass(NamedTuple):
-    """Calibration of one class's probability, and how well it orders samples; NaN if undefined.
+    """Calibration of one class's probability, and how well it ranks rows; NaN if undefined.
 
     Attributes
     ----------
     label : label
     support : float
-        Number (or weight) of the class's samples.
+        Number (or weight) of the class's rows.
     error, low, high : float
-        The debiased calibration error with its interval; without ends where rows belong together.
+        The debiased calibration error with its interval, which is NaN if rows are in clusters.
     pvalue, pvalue_holm : float
-        Of the test of calibration, alone and adjusted for the number of classes that are tested.
+        p-value of the calibration test, and the same adjusted for the number of tested classes.
     slope : float
-        Of the labels on logit(probability): below 1 over-confident. NaN where no finite one fits
-        best.
+        Slope of the labels on logit(probability): below 1 means over-confident. NaN if no finite
+        slope fits best.
     mean_score, share : float
-        Mean probability of the class, and its share of the samples.
+        Mean probability of the class, and its share of the rows.
     roc_auc, average_precision : float
-        Of the class against all others.
+        Areas for the class against all others.
     """
 
     label: Label
@@ -247,11 +245,10 @@ class ClassCalibration:
     classes : tuple of CalibrationOfClass
         In the order of the labels.
     squared : float
-        Mean of the squared calibration errors less their bias, over the classes with samples of
-        their own and others; negative where no error is seen, NaN where it is not known of any
-        class.
+        Mean of the squared calibration errors less their bias, over classes that have rows and do
+        not have all rows. Negative if no error is visible, NaN if no class has an error.
     level : float
-        Confidence level. A class is not calibrated where its p-value by Holm is at most 1 - level.
+        Confidence level. A class is not calibrated if its p-value by Holm is at most 1 - level.
 
     Examples
     --------
@@ -274,19 +271,19 @@ class ClassCalibration:
 
     @property
     def pvalue(self) -> float:
-        """The p-value of all classes being calibrated, the least by Holm; NaN if none is tested."""
+        """The smallest p-value by Holm, which tests all classes at once; NaN without any test."""
         return min((tested.pvalue_holm for tested in self.tested), default=math.nan)
 
     @property
     def least(self) -> float:
-        """The least p-value by Holm that the draws can give."""
+        """The smallest p-value by Holm that the number of draws allows."""
         return len(self.tested) / (1 + DRAWS)
 
     @property
     def uncalibrated(self) -> tuple[CalibrationOfClass, ...]:
         """The classes whose p-value by Holm is at most 1 - level.
 
-        The least p-value is first, then the largest error.
+        The order is by p-value, smallest first, and then by error, largest first.
         """
         limit = 1 - self.level + 1e-12
         uncalibrated = [tested for tested in self.tested if tested.pvalue_holm <= limit]
@@ -325,7 +322,7 @@ class ClassCalibration:
         )
 
     def _rare_remark(self) -> str:
-        """Return how many classes have few samples, of those that pass the test; empty for none."""
+        """Return how many of the classes that pass the test have few rows; empty if none has."""
         passed = set(self.tested) - set(self.uncalibrated)
         n_rare = sum(tested.support < FEW_OF_A_GROUP for tested in passed)
         if not n_rare:
@@ -341,7 +338,7 @@ class ClassCalibration:
         return shown if shown[0] in "<≤" else f"= {shown}"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class; the columns are those of :class:`CalibrationOfClass`."""
+        """Return one row per class, with the fields of :class:`CalibrationOfClass` as columns."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
@@ -360,9 +357,9 @@ def calibration_of_classes(
     intervals: Sequence[Interval | None],
     level: float,
 ) -> ClassCalibration:
-    """Put together the metrics of each class and what their curves add.
+    """Combine the metrics of each class with the numbers from its curve.
 
-    The names of the metrics are without their prefix.
+    The metrics are named without their prefix.
     """
     adjusted = holm([number["calibration_pvalue"] for number in numbers])
     rows = []
@@ -394,14 +391,14 @@ def calibration_of_classes(
 
 
 class OfEach(Function):
-    """A function of one score table, of each class.
+    """A function of one score table, applied to the table of each class.
 
-    ``function``: with its influence, its size, its ends.
+    ``function``: the function, with its influence, size and interval.
     """
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.independent = function.independent  # type: ignore[misc]  # that of one class is that of each
+        self.independent = function.independent  # type: ignore[misc]  # instance value
 
     def __call__(self, curves: ClassCurves) -> FloatArray:
         """Return the value of each class, shape (K,)."""
@@ -412,9 +409,9 @@ class OfEach(Function):
         return _errors(self.function, curves)
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """Return the effective rows of each class that an error of 0 rests on.
+        """Return each class's effective rows, which give the interval if the standard error is 0.
 
-        The positives have the shape (K,), both sides have the shape (K, 2).
+        The shape is (K,) for the positives only and (K, 2) for both sides.
         """
         sizes = [self.function.size(table) if table.has_both else 0.0 for table in curves.tables]
         if None not in sizes:
@@ -427,14 +424,14 @@ class OfEach(Function):
         return np.asarray(self.function.influence(curves.tables[k]))
 
     def why(self, curves: ClassCurves, k: int) -> str:
-        """Return the reason why there is no value."""
+        """Return why there is no value."""
         table = curves.tables[k]
         if not table.has_both:
             return "no samples of the class, or of no other"
         return self.function.why(table, None)
 
     def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:
-        """Return the ends of each class's interval if the function makes them."""
+        """Return low and high of each class's interval if the function computes them."""
         intervals = [self.function.ends(table) for table in curves.tables]
         if None in intervals:
             return None
@@ -455,7 +452,7 @@ def _errors(function: Function, curves: ClassCurves) -> FloatArray:
 
 
 class AreaAverage(Function):
-    """A mean of areas, whose error needs the rows."""
+    """A mean of areas, whose standard error needs the rows."""
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
@@ -465,13 +462,13 @@ class AreaAverage(Function):
 
 
 class OneVsRest(AreaAverage):
-    """Mean of the classes' areas, each against all others; classes without samples are left out."""
+    """Mean of each class's area against all others, over classes that have rows."""
 
     def __init__(self, weighted: bool = False) -> None:
         self.weighted = weighted
 
     def weights(self, curves: ClassCurves) -> FloatArray:
-        """Return the part of each class in the mean, shape (K,)."""
+        """Return the weight of each class in the mean, shape (K,)."""
         is_defined = np.isfinite(curves.areas)
         weights = curves.shares if self.weighted else 1 / max(is_defined.sum(), 1)
         return np.where(is_defined, weights, 0.0)
@@ -488,14 +485,14 @@ class OneVsRest(AreaAverage):
         error = float(weights @ np.where(weights > 0, _errors(AREA, curves), 0.0))
         if not self.weighted:
             return error
-        # The shares of the classes also vary.
+        # The shares of the classes are also estimated from the rows.
         variance = float(weights @ (np.nan_to_num(curves.areas) - self(curves)) ** 2)
         return error + math.sqrt(variance / curves.tables[0].effective(None))
 
     def size(self, curves: ClassCurves) -> FloatArray:
         """Return the effective rows of both sides of the smallest class, shape (2,).
 
-        An error of 0 rests on them.
+        They give the interval if the standard error is 0.
         """
         sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
         return sides[sides[:, 0].argmin()]
@@ -514,10 +511,7 @@ class OneVsRest(AreaAverage):
 
 
 class OneVsOne(AreaAverage):
-    """Mean of the areas of every pair of classes, by the probability of either.
-
-    Pairs without samples are left out.
-    """
+    """Mean of the areas of all pairs of classes with rows, by the probability of either class."""
 
     def __call__(self, curves: ClassCurves) -> float:
         areas = curves.pair_areas[np.isfinite(curves.pair_areas)]
@@ -529,7 +523,7 @@ class OneVsOne(AreaAverage):
         return float(errors[np.isfinite(curves.pair_areas)].mean())
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """Return the effective rows of the two smallest classes, which an error of 0 rests on."""
+        """Return the effective rows of the two smallest classes, for a standard error of 0."""
         sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
         return sizes[:2]
 

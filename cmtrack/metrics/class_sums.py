@@ -15,20 +15,20 @@ from cmtrack.statistics.inputs import FloatArray
 
 _STEP = 1e-30
 _STEPS = 1j * _STEP * np.eye(4, 5, k=1)
-"""No step, then a step for each argument.
+"""Column 0 has no step, and each further column has a step of one argument.
 
-A class has four sums that are differentiated, and a metric has at most four terms.
+Derivatives are taken by four sums of each class, and a metric has at most four terms.
 """
 
 
 class ClassSums(NamedTuple):
-    """Samples of each class, shape (K,), and of all classes.
+    """Rows of each class, shape (K,), and of all classes.
 
-    ``agreed``: the hits and, in a reduced matrix, the mismatches: actual and predicted group are
-        the same.
+    ``agreed``: rows whose actual and predicted group are equal: the hits and, in a reduced matrix,
+        the mismatches.
     ``all_actual``, ``all_predicted``: the sums of ``actual`` and of ``predicted``. They are
-        constants, and equal but for rounding: of a class that has all samples the others are
-        exactly 0.
+        constants and may differ by rounding. Keeping both makes differences exact: if a class has
+        all rows, the other classes have exactly 0.
     """
 
     hits: Any
@@ -51,12 +51,12 @@ class ClassSums(NamedTuple):
 class OfClassSums(Fraction):
     """A metric ``outer(*sums)`` of the sums over the classes of ``terms(class_sums)``.
 
-    Classes that averages are not taken over are left out of the sums. Both functions are
-    elementwise and take complex numbers: the influence is their derivative by complex steps.
+    The sums include only the classes that averages include. Both functions must be elementwise and
+    accept complex numbers, because the influence is their derivative by complex steps.
 
-    A metric must not change if all weights are multiplied by a number. So it is a function of
-    shares, and although its derivative takes the totals for constants, it is the influence once its
-    mean is subtracted.
+    A metric must not change if all weights are multiplied by the same number, so it is a function
+    of shares. Its derivative treats the totals as constants. Subtracting the mean of the derivative
+    gives the influence.
     """
 
     terms: Callable[[ClassSums], tuple[Any, ...]]
@@ -74,13 +74,13 @@ class OfClassSums(Fraction):
         return psi
 
     def denominator(self, table: Table) -> None:
-        """Return None: every sample counts."""
+        """Return None, because every row counts."""
 
 
 def _stepped(table: Table) -> ClassSums:
-    """Return the sums without a step, and with a step of one of the first four, shape (5, K).
+    """Return the sums without a step and with a step in each of the first four, shape (5, K).
 
-    The first point gives the value of each metric, and the others its derivatives.
+    The first point gives the value of each metric, and the other four give its derivatives.
     """
     classes: ClassSums = table.once(ClassSums.of_table)
     hits, agreed, actual, predicted = _steps_of(np.array(classes[:4]))
@@ -88,7 +88,7 @@ def _stepped(table: Table) -> ClassSums:
 
 
 def _expand(table: Table, metric: OfClassSums) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of the terms (m,), and their derivatives by class (m, 4, K)."""
+    """Return the sums of the terms, shape (m,), and their derivatives by class, (m, 4, K)."""
     terms = np.where(table.kept, np.array(metric.terms(table.once(_stepped))), 0.0)
     return terms[:, 0].real.sum(axis=1), terms[:, 1:].imag / _STEP
 
@@ -106,7 +106,7 @@ def _influence(table: Table, metric: OfClassSums) -> FloatArray:
 
 
 def _steps_of(numbers: FloatArray) -> npt.NDArray[np.complex128]:
-    """Return n numbers, shape (n, ...), plain and with a step of each, shape (n, n + 1, ...)."""
+    """Return n numbers (n, ...) without a step and with a step in each, shape (n, n + 1, ...)."""
     n = len(numbers)
     steps = _STEPS[:n, : n + 1].reshape(n, n + 1, *[1] * (numbers.ndim - 1))
     return numbers[:, None] + steps

@@ -1,8 +1,9 @@
 """Calibration of the probability that a prediction is a hit: the section ``confidence/``.
 
-The hit probability is the sum of the probabilities of all classes that are accepted where this one
-is predicted: the confidence of the predicted class, or, of a step's groups, that of the group less
-what would be a mismatch. Source: Guo, Pleiss, Sun and Weinberger (2017).
+The hit probability is the sum of the probabilities of all actual classes for which the prediction
+would be a hit. Without groups it is the confidence of the predicted class. For the groups of a step
+it is the probability of the predicted group minus the probability of a mismatch. Source: Guo,
+Pleiss, Sun and Weinberger (2017).
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from cmtrack.statistics.collected import Statistics
 
 BLOCKS = 128
-"""Blocks of scores that the test draws labels of; more are pooled."""
+"""Largest number of score blocks for which the test draws labels; more are pooled."""
 
 
 class HitTable(ReliabilityTable):
-    """Hits and misses by hit probability.
+    """Hits and errors by hit probability.
 
-    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that are a hit; by
-        default only equal ones.
+    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that count as hits; by
+        default only equal classes.
     """
 
     kinds = ("confidence",)
@@ -50,7 +51,7 @@ class HitTable(ReliabilityTable):
     def of_hits(
         cls, statistics: Statistics, level: float, accept: BoolArray | None
     ) -> HitTable | None:
-        """Return the hits under a rule of what is accepted; None if they were not counted."""
+        """Return the hits under a rule ``accept``; None if they were not counted."""
         hits = statistics.counted("hits")
         if hits is None:
             return None
@@ -79,7 +80,7 @@ class HitTable(ReliabilityTable):
         patterns = () if self.accept is None else (Pattern.of(self.accept),)
         confidence = picked(probabilities.T, predicted)
         score, hit = hit_probabilities(probabilities.T, confidence, actual, predicted, patterns)
-        # The last pattern is the step's; without one it is that of equal classes.
+        # The last pattern belongs to the step; without a step it accepts equal classes only.
         return score[-1], hit[-1]
 
 

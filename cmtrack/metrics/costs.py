@@ -1,11 +1,11 @@
-"""Costs of a confusion matrix: the section ``cost/``, present where costs are given.
+"""Costs of a confusion matrix: the section ``cost/``, present if costs are given.
 
-Source: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for
-the relative value ``saved``, which a constant added to a row of costs leaves as it is. What the
-probabilities themselves would decide (``bayes``) can be had only where costs are given together
-with the rows. The interval of a mean cost is the multinomial profile likelihood over all values
-that a cost can take, those without samples among them: the empirical likelihood of Owen (1988) with
-the unobserved outcomes kept.
+Sources: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for
+the relative value ``saved``, which does not change if a constant is added to a row of costs. The
+cost of the decisions that the probabilities imply (``bayes``) is available only if costs are given
+together with the rows. The interval of a mean cost is a multinomial profile-likelihood interval
+over all possible costs, including costs that no row has. This is the empirical likelihood of Owen
+(1988) extended by the unobserved outcomes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _STEPS = 200
-"""Most steps of regula falsi: it takes some 15, and this many only if rounding hides a root."""
+"""Most steps of regula falsi, which usually takes 15. Rounding that hides a root takes them all."""
 
 
 class CostAtShares(NamedTuple):
     """The mean cost at other shares of the actual classes, with Wald's interval.
 
-    The errors of each class stay as they are: it is said of a change in how often classes occur,
-    not of other rows.
+    The error rates within each class are assumed to stay the same. Only the frequencies of the
+    classes change.
 
     Examples
     --------
@@ -58,14 +58,13 @@ class CostAtShares(NamedTuple):
 
 
 class Priced(Samples):
-    """The counts of a full matrix, and what each of its cells costs.
+    """The counts and the costs of a full matrix, the argument of this section's functions.
 
-    The functions of this section are of them. An influence is an array (K, K), of a row in each
-    cell.
+    An influence is an array (K, K) with the influence of a row in each cell.
 
     ``counts``, shape (K, K): rows actual, columns predicted.
-    ``squares``, shape (K, K): the same with squared weights.
-    ``costs``, shape (K, K).
+    ``squares``, shape (K, K): sums of squared weights.
+    ``costs``, shape (K, K): cost of a row in each cell.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("costs",)
@@ -110,11 +109,11 @@ class Priced(Samples):
 
     @cached_property
     def ideal(self) -> float:
-        """Mean of the least cost that each row's actual class allows."""
+        """Mean cost if every row had the cheapest answer for its actual class."""
         return float(self.counts.sum(axis=1) @ self.costs.min(axis=1)) / self.total
 
     def by_class(self) -> tuple[FloatArray, FloatArray]:
-        """Return the mean cost of each actual class and its error, (K,); NaN without rows."""
+        """Return the mean cost of each actual class and its standard error; NaN without rows."""
         n = self.counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = (self.counts * self.costs).sum(axis=1) / n
@@ -124,10 +123,10 @@ class Priced(Samples):
     def at_shares(self, shares: FloatArray, level: float = 0.95) -> CostAtShares:
         """Return the mean cost at other shares of the actual classes (K,).
 
-        It is NaN if one of them has no samples.
+        The cost is NaN if a class with a share above 0 has no rows.
         """
         means, errors = self.by_class()
-        # The mean of a class without samples is NaN, and counts only if the class has a share.
+        # A class without rows has the mean NaN, which matters only if its share is above 0.
         has_share = shares > 0
         value = float(shares[has_share] @ means[has_share])
         error = math.sqrt(float(shares[has_share] ** 2 @ errors[has_share] ** 2))
@@ -148,7 +147,7 @@ class Priced(Samples):
 
 
 class Decided(Priced):
-    """Decisions by the least expected cost, and the costs that were expected."""
+    """Counts of the decisions with the least expected cost, and the sums of expected costs."""
 
     kinds = ("decisions",)
 
@@ -157,7 +156,7 @@ class Decided(Priced):
         decisions = views.statistics.counted("decisions")
         if decisions is None or views.prices is None:
             return None
-        # Rows were counted by what other costs decide.
+        # With other costs the counted decisions would be others.
         if not np.array_equal(decisions.sums.costs, views.prices):
             return None
         return cls(decisions)
@@ -168,7 +167,7 @@ class Decided(Priced):
         self._squared = decisions.squares
 
     def mean_of(self, column: int) -> float:
-        """Return the mean of the expected cost (0), or of the actual cost less it (1)."""
+        """Return the mean of the expected cost (0), or of actual minus expected cost (1)."""
         return float(self.counts.sum(axis=1) @ self.decisions.mean[:, column]) / self.total
 
     def error_of(self, column: int) -> float:
@@ -179,7 +178,7 @@ class Decided(Priced):
         return math.sqrt(float(squares.sum())) / self.total
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        """Return the influence of each row (n,): of its decision, or of its part of a mean."""
+        """Return the influence of each row (n,), from its decision or from its costs."""
         influence = metric.influence_in(self)
         if influence is None:
             raise TypeError(f"{metric.name} brings no influence")
@@ -195,7 +194,7 @@ class Decided(Priced):
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
     """Return the multinomial profile-likelihood interval of a mean.
 
-    ``support``, shape (R,), ascending: all values, also those without counts.
+    ``support``, shape (R,), ascending: all values, including values with a count of 0.
     ``counts``, shape (R,): need not be whole.
     """
     if len(support) == 1:
@@ -209,12 +208,12 @@ def profiles_of_means(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the multinomial profile-likelihood intervals of many means, low and high (T,).
 
-    ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, the maximum over all p with the mean mu. Such
-        p are ``n_k`` over a
-    line in the value that is nowhere negative on the support, and what is left at an end of the
-    support without counts.
+    An interval is ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}`` with the maximum over all p that
+    have the mean mu. At the maximum, p_k is ``n_k`` divided by a linear function of the value that
+    is nowhere negative on the support. The rest of the probability is at an end of the support
+    whose count is 0.
 
-    ``support``, shape (T, R), ascending, R at least 2: all values, also those without counts.
+    ``support``, shape (T, R), ascending, R at least 2: all values, including values with count 0.
     ``counts``, shape (T, R): need not be whole.
     ``quantile``: two-sided normal quantile of the level.
     """
@@ -223,7 +222,7 @@ def profiles_of_means(
     span = last - first
     upward = (support - first[:, None]) / span[:, None]
     downward = ((last[:, None] - support) / span[:, None])[:, ::-1]
-    # Both ends of all intervals are found at once: the lower one is the upper one of -x.
+    # Low and high of all intervals are found in one call: low is minus the high end for -x.
     places = np.concatenate((upward, downward))
     both_counts = np.concatenate((counts, counts[:, ::-1]))
     highest, lowest = np.split(_reach_up(places, both_counts, quantile**2), 2)
@@ -231,9 +230,9 @@ def profiles_of_means(
 
 
 def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArray:
-    """Return the largest means in the intervals, shape (T,), of values from 0 to 1.
+    """Return the largest means in the intervals, shape (T,), for values scaled to 0 to 1.
 
-    Both ends, 0 and 1, are among the values.
+    Both 0 and 1 must be among the values.
     """
     has_counts = counts > 0
     total = counts.sum(axis=1)
@@ -261,12 +260,12 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
     means = np.ones(len(places))
     flat = np.where(ends_in_counts, 0.0, math.inf)
     left = np.where(ends_in_counts, -1.0, -excess(flat))
-    # An end without counts takes a share if the likelihood leaves something at the flattest line.
+    # A highest value with count 0 gets some probability if the flattest line leaves any over.
     has_free_end = left >= 0
     share = np.exp(-np.maximum(left, 0.0) / (2 * total))
     flattest = np.where(has_free_end, math.inf, 0.0)
     means[has_free_end] = (share * means_at(flattest) + 1 - share)[has_free_end]
-    # If all counts are at the end, the mean is 1 already.
+    # If all counts are at the highest value, the mean is already 1.
     inner = ~has_free_end & ~(ends_in_counts & (has_counts.sum(axis=1) == 1))
     means[inner] = means_at(_roots(excess, inner))[inner]
     return means
@@ -296,7 +295,8 @@ def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> Flo
         value = excess(middle)
         rises = is_open & (value >= 0)
         falls = is_open & (value < 0)
-        # Illinois: the value of an end that stays twice is halved, so that the other one moves.
+        # Illinois: the function value at an end that stays twice is halved, so that the other end
+        # moves.
         under = np.where(rises & (side > 0), under / 2, np.where(falls, value, under))
         over = np.where(falls & (side < 0), over / 2, np.where(rises, value, over))
         low = np.where(falls, middle, low)
@@ -320,7 +320,7 @@ class MeanCost(Function):
     def bracket(
         self, priced: Priced, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the interval by profile likelihood, or Wald's if errors are of clusters."""
+        """Return the profile-likelihood interval, or Wald's if standard errors are by cluster."""
         error = wider * priced.standard_error(self.influence(priced))
         if error == 0 or (wider == 1 and math.isinf(degrees)):
             low, high = priced.profile(level, wider)
@@ -330,7 +330,7 @@ class MeanCost(Function):
 
 
 class Saved(Function):
-    """The avoidable cost that is avoided: 0 is the best constant answer, 1 is perfect."""
+    """The avoided share of the avoidable cost: 0 for the best constant answer, 1 at best."""
 
     scale = "MOVER"
 
@@ -343,7 +343,7 @@ class Saved(Function):
         return (best - priced.mean) / avoidable
 
     def influence(self, priced: Priced) -> FloatArray:
-        """Return the influence (K, K), the best constant answer held fixed."""
+        """Return the influence (K, K), with the best constant answer held fixed."""
         costs = priced.costs
         constant = int(priced.constants.argmin())
         best = float(priced.constants[constant])
@@ -356,11 +356,11 @@ class Saved(Function):
     def bracket(
         self, priced: Priced, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the interval of a ratio from those of its parts: see :func:`mover_ratio`.
+        """Return the interval of a ratio from the intervals of its parts; see :func:`mover_ratio`.
 
-        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). A few costly rows
-        make the upper side of the numerator much longer than the lower one, as the interval of the
-        mean cost shows.
+        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). With a few costly
+        rows, the interval of the numerator reaches much further up than down, like the interval of
+        the mean cost.
         """
         excess = priced.costs - priced.costs.min(axis=1)[:, None]
         constant = int(priced.constants.argmin())
@@ -380,12 +380,12 @@ class Saved(Function):
         parts = (above_least.mean, base.mean)
         low, high = mover_ratio(parts, (ends, base_ends), correlation)
         if not math.isfinite(low + high):
-            return None  # There may be no avoidable cost at all.
+            return None  # The avoidable cost may be 0.
         value = self(priced)
         return min(1 - high, value), min(max(1 - low, value), 1.0)
 
     def why(self, priced: Priced, k: int | None) -> str:
-        """Return the reason why no cost can be avoided."""
+        """Return why no cost can be avoided."""
         return "no decision is better than the best constant one: its cost is the least possible"
 
 
@@ -394,22 +394,23 @@ def mover_ratio(
 ) -> Interval:
     """Return the interval of a ratio from the intervals of its parts, by MOVER.
 
-    MOVER stands for the method of variance estimates recovery. Donner and Zou (2012), Closed-form
+    MOVER stands for the method of variance estimates recovery: Donner and Zou (2012), Closed-form
     confidence intervals for functions of the normal mean and standard deviation, Statistical
-    Methods in Medical Research 21, 347-359: the distance from a part to the nearer end of its
-    interval stands for its standard error there. An end is infinite if the denominator may be 0.
+    Methods in Medical Research 21, 347-359. The method replaces the standard error of a part by the
+    distance from the part to the end of its interval on the relevant side. An end of the result is
+    infinite if the denominator may be 0.
 
-    ``parts``: numerator and denominator, which is above 0.
-    ``ends``: their intervals.
-    ``correlation``: of both errors.
+    ``parts``: numerator and denominator; the denominator is above 0.
+    ``ends``: intervals of numerator and denominator.
+    ``correlation``: correlation of the errors of both parts.
     """
     numerator, denominator = parts
     (low, high), (base_low, base_high) = ends
 
     def end(reach: float, base_reach: float, side: float) -> float:
-        """Return the end r below (side -1) or above the ratio (1).
+        """Return the end r below (side -1) or above (side 1) the ratio.
 
-        It solves (numerator - r denominator)^2 =
+        This is the solution of (numerator - r denominator)^2 =
         reach^2 - 2 r correlation reach base_reach + (r base_reach)^2.
         """
         squared = denominator**2 - base_reach**2
@@ -441,7 +442,7 @@ class MeanOf(Function):
         return decided.error_of(self.column)
 
     def influence(self, decided: Decided) -> FloatArray:
-        """Return the part of either column in a row's influence, and what is subtracted, (3,)."""
+        """Return the factor of each column in a row's influence, and the number to subtract."""
         return np.array([self.column == 0, self.column == 1, self(decided)], dtype=np.float64)
 
 

@@ -1,7 +1,7 @@
-"""Functions of metrics that bring more than a value, such as an influence in closed form.
+"""Functions of metrics that provide more than a value, such as an influence in closed form.
 
-Whatever a function does not bring is derived: the influence by its derivative, the error and the
-interval from that.
+Everything that a function does not provide is derived: the influence from the function's
+derivative, the standard error and the interval from the influence.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from cmtrack.statistics.inputs import FloatArray
 
 
 class Function:
-    """A metric's function with what it brings; it is called with :meth:`Samples.argument`.
+    """A metric's function and what it provides, called with :meth:`Samples.argument`.
 
     Attributes
     ----------
     independent : "value", "interval" or ""
-        The part that holds for independent rows only, and is left out with clusters.
+        The part that is valid for independent rows only and is not given with clusters.
     scale : str
-        The word for the interval that :meth:`bracket` makes; empty where it makes none.
+        Name of the interval's kind if :meth:`bracket` returns an interval; otherwise empty.
     of_labels : bool
-        True where no prediction matters: of the same rows it is the same.
+        True if the value depends on the labels only, so that all runs on the same rows share it.
     """
 
     independent: ClassVar[str] = ""
@@ -34,55 +34,55 @@ class Function:
         raise NotImplementedError
 
     def applies(self, views: Any) -> bool:
-        """Return whether the metric has a meaning in an evaluation, by its ``EvaluationViews``."""
+        """Return whether the metric makes sense in an evaluation, given its ``EvaluationViews``."""
         return True
 
     def influence(self, argument: Any) -> FloatArray | None:
-        """Return the influence in closed form; None if it has to be derived."""
+        """Return the influence in closed form; None if it must be derived."""
         return None
 
     def influence_of(self, argument: Any, k: int) -> FloatArray | None:
-        """Return the influence of the value of class k; None for a function of a single value."""
+        """Return the influence of class k's value; None if the function has a single value."""
         return None
 
     def spread(self, argument: Any) -> Any:
-        """Return the standard error, or one of each class; NotImplemented to take the influence."""
+        """Return the standard error, or one per class; NotImplemented to use the influence."""
         return NotImplemented
 
     def size(self, argument: Any) -> Any:
-        """Return the effective rows of a share, or the rows that an error of 0 rests on.
+        """Return the effective rows of a share, or the rows that a standard error of 0 rests on.
 
-        None if the function does not know them better than the samples do.
+        None if the size should come from the samples.
         """
         return None
 
     def bracket(self, argument: Any, level: float, wider: float, degrees: float) -> Interval | None:
-        """Return the function's own interval, widened as clusters widen the error, or None."""
+        """Return the function's own interval, made ``wider`` for clusters, or None."""
         raise NotImplementedError
 
     def ends(self, argument: Any) -> tuple[Any, Any] | None:
-        """Return the ends of an interval that is made with the value, or those of each class."""
+        """Return low and high of an interval computed with the value, or arrays by class."""
         return None
 
     def why(self, argument: Any, k: Any) -> str:
-        """Return the reason why the value, or that of class k, is undefined.
+        """Return why the value, or the value of class k, is undefined.
 
-        It is empty if the metric's own reason holds.
+        Empty if the reason declared by the metric applies.
         """
         return ""
 
     def why_without_error(self, argument: Any, k: Any) -> str:
-        """Return the reason why the value, or that of class k, has no standard error; else ""."""
+        """Return why the value, or the value of class k, has no standard error; otherwise ""."""
         return ""
 
 
 class Fraction(Function):
-    """A share of samples: its interval is that of its denominator."""
+    """A share of rows, whose interval depends on the size of its denominator."""
 
     def denominator(self, argument: Any) -> Any:
-        """Return the part of the samples that the share is of; None for all."""
+        """Return which rows are in the denominator; None for all."""
         raise NotImplementedError
 
 
 PLAIN = Function()
-"""Of a function that brings its value alone."""
+"""The defaults, for a function that provides only its value."""

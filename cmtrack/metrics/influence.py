@@ -1,9 +1,9 @@
 """Influence values: the contribution of one row to the error of a metric.
 
-For a metric g, ``g_estimated - g ~ mean of psi_i``; so its standard error is ``sqrt(sum (w_i
-psi_i)^2) / sum w_i``, and that of a difference of two models on the same rows comes from ``psi_A -
-psi_B``. The rows' design computes them (:class:`~cmtrack.statistics.design.Design`). Counts metrics
-have one value per cell of the table.
+For a metric g, ``g_estimated - g ~ mean of psi_i``. So its standard error is ``sqrt(sum (w_i
+psi_i)^2) / sum w_i``. For a difference of two runs on the same rows, the formula uses ``psi_A -
+psi_B``. :class:`~cmtrack.statistics.design.Design` computes the standard errors. Metrics of counts
+have one influence value per cell of the table.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Influence:
     def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
         """Return the influence of each row on a metric (n,); None without an influence function.
 
-        ``parts``: the encoded step, label or group in its name.
+        ``parts``: the encoded step, label or group in the metric's name.
         """
         if metric.interval in WITHOUT_ERROR:
-            return None  # It has no error, or brings an interval.
+            return None  # The metric has no standard error, or its function provides an interval.
         if metric.needs == "probabilities" and self.rows.source is None:
             return None  # The rows were kept without probabilities.
         step = parts.get("step", "")
@@ -52,16 +52,17 @@ class Influence:
         return samples.by_row(metric, self, step, k)
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
-        """Return a code of each row's answer as far as a metric reads it, shape (n,).
+        """Return a code for the part of each row's answer that a metric uses, shape (n,).
 
-        Evaluations of the same rows answer those alike whose codes are equal: only the others move
-        a difference.
+        If two evaluations of the same rows have equal codes for a row, their answers for the row
+        are equal as far as the metric is concerned. Only rows with different codes contribute to a
+        difference.
         """
         step = parts.get("step", "")
         if metric.function.of_labels:
             return np.zeros(len(self.rows), dtype=np.int64)
         if metric.needs == "probabilities" or metric.of == "decisions":
-            # One number for the probabilities of a row: other probabilities give another number.
+            # A random projection gives one number per row; other probabilities give other numbers.
             factors = np.random.default_rng(0).random(len(self.rows.labels))
             return (self.probabilities * factors).sum(axis=1)
         if metric.of == "binary":
@@ -71,7 +72,7 @@ class Influence:
         _, predicted, hit = self.answered(step)
         names = self.views.names(metric, step)
         if names is not None:
-            # A metric of one class reads whether this class is predicted, and whether it is a hit.
+            # A metric of one class depends on whether this class is predicted and is a hit.
             predicted = (predicted == number_of(names, parts)).astype(np.int64)
             hit = hit & (predicted == 1)
         return 2 * predicted + hit
@@ -84,7 +85,7 @@ class Influence:
         return self.rows.probabilities
 
     def score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
-        """Return whether each row is positive, and its score: of class k, or the positive group."""
+        """Return whether each row is positive, and its score, for class k or the positive group."""
         actual = self.rows.actual
         if k is not None:
             return (actual == k).astype(np.int64), self.probabilities[:, k]
@@ -99,7 +100,7 @@ class Influence:
         return self.views.step
 
     def answered(self, step: str) -> tuple[IntArray, IntArray, BoolArray]:
-        """Return the actual and predicted class, or group of a step, of each row, and its hits."""
+        """Return each row's actual and predicted class or group, and whether it is a hit."""
         actual = self.rows.actual
         predicted = self.rows.predicted
         if not step:
@@ -111,29 +112,31 @@ class Influence:
         return actual_group, predicted_group, (actual_group == predicted_group) & is_accepted
 
     def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
-        """Return the samples, and the cell of each row, shape (n,); found once."""
+        """Return the samples and the cell of each row, shape (n,), from a cache after one call."""
         if id(samples) not in self._located:
             self._located[id(samples)] = samples.located(self, step)
         return self._located[id(samples)]
 
 
 def number_of(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
-    """Return the number of the class or group that a metric's name contains."""
+    """Return the index of the class or group in a metric's name."""
     return next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
 
 
 MOST_ROWS = 1 << 12
-"""Right rows, and wrong ones, from which an error is taken that counts only bound; of more, so
-many are drawn.
+"""Most correct rows, and most errors, that are used for the standard error of an average of areas.
+If there are more, this number of each is drawn at random.
 """
 
 
 def row_errors(
     rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Return the standard errors that counts only bound, by full name: of averages of areas.
+    """Return the standard errors of averages of areas, by full name.
 
-    ``only``: full names of metrics; none stand for all.
+    They need rows: counts only give an upper bound.
+
+    ``only``: full names of metrics; empty for all.
     """
     named = [metric for metric in AVERAGES if not only or metric.name in only]
     averages = [metric for metric in named if views.of(metric) is not None]
@@ -141,7 +144,7 @@ def row_errors(
     if not averages or curves is None or rows.source is None:
         return {}
     rng = np.random.default_rng(0)
-    # Wrong rows move an area most, and are drawn on their own.
+    # Errors affect an area most, so they are drawn separately.
     is_wrong = rows.actual != rows.predicted
     parts = []
     factors = []
@@ -165,11 +168,11 @@ def row_errors(
 def centred(
     psi: FloatArray, strata: IntArray, weights: FloatArray, size: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the influence less the mean of its stratum, and these means, at least ``size``.
+    """Return the influence minus the mean of its stratum, and the means (at least ``size``).
 
-    The shares of the strata are given, so that only what varies within them makes an error.
+    The shares of the strata are fixed, so only the variation within them makes a standard error.
     """
-    # The influence of a class without a share may be infinite.
+    # The influence of a class with share 0 may be infinite.
     psi = np.where(weights > 0, psi, 0.0)
     sums = np.bincount(strata, weights * psi, size)
     total = np.bincount(strata, weights, size)

@@ -1,4 +1,4 @@
-"""Interval scales, which keep an interval within its metric's range; and Holm's p-values."""
+"""Interval scales, which keep an interval within its metric's range, and Holm's p-values."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ from cmtrack.digits import Interval as Interval
 from cmtrack.statistics.inputs import FloatArray
 
 ROUNDING = 1e-13
-"""Part of a range that may be rounding of a value or an error: ratios of sums have some 2**-52."""
+"""Rounding error of a value or standard error, per range: ratios of sums have about 2**-52."""
 _LONGEST = 700.0
-"""Half-width on the log scale beyond which the back-transform overflows: there is no interval."""
+"""Half-width on the log scale above which no interval exists, because exp would overflow."""
 _FEWEST = 1e-30
-"""Effective samples, fewer of which tell nothing of a share."""
+"""Number of effective rows below which a share has no interval."""
 NEAR = 5.0
-"""Standard errors from an end of its range within which a value's error rests on few samples.
+"""Distance from an end of the range, in standard errors, below which the standard error rests on
+few rows.
 
-Of a share, five standard errors are fewer than 25 samples.
+A share is within five standard errors of 0 or 1 if fewer than 25 rows have the rarer outcome.
 """
 EDGE = 0.1
-"""Part of a range that is near its end, however many standard errors it has."""
+"""Part of the range next to an end in which Wilson's interval may be used."""
 
 
 def check_level(confidence_level: float) -> float:
-    """Validate a confidence level: a number between 0 and 1."""
+    """Check that a confidence level is a number between 0 and 1, and return it."""
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
     return float(confidence_level)
 
 
 def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float:
-    """Return the two-sided standard normal quantile, or Student's of finite ``degrees``.
+    """Return the two-sided standard normal quantile, or Student's if ``degrees`` is finite.
 
-    At 0.95 it is 1.959963984540054.
+    The normal quantile at 0.95 is 1.959963984540054.
     """
     share = 0.5 + confidence_level / 2
     return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
@@ -46,11 +47,11 @@ def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
     """Adjust p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
 
-    NaN stays NaN and does not count. statsmodels has it, too, but collects all garbage at each
+    NaN stays NaN and does not count. The function in statsmodels runs the garbage collector at each
     call, which takes longer than everything else here.
     """
     values = np.asarray(pvalues, dtype=np.float64)
-    # NaN is sorted to the end, and stays there.
+    # NaN is sorted to the end and stays there.
     order = np.argsort(values, axis=None, kind="stable")
     n_tests = int((~np.isnan(values)).sum())
     factors = np.maximum(n_tests - np.arange(values.size), 1)
@@ -60,21 +61,21 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
 
 
 def settled(value: float, low: float, high: float) -> float:
-    """Return a value, moved to an end of its range or to 0 if it is within rounding of these.
+    """Return a value, replaced by 0 or an end of its range if it differs only by rounding.
 
-    A perfect prediction's correlation computes as 0.9999999999999998, a constant one's kappa as
-    1e-16; as they stand, their intervals would be points that leave out 1 and 0. Ratios of sums are
-    exact to some ``2**-52`` of the range, and no metric of fewer than 10^13 samples comes as near
-    to an end without being there.
+    The correlation of a perfect prediction computes as 0.9999999999999998, and the kappa of a
+    constant prediction as 1e-16. Without rounding, their intervals would be points that exclude 1
+    and 0. Ratios of sums are exact to about ``2**-52`` of the range. No metric of fewer than 10^13
+    rows comes this close to an end unless it is exactly there.
 
-    ``low``, ``high``: the range of the metric; infinite ends are none. A value beyond an end is put
-        there too.
+    ``low``, ``high``: the range of the metric; an infinite end is ignored. A value beyond an end is
+        also replaced by the end.
     """
     if not math.isfinite(value):
         return value
     for end in (low, high):
         is_near = math.isfinite(end) and abs(value - end) <= ROUNDING * max(1.0, abs(end))
-        # A small loss is a value, and no rounding of 0.
+        # A small loss is a real value, not 0 with a rounding error.
         is_small_loss = end == 0 and low == 0
         if is_near and not is_small_loss:
             return float(end)
@@ -89,9 +90,10 @@ def wilson(
     """Return the Wilson interval of a proportion.
 
     ``share``: the proportion.
-    ``n``: its denominator: a count, or an effective count where samples are weighted.
-    ``degrees``: degrees of freedom of its error, where this was estimated from few clusters.
-    The result, (low, high), or None where the proportion is undefined.
+    ``n``: its denominator, which is a count, or an effective count if rows have weights.
+    ``degrees``: degrees of freedom of the standard error if it was estimated from few clusters.
+
+    The result is (low, high), or None if the proportion is undefined.
     """
     if not n > 0 or math.isnan(share):
         return None
@@ -110,9 +112,9 @@ def wilson(
 
 
 def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
-    """Return the ends of Wilson's interval, of numbers or arrays.
+    """Return low and high of Wilson's interval, for numbers or arrays.
 
-    They are both roots of ``(share - x)^2 = z^2 x (1 - x) / n``.
+    They are the two roots of ``(share - x)^2 = z^2 x (1 - x) / n``.
     """
     centre = share + z * z / (2 * n)
     reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
@@ -121,10 +123,11 @@ def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
 
 
 def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the exact interval of a share, ``hits`` of ``n`` samples.
+    """Return low and high of the exact interval of a share, ``hits`` of ``n`` rows.
 
-    Clopper and Pearson (1934), Biometrika 26. The tails of the binomial distribution are those of
-    beta distributions; effective numbers need not be whole. Numbers or arrays; NaN where n is 0.
+    Source: Clopper and Pearson (1934), Biometrika 26. The tails of the binomial distribution equal
+    tails of beta distributions, so effective numbers need not be whole. Arguments are numbers or
+    arrays; the result is NaN where n is 0.
     """
     hits = np.asarray(hits, dtype=np.float64)
     n = np.asarray(n, dtype=np.float64)
@@ -138,20 +141,21 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
 def size_of_share(share: Any, error: Any, units: Any, kish: Any = math.inf) -> Any:
     """Return the effective sample size of a share: share (1 - share) / error^2, at most Kish's.
 
-    Where few rows are errors, the standard error rests on the weights of these few: one light error
-    would make the interval narrower than no error does. Kish's size, (sum of w)^2 / sum of w^2,
-    takes the weights of all rows that the share is of, and is too large only where the errors are
-    heavier than the other rows, which the standard error shows. The smaller of both therefore holds
-    in either case.
+    If few rows are errors, the standard error depends on the weights of these few rows. One error
+    of small weight would make the interval narrower than no error does. Kish's size, (sum of w)^2 /
+    sum of w^2, uses the weights of all rows in the denominator. It is too large only if errors have
+    larger weights than other rows, and the standard error shows this. The smaller of the two sizes
+    is therefore safe in both cases.
 
     Parameters
     ----------
     share, error : float or ndarray
     units : float or ndarray
-        The size of a share of 0 or 1, or without an error: rows, clusters or Kish's size.
+        The size for a share of 0 or 1, or for an undefined standard error: the number of rows, of
+        clusters, or Kish's size.
     kish : float or ndarray
-        Kish's size (1965, Survey Sampling, section 11.7) of the rows that the share is of; infinite
-        where rows have no sampling weights.
+        Kish's size (1965, Survey Sampling, section 11.7) of the rows in the denominator; infinite
+        if rows have no sampling weights.
     """
     with np.errstate(all="ignore"):
         by_error = share * (1 - share) / np.square(error)
@@ -173,13 +177,13 @@ def on_scale(
     Parameters
     ----------
     scale : "atanh", "logit", "log" or "wald"
-        Correlations, areas under a curve, losses (or skills, whose range has only an upper end),
-        everything else.
+        "atanh" is for correlations, "logit" for areas under a curve, "log" for losses (or skills,
+        whose range has only an upper end) and "wald" for everything else.
 
     Returns
     -------
-    (low, high), or None where value or error is undefined or the scale ends at the value (a
-    correlation of exactly 1 has no interval on the atanh scale).
+    (low, high), or None if the value or the standard error is undefined, or if the scale is
+    infinite at the value (a correlation of exactly 1 has no interval on the atanh scale).
     """
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
@@ -189,7 +193,7 @@ def on_scale(
         raise ValueError(f"scale must be 'atanh', 'logit', 'log' or 'wald', got {scale!r}")
     lowest, highest = ranges[scale]
     value = settled(value, lowest, highest)
-    # A share of exactly 0 or 1 is not known without error.
+    # A share of exactly 0 or 1 is still uncertain, although its standard error is 0.
     smallest = ROUNDING if value in (lowest, 0.0, highest) else 0.0
     if standard_error <= smallest:
         return None
@@ -198,7 +202,7 @@ def on_scale(
         return max(lowest, value - reach), min(highest, value + reach)
     if scale == "log":
         if math.isinf(lowest) and math.isfinite(highest):
-            # A skill is 1 less a ratio of losses.
+            # A skill is 1 minus a ratio of losses.
             ends = _on_log_scale(highest - value, reach, math.inf)
             if ends is None:
                 return None
@@ -237,16 +241,18 @@ def within_bounds(
 ) -> Interval | None:
     """Return the interval of a metric: on its scale, or Wilson's near an end of its range.
 
-    Within :data:`NEAR` standard errors and :data:`EDGE` of the range of an end the error rests on
-    few samples, and no scale makes it normal. The value x, mapped to 0 to 1, then has the interval
-    of a share of x (1 - x) / error^2 samples. Where the error is 0, a share of at most z^2 / (n +
-    z^2) of samples like none of the n, by Wilson, may move the value by its range.
+    A value is near an end if it is within :data:`NEAR` standard errors and within :data:`EDGE` of
+    the range. There the standard error rests on few rows, and no scale makes the estimate normal.
+    The value x, mapped to 0 to 1, then gets the interval of a share of x (1 - x) / error^2 rows. If
+    the standard error is 0, Wilson's interval for 0 of n rows allows a share of at most z^2 / (n +
+    z^2) of unseen rows. They may change the value by its whole range.
 
-    ``scale``, "atanh", "logit", "log" or "wald".
-    ``bounds``, (low, high): of the metric; without both ends the scale's interval is all there is.
-    ``n``, float, or ndarray of shape (2,): number of samples that tell where the error is 0; of an
-        area under a curve the positives and the negatives, and near an end the wider of Wilson's
-        and Newcombe's interval is taken.
+    ``scale``: "atanh", "logit", "log" or "wald".
+    ``bounds``, (low, high): the metric's range; if an end is infinite, the scale's interval is
+        returned.
+    ``n``, float, or ndarray of shape (2,): number of informative rows if the standard error is 0.
+        An area under a curve has two numbers, positives and negatives. Near an end its interval is
+        the wider one of Wilson's and Newcombe's.
     ``degrees``: as in :func:`wilson`.
     """
     low, high = bounds
@@ -273,7 +279,7 @@ def within_bounds(
         return None
     first = min(end for end, _ in ends)
     last = max(end for _, end in ends)
-    # The range's end itself, not its rounded sum.
+    # The end of the range exactly, without the rounding error of a sum.
     highest = high if last == 1 else low + span * last
     return min(value, low + span * first), max(value, highest)
 
@@ -286,17 +292,18 @@ def least_correlation(
     degrees: float = math.inf,
     many: int | None = None,
 ) -> Interval | None:
-    """Return the interval of the least of m correlations.
+    """Return the interval of the smallest of m correlations.
 
-    It reaches from the lowest lower end to the lowest simultaneous upper end. The least estimate is
-    biased downward, and where several true values are alike it is far from normal. The least true
-    value lies above a lower end only where its own does, and below all upper ends unless one of the
-    m is wrong (Bonferroni). Each end is that of :func:`within_bounds` on the scale of correlations.
+    The interval is [lowest lower end, lowest simultaneous upper end]. The smallest estimate is
+    biased downward, and it is far from normal if several true values are similar. The smallest true
+    value is below the lowest lower end only if its own interval misses it. It is below all upper
+    ends unless one of the m upper ends is too low (Bonferroni). Each end comes from
+    :func:`within_bounds` on the scale of correlations.
 
-    ``values``, ``errors``, shape (m,): those that are NaN are passed over.
-    ``n``, shape (m,): number of samples that tell where an error is 0.
-    ``degrees``: as in :func:`wilson`.
-    ``many``: number of correlations in all, where those given are the ones that may be the least.
+    ``values``, ``errors``, shape (m,): NaN is ignored.
+    ``n``, shape (m,): number of informative rows for a standard error of 0.
+    ``degrees``: see :func:`wilson`.
+    ``many``: number of all correlations, if only those are given that may be the smallest.
     """
     usable = np.isfinite(values) & np.isfinite(errors) & (n > 0)
     if not usable.any():
@@ -328,13 +335,13 @@ def newcombe(
 ) -> Interval | None:
     """Return the interval of an area under a ROC curve from two sizes: Newcombe (2006), method 5.
 
-    The values whose own variance, by Hanley and McNeil (1982) with the mean of both sizes in it,
-    makes the area no surprise. It is defined for an area of 0 or 1 too.
+    The interval contains the areas that are compatible with the estimate, given their own variance
+    by Hanley and McNeil (1982) with the mean of both sizes. An area of 0 or 1 also has an interval.
     """
     if not (positives > 0 and negatives > 0) or math.isnan(area):
         return None
     z = normal_quantile(confidence_level)
-    # Hanley and McNeil have the number of each side, less one; Newcombe takes their mean for both.
+    # Hanley and McNeil use the size of each side minus one; Newcombe uses the mean for both sides.
     others = max((positives + negatives) / 2 - 1, 0.0)
 
     def is_excluded(lower: float, area: float) -> bool:
@@ -360,13 +367,13 @@ def newcombe(
 def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArray:
     """Return the upper end of Tango's score interval of a difference of two paired shares.
 
-    The interval holds the differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 -
-    δ)))``, q the share of c under δ by maximum likelihood. It lies in [-1, 1] and has a width where
-    no rows differ. Its lower end is minus the upper one of the other difference: ``-tango(c, b, n,
-    quantile)``.
+    The interval contains the differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 -
+    δ)))``. Here q is the maximum-likelihood estimate of the share of c, given δ. The interval is
+    within [-1, 1], and its width is above 0 even if no rows differ. The lower end is
+    ``-tango(c, b, n, quantile)``.
 
     ``only_first``, ``only_second``, ``n``, ``quantile``: rows that only the first (b) and only the
-        second (c) gets right, all rows, and the normal quantile. Counts may be effective ones.
+        second (c) has correct, all rows, and the normal quantile. Counts may be effective ones.
 
     References
     ----------
@@ -377,7 +384,7 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
     b, c, n, k = np.broadcast_arrays(*numbers)
     low = np.asarray((b - c) / n)
     high = np.ones(b.shape)
-    # 45 halvings of a range of at most 2 leave 6e-14, which is rounding of what is divided by n.
+    # 45 halvings of a range of at most 2 leave 6e-14, which is within rounding.
     for _ in range(45):
         delta = (low + high) / 2
         middle = (2 * n - b + c) * delta - b - c

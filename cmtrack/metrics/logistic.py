@@ -12,12 +12,13 @@ from cmtrack.statistics.inputs import FloatArray
 def fit_logistic(
     features: FloatArray, positive: FloatArray, total: FloatArray, ridge: float = 0.0
 ) -> FloatArray:
-    """Return the coefficients of the largest likelihood, shape (P,); NaN if they are not found.
+    """Return the maximum-likelihood coefficients, shape (P,); NaN if they are not found.
 
-    The method of Levenberg and Marquardt solves the likelihood equations. A minimizer compares
-    likelihoods, which rounding makes equal where the coefficients still lack half of their digits.
+    The method of Levenberg and Marquardt solves the likelihood equations. A minimizer would compare
+    likelihoods, which become equal by rounding when the coefficients have only half of their
+    digits.
 
-    ``features``, shape (P, U): about as large as 1; a row of ones for an intercept.
+    ``features``, shape (P, U): values of about 1; add a row of ones for an intercept.
     ``positive``, ``total``, shape (U,): weight of the positive rows and of all rows that have these
         features.
     ``ridge``: half of it, times the sum of the squared coefficients, is subtracted from the log
@@ -33,12 +34,12 @@ def fit_logistic(
         return fisher_information(features, total, coefficients) + penalty
 
     options = {
-        # close to rounding: the influence of each row is computed at the solution
+        # Close to rounding, because the influence of each row is computed at the solution.
         "xtol": 1e-8,
         "ftol": 1e-15,
         "gtol": 0.0,
         "maxiter": 2000,
-        # the features have one scale; by default the first step is shorter if there are more rows
+        # All features have the same scale. By default more rows would make the first step shorter.
         "diag": np.ones(len(features)),
     }
     solution = root(equations, np.zeros(len(features)), jac=slopes, method="lm", options=options)
@@ -50,6 +51,6 @@ def fit_logistic(
 def fisher_information(
     features: FloatArray, total: FloatArray, coefficients: FloatArray
 ) -> FloatArray:
-    """Return the information that the rows have about the coefficients, shape (P, P)."""
+    """Return the Fisher information of the coefficients, shape (P, P)."""
     chance = expit(coefficients @ features)
     return (features * (total * chance * (1 - chance))) @ features.T

@@ -1,10 +1,10 @@
 """The :class:`Metric`: name, words and function in one declaration; and the :class:`Section`.
 
-A metric is a function of what :mod:`cmtrack.metrics.samples` makes of the samples. Its influence is
-the derivative of the function, taken there, or one that the function brings in closed form;
-standard errors, intervals, errors by cluster and paired differences follow from it.
+A metric is a function of the statistics that :mod:`cmtrack.metrics.samples` prepares. Its influence
+is the derivative of this function, or a closed form that the function provides. Standard errors
+(also by cluster), intervals and paired differences follow from the influence.
 
-A function that brings more than its value is a :class:`~cmtrack.metrics.function.Function`.
+A function that provides more than its value is a :class:`~cmtrack.metrics.function.Function`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ NEEDS = {
     "granules": "granules",
     "flips": "two runs",
 }
-"""The least data that it takes to compute what a metric is a function of; the other kinds take
-probabilities.
+"""Data that a metric needs, by the kind of statistics that it is a function of. All other kinds
+need probabilities.
 """
 OF_POSITIVE = frozenset({"grouping", "positive"})
-"""Options that decide the positive group."""
+"""Options that determine the positive group."""
 DEPENDS_ON = {
     OF_POSITIVE: (
         "binary",
@@ -56,30 +56,32 @@ DEPENDS_ON = {
     frozenset({"grouping"}): ("losses within",),
     frozenset({"costs"}): ("costs", "decisions"),
 }
-"""What metrics may be functions of, by the options of an evaluation that decide it; no option
-decides the others.
+"""Kinds of statistics by the options of an evaluation that they depend on. All other kinds depend
+on no option.
 """
 BETTER = {
     "higher": "higher is better",
     "lower": "lower is better",
     "nearest zero": "nearest zero is best",
 }
-"""What a comparison may prefer, in words."""
+"""Words for the values that a comparison prefers."""
 RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
-"""The range of a metric by its kind of interval; of others it has no ends."""
+"""The range of a metric by its kind of interval; other kinds have no limits."""
 WITHOUT_ERROR = ("", "profile", "square")
 """Kinds of interval that need no standard error: none at all, or one that the function computes."""
 AVERAGES = ("macro", "micro", "weighted")
-"""What names of averages end in, before ``_zero``: a class without a value counted as 0."""
+"""Last words of the names of averages, before ``_zero``: a class without a value counts as 0."""
 
 
 class Spread(NamedTuple):
-    """The standard error of a metric, and what its interval needs besides; None where not known.
+    """The standard error of a metric and the other inputs of its interval; None if unknown.
 
-    ``error``: of a share or count of rows without sampling weights None: its size gives it.
-    ``size``: of a share or count the effective size of its denominator; of other metrics with a
-        range the rows that decide where the error is 0, for an area those of both sides.
-    ``least``: the error that an interval is made of at least: see :meth:`Samples.evened`.
+    ``error``: standard error. None for a share or count of rows without sampling weights, whose
+        standard error follows from ``size``.
+    ``size``: effective size of the denominator of a share or count. For other metrics with a
+        range, the rows that give the interval if the standard error is 0; an area has two numbers,
+        one for each side.
+    ``least``: smallest standard error for the interval; see :meth:`Samples.evened`.
     """
 
     error: Any = None
@@ -96,61 +98,61 @@ class Metric:
     name : str
         ``section/metric``, with ``<label>``, ``<step>`` and ``<group>`` for the parts that vary.
     value : callable or None
-        The function: a number, or NaN where it is undefined. None for a metric whose section
-        computes it, and for one that was read from a file, which holds no functions.
+        The function. It returns a number, or NaN if the metric is undefined. None for a metric that
+        its section computes, and for a metric from a file, because files have no functions.
     of : str, default "counts"
-        What it is a function of. ``"counts"``: the (K, K) array of counts, rows actual, columns
+        The argument of the function. ``"counts"``: the (K, K) array of counts, rows actual, columns
         predicted, float64.
-        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. cmtrack's
-        own sections use the other values.
+        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. Built-in
+        sections use the other values.
     better : "higher", "lower", "nearest zero" or "", default "higher"
-        What a comparison prefers; empty for counts and descriptions, which are not ranked.
+        Values that a comparison prefers; empty for counts and descriptions, which are not ranked.
     low, high : float
-        Its range, by default that of its interval: without ends for ``"wald"``.
+        Range of the metric. The default depends on ``interval``; ``"wald"`` has no limits.
     interval : str, default "wald"
-        How its interval is made: ``"wald"`` (value and error), ``"wilson"`` (a share of samples),
+        Kind of interval: ``"wald"`` (value and standard error), ``"wilson"`` (a share of rows),
         ``"atanh"`` (a correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0).
-        cmtrack's own sections also have ``"count"``, ``"profile"``, ``"square"`` and the empty text
-        for none.
+        Built-in sections also use ``"count"``, ``"profile"``, ``"square"`` and the empty text for
+        no interval.
     title : str, optional
-        Its name for people; by default made from ``name``.
+        Name for people; by default made from ``name``.
     source, formula : str, optional
-        Where it comes from, and its formula in words.
+        Reference of the metric, and its formula in words.
     headline : bool, default True
         Whether it is logged as an MLflow metric by default.
     influence : callable, optional
-        For a metric of counts, a function of the same argument: n times the derivative of the value
-        by each count, an array of shape (K, K), or (6,). By default the derivative is taken by a
-        complex step where the function allows it, by central differences elsewhere; for many
-        classes that takes too long, and this is needed.
+        For a metric of counts, a function of the same argument that returns n times the derivative
+        of the value by each count, an array of shape (K, K) or (6,). By default the derivative is
+        computed with a complex step if the function allows it, otherwise with central differences.
+        With many classes that takes too long, and you need to pass this function.
     brief : str, optional
-        A title for the head of a table.
+        A short title for the head of a table.
     reason : str, optional
-        Why it is undefined where it is; by default that its denominator is zero.
+        The reason shown when the metric is undefined; by default "its denominator is zero".
     needs : str, optional
-        The least that it is computed from: "labels", "two groups", "probabilities", "label sets",
-        ...; by default what ``of`` says.
+        The data that the metric needs: "labels", "two groups", "probabilities", "label sets", ...
+        The default depends on ``of``.
     few_errors : bool, default False
-        Whether few wrong predictions make most of its error. Its interval is then that of the
-        samples and one more, half of it flipped
+        Whether a few wrong predictions make most of the standard error. The interval is then
+        computed with one more row, half of it with its label flipped
         (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
     one_sided : bool, default False
-        Whether an answer without a model reaches its best value, as always answering "yes" reaches
-        a recall of 1. No comparison with the best constant answer is made then.
+        Whether a constant answer reaches the best value, as always answering "yes" reaches a recall
+        of 1. The metric is then not compared with the best constant answer.
     association : bool, default False
-        Whether one value means that the predicted label says nothing of the actual one: 0 of
-        correlations and Cohen's kappa, 0.5 of the balanced accuracy of two classes. Of two classes
-        or groups, Fisher's exact test then says whether it differs from that value.
+        Whether one value of the metric means that the predicted label has no information about the
+        actual one: 0 for correlations and Cohen's kappa, 0.5 for the balanced accuracy of two
+        classes. With two classes or groups, Fisher's exact test then tests for this value.
 
     Notes
     -----
-    A function that is not defined for complex numbers (it compares, rounds or takes absolute
-    values) is differentiated by central differences. The function must not be a lambda where
-    evaluations or accumulators are pickled.
+    A function that does not accept complex numbers, because it compares, rounds or takes absolute
+    values, is differentiated by central differences. If you pickle evaluations or accumulators, the
+    function must not be a lambda.
 
-    Cost: the function is called once for the value, and for its error about once for each cell of
-    the table that is not empty (twice where it takes no complex numbers); with ``of="binary"``
-    there are six.
+    Cost: the function is called once for the value. For the standard error it is called about once
+    for each non-empty cell of the table, or twice if it does not accept complex numbers. With
+    ``of="binary"`` the table has six cells.
 
     Examples
     --------
@@ -192,17 +194,17 @@ class Metric:
 
     @property
     def function(self) -> Function:
-        """The value's function, with what it brings besides."""
+        """The function as a :class:`Function`; one with all defaults for a plain callable."""
         return self.value if isinstance(self.value, Function) else PLAIN
 
     @property
     def value_function(self) -> Callable[[Any], Any]:
-        """The function of the value.
+        """The callable that computes the value.
 
         Raises
         ------
         ValueError
-            If the metric was read from a file, or its section computes it.
+            If the metric was read from a file, or if its section computes it.
         """
         if self.value is None:
             raise ValueError(f"the metric {self.name!r} has no function")
@@ -215,7 +217,7 @@ class Metric:
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """Options that decide what it is a function of; its section may add some."""
+        """Options of the evaluation that the metric depends on; its section may add some."""
         for options, arguments in DEPENDS_ON.items():
             if self.of in arguments:
                 return options
@@ -223,22 +225,22 @@ class Metric:
 
     @property
     def widest(self) -> float:
-        """Largest difference of two values, or of two distances from zero if zero is best."""
+        """Largest difference between two values, or between two distances from 0 if 0 is best."""
         if self.better == "nearest zero":
             return max(-self.low, self.high)
         return self.high - self.low
 
     def heading(self, brief: bool = False) -> str:
-        """Return the title for people, declared or made of the name.
+        """Return the declared title, or a title made from the name.
 
-        ``brief``: for the head of a table.
+        ``brief``: whether to return the short title for the head of a table.
         """
         if self.title:
             return (self.brief or self.title) if brief else self.title
         stem = self.name.rsplit("/", 1)[-1]
         words = stem.removesuffix("_zero").split("_")
         if words[-1] in AVERAGES:
-            # As people say it: "macro F1".
+            # People say "macro F1", not "F1 macro".
             words = [words[-1], *words[:-1]]
         heading = " ".join("F1" if word == "f1" else word for word in words)
         if not stem.endswith("_zero"):
@@ -246,12 +248,12 @@ class Metric:
         return f"{heading} (0)" if brief else f"{heading}, undefined as 0"
 
     def number(self, argument: Any) -> float:
-        """Return the value of an argument.
+        """Return the function's value for an argument.
 
         Raises
         ------
         ValueError, TypeError
-            If the function fails, or gives no number; the text names the metric.
+            If the function fails or does not return a number; the message names the metric.
         """
         function = self.value_function
         try:
@@ -271,26 +273,26 @@ class Metric:
         return float(value)
 
     def of_each(self, samples: Samples) -> FloatArray:
-        """Return the values of each class, shape (K,)."""
+        """Return the value of each class, shape (K,)."""
         with np.errstate(all="ignore"):
             return np.asarray(self.value_function(samples.argument()), dtype=np.float64)
 
     def of_samples(self, samples: Samples, of_each: bool) -> Any:
-        """Return the value, or ``of_each`` class its value."""
+        """Return the value, or the value of each class if ``of_each``."""
         if of_each:
             return self.of_each(samples)
         return self.number(samples.argument())
 
     def influence_in(self, samples: Samples, k: int | None = None) -> FloatArray | None:
-        """Return the influence as the samples take it, such as a number for each cell.
+        """Return the influence in the form that the samples use, such as a number for each cell.
 
-        None if it is not known.
+        None if the influence is unknown.
 
         Parameters
         ----------
         samples : Samples
         k : int, optional
-            The number of the class, where the function gives a value of each.
+            Index of the class if the function returns a value for each class.
         """
         argument = samples.argument()
         psi = None
@@ -303,13 +305,13 @@ class Metric:
         return np.asarray(psi, dtype=np.float64)
 
     def spread(self, samples: Samples, value: Any) -> Spread:
-        """Return the standard error and what the interval needs besides.
+        """Return the standard error and the other inputs of the interval.
 
         Parameters
         ----------
         samples : Samples
         value : float or ndarray of shape (K,)
-            What the function gave.
+            The function's result.
         """
         if self.interval in WITHOUT_ERROR:
             return Spread()
@@ -333,14 +335,14 @@ class Metric:
         return Spread(error, size_of_share(value, max(error, least or 0.0), None))
 
     def _rows_of_share(self, samples: Samples) -> Any:
-        """Return the effective size (Kish) of a share's rows; None if it is not known."""
+        """Return the effective size (Kish) of a share's denominator; None if unknown."""
         size = self.function.size(samples.argument())
         if size is None and isinstance(self.value, Fraction):
             size = samples.effective(self.value.denominator(samples.argument()))
         return size
 
     def _of_share(self, samples: Samples, share: Any, kish: Any, scale: float = 1.0) -> Spread:
-        """Return the spread of a share, or of a count, which is ``scale`` times a share."""
+        """Return the spread of a share, or of a count that is ``scale`` times a share."""
         if not samples.fractional:
             return Spread(None, kish)
         error = self._error(samples)
@@ -349,7 +351,7 @@ class Metric:
         return Spread(error, size_of_share(share, error / scale, kish, kish))
 
     def _error(self, samples: Samples) -> Any:
-        """Return the standard error; None where it is not known."""
+        """Return the standard error; None if unknown."""
         error = self.function.spread(samples.argument())
         if error is not NotImplemented:
             return error
@@ -379,14 +381,14 @@ class Section:
     name : str
         The part before the first slash, and further parts in angle brackets.
     title : str
-        Over its metrics in a report; ``{step}`` stands for the step's name.
+        Heading of the section in a report; ``{step}`` is replaced by the step's name.
     metrics : tuple of Metric
         In the order in which they are shown.
     of_positive : bool
-        Whether they are metrics of the positive group.
+        Whether the metrics are about the positive group.
     depends_on : frozenset of str
-        Options of an evaluation that all of them depend on, whatever they are functions of:
-        "grouping" for the metrics of each step.
+        Options of an evaluation that all metrics of the section depend on, in addition to the
+        options of each metric: "grouping" for the metrics of each step.
     """
 
     name: str
@@ -397,7 +399,7 @@ class Section:
 
     @property
     def page(self) -> str:
-        """The name of its page on the site."""
+        """The name of the section's page in the documentation."""
         first = self.metrics[0].name.split("/")
         several = self.name in ("class", "reduced") or first[1] == "<step>"
         return slug("/".join(first[:2])) if several else slug(self.name)

@@ -1,8 +1,9 @@
-"""Scores as their metrics see them: class-wise moments up to the fourth.
+"""Moments of scores by class, up to the fourth, as the arguments of metrics.
 
-The influence of a sample on a smooth function of class-wise counts, means and sums of squares is a
-quadratic in its score, with coefficients that depend on its class. They follow from the function's
-derivatives; the moments give the variance of the quadratic exactly, and rows give its values.
+The influence of a row on a smooth function of counts, means and sums of squares by class is a
+quadratic function of the row's score. Its coefficients depend on the row's class and follow from
+the derivatives of the function. The moments give the variance of the quadratic exactly, and the
+rows give its values.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class TwoClasses(NamedTuple):
-    """One score in two classes: numbers, or arrays (K,), one for each score.
+    """Moments of one score in two classes, as numbers, or as arrays (K,) for K scores.
 
-    Functions of moments are of it.
+    This is the argument of functions of moments.
 
-    ``labels_variance``, sum of s (1 - s) over all samples.
-    ``inflation0``, ``inflation1``, n / (n - 1), of effective numbers, NaN below two samples; no
-        derivative is taken by them.
+    ``labels_variance``: sum of s (1 - s) over all rows.
+    ``inflation0``, ``inflation1``: n / (n - 1) with n the effective number of rows, NaN below two
+        rows. They are treated as constants in derivatives.
     """
 
     n0: Any
@@ -46,12 +47,12 @@ class TwoClasses(NamedTuple):
 
     @property
     def n(self) -> Any:
-        """All samples."""
+        """Number of all rows."""
         return self.n0 + self.n1
 
     @property
     def gap(self) -> Any:
-        """Mean score of the positives less that of the negatives."""
+        """Mean score of the positives minus mean score of the negatives."""
         return self.mean1 - self.mean0
 
     @property
@@ -69,7 +70,7 @@ class TwoClasses(NamedTuple):
 class Sides:
     """Moments of one score in two classes, shape (2,), or of K scores, shape (2, K).
 
-    Each of the K scores has two classes of its own.
+    Each of the K scores has its own two classes.
     """
 
     n: FloatArray
@@ -103,7 +104,7 @@ class Sides:
     def of_pairs(cls, moments: ScoreMoments, own: IntArray, other: IntArray) -> Sides:
         """Return the moments of scores of classes ``own`` in ``other`` and in ``own``, (2, P)."""
         classes = np.stack((other, own))
-        # Of many classes, the moments have rows of those with samples only.
+        # With many classes, the arrays of moments only have rows for classes with data.
         rows = np.searchsorted(moments.classes, classes)
         powers = [getattr(moments, name)[rows, own] for name in ("mean", "m2", "m3", "m4")]
         return cls(moments.n[classes].astype(np.float64), *powers)
@@ -113,7 +114,7 @@ class Sides:
         return Sides(*(part[:, scores] for part in vars(self).values()))
 
     def mixed(self, part: Any) -> Sides:
-        """Return the samples, a part of them once more, and that part on the other side."""
+        """Return the moments after adding a ``part`` of all rows once as is and once flipped."""
         sides = []
         for factor, order in ((1 + part, slice(None)), (part, slice(None, None, -1))):
             powers = [power[order] * factor for power in (self.m2, self.m3, self.m4)]
@@ -134,9 +135,9 @@ class Sides:
 
     @classmethod
     def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
-        """Return the mean of the sum of some classes' scores in these classes and in the others.
+        """Return the mean of the sum of the positive classes' scores, in both groups of classes.
 
-        Its spread is not known.
+        The spread of the sum is unknown.
         """
         sums = np.zeros(len(positive))
         sums[moments.classes] = moments.n[moments.classes] * moments.mean[:, positive].sum(axis=1)
@@ -147,9 +148,9 @@ class Sides:
 
 
 class ScoreSamples(Samples):
-    """Samples by one score and two classes, as functions of :class:`TwoClasses` see them.
+    """Rows by one score and two classes, for functions of :class:`TwoClasses`.
 
-    ``labels_variance``: sum of s (1 - s).
+    ``labels_variance``: sum of s (1 - s) over all rows.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("spread", "moments", "means")
@@ -195,12 +196,12 @@ class ScoreSamples(Samples):
         return self.total**2 / self.squares.n.sum(axis=0)
 
     def informing(self, metric: Metric) -> Any:
-        """Return the number of samples; of a correlation, that of two equal sides."""
+        """Return the effective number of rows, or :attr:`equal_sides` for a correlation."""
         return self.equal_sides if metric.interval == "atanh" else self.effective(None)
 
     @property
     def equal_sides(self) -> Any:
-        """Number of samples of two equal sides that tell as much as these do together."""
+        """Number of rows in two equal sides with the same information as the actual two sides."""
         with np.errstate(all="ignore"):
             n0, n1 = self.sides.n**2 / self.squares.n
             return 4 * n0 * n1 / (n0 + n1)
@@ -211,13 +212,16 @@ class ScoreSamples(Samples):
         return ScoreSamples(mixed, self.labels_variance)
 
     def influence(self, metric: Metric) -> FloatArray:
-        """Return coefficients of (1, d, d^2), d a score less its side's mean: (3, 2), (3, 2, K)."""
+        """Return coefficients of (1, d, d^2), with d a score minus its side's mean.
+
+        The shape is (3, 2), or (3, 2, K) for K scores.
+        """
         return self.quadratic(metric.value_function)
 
     def quadratic(self, function: Any) -> FloatArray:
         """Return the influence of a function of :class:`TwoClasses`."""
         s = self.sides
-        # The derivatives by the first seven fields of TwoClasses: no inflation is among them.
+        # Derivatives are taken by the first seven fields of TwoClasses, without the inflations.
         slopes = gradient(function, self.argument(), 7)
         by_n = slopes[:2]
         by_mean = slopes[2:4]
@@ -226,7 +230,7 @@ class ScoreSamples(Samples):
         with np.errstate(all="ignore"):
             constant = by_n + by_labels * s.mean * (1 - s.mean)
             linear = np.where(s.n > 0, by_mean / s.n, 0.0) + by_labels * (1 - 2 * s.mean)
-            # Nothing deviates from the mean of a side without variance.
+            # On a side without variance, no row deviates from the mean.
             square = np.where(s.m2 == 0, 0.0, by_m2 - by_labels)
             average = (s.n * constant + np.nan_to_num(s.m2) * square).sum(axis=0) / self.total
         return self.total * np.stack((constant - average, linear, square))
@@ -238,11 +242,11 @@ class ScoreSamples(Samples):
         self, influence: FloatArray, strata: IntArray
     ) -> tuple[FloatArray, FloatArray] | None:
         if self.sides.n.ndim > 1 and len(np.unique(strata)) < len(strata):
-            return None  # One class against the others is finer than strata of several classes.
+            return None  # Strata of several classes are coarser than one class against the others.
         n = self.sides.n
         m2 = self.sides.m2
         variance = np.divide(m2, n, out=np.zeros_like(m2), where=n > 0)
-        # Without a square part the variance does not matter, and may be unknown.
+        # Without a quadratic term the variance does not matter and may be unknown.
         means = influence[0] + np.where(influence[2] == 0, 0.0, influence[2] * variance)
         centred = influence.copy()
         centred[0] -= means
@@ -267,9 +271,10 @@ class ScoreSamples(Samples):
 
 
 def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
-    """Return the root of the sum of squared weights times squared quadratics, over classes.
+    """Return the square root of the sum over all rows of squared weight times squared quadratic.
 
-    ``coefficients``, shape (3, C, ...): of (1, d, d^2), d a score less its class's mean.
+    ``coefficients``, shape (3, C, ...): coefficients of (1, d, d^2) by class, with d a score minus
+        its class's mean.
     """
     squares = moments.squares
     n = squares.n
@@ -278,7 +283,8 @@ def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
     m4 = squares.m4
     shift = np.zeros_like(squares.mean)
     if moments.fractional:
-        # Squared weights have a mean of their own; the quadratics are about that of the weights.
+        # The moments of squared weights are about their own mean, the quadratics about the mean
+        # with plain weights.
         shift = np.where(n > 0, squares.mean - moments.sums.mean, 0.0)
         m4 = m4 + 4 * shift * m3 + 6 * shift**2 * m2 + n * shift**4
         m3 = m3 + 3 * shift * m2 + n * shift**3
@@ -286,6 +292,6 @@ def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
     a, b, c = np.where(n > 0, coefficients, 0.0)
     total = a * a * n + 2 * a * b * n * shift
     for factor, moment in ((b * b + 2 * a * c, m2), (2 * b * c, m3), (c * c, m4)):
-        # A moment may be NaN, if only means are known.
+        # A moment is NaN if only means are known.
         total = total + np.where(factor == 0, 0.0, factor * moment)
     return np.sqrt(np.maximum(total.sum(axis=0), 0.0))

@@ -1,15 +1,15 @@
 """Metrics of a table of classes or groups: ``multiclass/``, ``reduced/<step>/``, ``spans/``.
 
-Ratios without a denominator are NaN; averages over classes pass them over. The metrics of a reduced
-matrix use the same code: a mismatch is in its group but no hit (Markoulidakis et al. 2021, Table
-4).
+Ratios with a denominator of 0 are NaN, and averages over classes skip them. The metrics of a
+reduced matrix use the same code: a mismatch is in its group but is not a hit (Markoulidakis et al.
+2021, Table 4).
 
-The article on multiclass metrics that counts kappa's chance agreement on 74 dishes prints .56; with
-its own formula the value is .569636 (the chance terms .28 should be .2027 and .2920).
+The article on multiclass metrics that computes kappa for 74 dishes prints .56. Its own formula
+gives .569636: the chance terms printed as .28 should be .2027 and .2920.
 
-Both macro F1 are in use: the mean of F1 is the usual one; Table 3 of Markoulidakis et al. (2021)
-defines the other, the harmonic mean of macro recall and macro precision, never below it. Their
-names keep them apart.
+Two definitions of macro F1 are in use. The usual one is the mean of F1. Table 3 of Markoulidakis et
+al. (2021) defines the harmonic mean of macro recall and macro precision, which is never lower. The
+metrics have different names.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
-"""Averages that leave out a class with samples where it is never predicted."""
+"""Averages that skip a class that has rows but is never predicted."""
 
 
 @dataclass(frozen=True)
 class Share(Fraction):
-    """A ratio of two sums over the samples of a table, both given as values per cell (C,)."""
+    """A ratio of two sums over the rows of a table, both given as values per cell (C,)."""
 
     above: Callable[[Table], FloatArray]
     below: Callable[[Table], FloatArray] | None = None
@@ -49,7 +49,7 @@ class Share(Fraction):
         return float(table.cells.weight @ self.above(table)) / base
 
     def denominator(self, table: Table) -> FloatArray:
-        """Return the denominator of a sample in each cell; by default every sample counts."""
+        """Return each cell's part of the denominator per row; by default every row counts."""
         if self.below is None:
             return np.ones(len(table.cells.weight))
         return self.below(table)
@@ -66,14 +66,14 @@ class Share(Fraction):
 
 
 def quotient(above: Any, below: Any) -> Any:
-    """Return a ratio, NaN where the denominator is not above 0."""
+    """Return a ratio, which is NaN where the denominator is not above 0."""
     return np.where(np.real(below) > 0, above / below, math.nan)
 
 
 def macro(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
-    """Return the mean of a ratio over the classes that have its denominator.
+    """Return the mean of a ratio over the classes with a denominator above 0.
 
-    ``zero``: the others count as 0.
+    ``zero``: whether the other classes count as 0.
     """
 
     def terms(c: ClassSums) -> tuple[Any, ...]:
@@ -84,9 +84,9 @@ def macro(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
 
 
 def weighted(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
-    """Return the mean of a ratio, weighted by support, over the classes that have its denominator.
+    """Return the mean of a ratio, weighted by support, over classes with a denominator above 0.
 
-    ``zero``: over all classes; the others count as 0.
+    ``zero``: whether the other classes count as 0.
     """
 
     def terms(c: ClassSums) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ def weighted(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
 
 
 def _ratios(class_ratio: ClassRatio, c: ClassSums) -> tuple[Any, BoolArray]:
-    """Return a ratio of each class, 0 without a denominator, and the classes that have one."""
+    """Return each class's ratio (0 if undefined), and a mask of the defined ratios."""
     below = class_ratio.below(c)
     defined = np.real(below) > 0
     return np.where(defined, class_ratio.hits * c.hits / below, 0.0), defined
@@ -118,20 +118,23 @@ F1_OF_MACRO_MEANS = OfClassSums(
     lambda c: (*MACRO_RECALL.terms(c), *MACRO_PRECISION.terms(c)), harmonic_mean
 )
 RECALL_WEIGHTED = OfClassSums(lambda c: (c.hits, c.actual), quotient)
-"""Over all classes it is the accuracy."""
+"""Recall weighted by support, which equals the accuracy if it includes all classes."""
 
 
 def disagreement(c: ClassSums) -> tuple[Any, Any]:
-    """Return the samples that disagree and those that would by chance, times n, of each class.
+    """Return the rows that disagree and would disagree by chance, times n, of each class.
 
-    If one class has nearly all samples, agreement and agreement by chance differ in their last
-    digits only, and their difference would be rounding. The two disagreements differ in all digits.
+    If one class has nearly all rows, agreement and agreement by chance differ only in their last
+    digits, and their difference would be rounding error. The two disagreements are small numbers
+    without this problem.
     """
     return c.all_actual * (c.actual - c.agreed), c.actual * (c.all_predicted - c.predicted)
 
 
 COHEN_KAPPA = OfClassSums(disagreement, lambda seen, chance: quotient(chance - seen, chance))
-"""0 is chance, not the minimum; -p_e/(1-p_e) is. Undefined where everything is of one class."""
+"""Cohen's kappa. 0 means chance, but the minimum is -p_e/(1-p_e). Undefined if all rows have one
+actual and predicted class.
+"""
 
 MATTHEWS_CORRCOEF = OfClassSums(
     lambda c: (
@@ -145,11 +148,11 @@ MATTHEWS_CORRCOEF = OfClassSums(
 )
 """Matthews' correlation for K classes (Gorodkin's R_K).
 
-For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A with
-its missing square root put in). In a reduced matrix it is the correlation of the *groups*: a
-mismatch counts as agreement, so relaxed, strict and hybrid grouping give one value. The numerator
-of equation 28 in Markoulidakis et al. (2021) lacks TP x IMN. Undefined where actual or predicted
-are of one class.
+For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A, with
+its missing square root added). In a reduced matrix it is the correlation of the *groups*: a
+mismatch counts as agreement, so relaxed, strict and hybrid grouping give the same value. The
+numerator of equation 28 in Markoulidakis et al. (2021) lacks TP x IMN. Undefined if all rows have
+one actual class or one predicted class.
 """
 
 
@@ -158,7 +161,7 @@ are of one class.
 
 @dataclass(frozen=True)
 class WeightedKappa(Function):
-    """Cohen's kappa that weighs a disagreement by a power of the distance in label order."""
+    """Cohen's kappa that weights a disagreement by a power of the distance in label order."""
 
     power: int
 
@@ -177,9 +180,9 @@ class WeightedKappa(Function):
 def _disagreement_by_distance(
     table: Table, power: int
 ) -> tuple[FloatArray, float, float, FloatArray]:
-    """Return the weight of each cell (C,), its mean as observed and by chance, and its margins.
+    """Return each cell's disagreement (C,), its observed mean, its mean by chance, and margins.
 
-    The margins of a cell are what its row and its column add to the mean by chance.
+    The margin of a cell is the derivative of the mean by chance with respect to the cell's share.
     """
     cells = table.cells
     t = table.actual / cells.total
@@ -202,7 +205,7 @@ def _disagreement_by_distance(
 
 
 def passed_over(name: str, table: Table) -> IntArray:
-    """Return the classes with samples that an average leaves out: they are never predicted.
+    """Return the classes that an average skips because they have rows but are never predicted.
 
     ``name``: the metric without its section, such as ``"precision_macro"``.
     """
@@ -243,9 +246,9 @@ _SEQEVAL = "Nakayama (2018), seqeval"
 
 
 def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
-    """Return a declarer of a section's metrics.
+    """Return a function that declares metrics of a section.
 
-    They lie between 0 and 1 and have a Wald interval, unless ``words`` differ.
+    By default metrics are between 0 and 1 and have a Wald interval.
     """
 
     def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:
@@ -277,7 +280,7 @@ _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
 MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
 
 ORDINAL = ("multiclass/cohen_kappa_linear", "multiclass/cohen_kappa_quadratic")
-"""Metrics that read the order of the classes."""
+"""Metrics that depend on the order of the classes."""
 
 MULTICLASS = Section(
     "multiclass",

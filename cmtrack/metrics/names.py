@@ -1,8 +1,8 @@
 """Class labels as parts of metric names: legal for MLflow, reversible, without collisions.
 
-MLflow takes letters, digits, spaces and ``_ - .``; the slash parts sections. Every other character
-becomes ``_u<hex>_``, and so does an underscore that stands before a ``u``, so that no two labels
-share a name.
+MLflow accepts letters, digits, spaces and ``_ - .``, and the slash separates sections. Every other
+character becomes ``_u<hex>_``. An underscore before a ``u`` is encoded in the same way, so that no
+two labels share a name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 80
 OF_SEGMENTS = "segment/"
-"""Start of the names of metrics of segments."""
+"""Prefix of the names of segment metrics."""
 _ILLEGAL = re.compile(r"[^\w .-]|_(?=u)", re.UNICODE)
 _OUTER = re.compile(r"\A[. ]|[. ]\Z")
 """A dot or a blank at either end."""
@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"_u([0-9a-f]*)_")
 
 
 def segment_parts(name: str) -> tuple[str, str, str] | None:
-    """Return column, value and metric of a segment's metric, encoded; None for any other name.
+    """Return the encoded column, value and metric of a segment metric; None for any other name.
 
     The name is ``segment/<column>/<value>/<metric>``.
     """
@@ -42,8 +42,8 @@ def segment_parts(name: str) -> tuple[str, str, str] | None:
 def encode_label(label: Label) -> str:
     """Encode a label as a part of a metric name.
 
-    Texts longer than 80 characters once encoded keep their beginning and a digest; the evaluation
-    holds the whole label.
+    If the encoded text has more than 80 characters, only its beginning and a digest are used. The
+    evaluation has the whole label.
     """
     text = str(label)
     if not text:
@@ -62,17 +62,17 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def decode_label(name: str) -> str:
-    """Return the text of a label that :func:`encode_label` wrote (unless it was shortened)."""
+    """Return the text of a label encoded by :func:`encode_label`, unless it was shortened."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)) if match.group(1) else "", name)
 
 
 def slug(name: str) -> str:
-    """Return an anchor on the site: ``class-label-recall`` for ``class/<label>/recall``."""
+    """Return an anchor in the docs, such as ``class-label-recall`` for ``class/<label>/recall``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'a' or 'b'?``: the names most like an unknown one, if any."""
+    """Return ``; did you mean 'a' or 'b'?`` with names similar to an unknown one, or ""."""
     names = list(dict.fromkeys(known))
     lowered: dict[str, list[str]] = {}
     for full in names:
@@ -86,11 +86,11 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def near_metric(name: str, known: Iterable[str]) -> str:
-    """Return the hint of :func:`near` for a metric; names that end like it come first.
+    """Return the hint of :func:`near` for a metric, with names of the same last part first.
 
-    ``f1`` and scikit-learn's ``f1_score`` mean ``binary/f1``, and ``multiclass/log_loss`` means
-    ``probability/log_loss``. Metrics of spans and of families are suggested only if the name asks
-    for them.
+    ``f1`` and scikit-learn's ``f1_score`` suggest ``binary/f1``, and ``multiclass/log_loss``
+    suggests ``probability/log_loss``. Metrics of spans and of families are suggested only if the
+    name contains that word.
     """
     names = list(dict.fromkeys(known))
     section = name.partition("/")[0].lower() if "/" in name else ""
@@ -121,7 +121,7 @@ _USUAL_NAMES = {
     "mcc": "matthews_corrcoef",
     "sensitivity": "recall",
 }
-"""Names of metrics in other libraries, where they do not end like ours."""
+"""Names of metrics in other libraries whose last part differs from ours."""
 
 
 def _last_part(name: str) -> str:

@@ -1,9 +1,9 @@
-"""Net benefit of acting on a score from a threshold on: Vickers and Elkin (2006).
+"""Net benefit of acting on scores at or above a threshold: Vickers and Elkin (2006).
 
-At the threshold t a hit is worth 1 and a false alarm costs the odds t / (1 - t). A rejected
-positive, whose class within the group is wrong, earns nothing. Intervals are multinomial profile
-likelihoods on the values 1, 0 and minus the odds; the band over all thresholds is the same at the
-quantile of the largest of correlated normal errors.
+At the threshold t a hit is worth 1 and a false alarm costs the odds t / (1 - t). A positive row
+predicted as a wrong class of the positive group (a mismatch) earns nothing. Intervals are
+multinomial profile-likelihood intervals on the values 1, 0 and minus the odds. The band over all
+thresholds uses the quantile of the largest of several correlated normal errors instead.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 10_000
-"""Draws of the largest of correlated errors: its 95% quantile is then known to about .02."""
+"""Draws of the largest correlated error, enough to know its 95% quantile to about .02."""
 _SEED = 16
 _DIGITS = 12
-"""Digits of a threshold: the scores of the positive group are rounded to as many."""
+"""Digits of a threshold, the same as for the scores of the positive group."""
 _RARE = 0.1
-"""Prevalence below which the usual thresholds end before 1."""
+"""Prevalence below which the usual thresholds stop before 1."""
 
 RowsByCell: TypeAlias = tuple[Design, IntArray]
-"""The design of rows, and the cell of each row, shape (n,), by channel and score, of which there
-are 4 U.
+"""The design of the rows, and the cell of each row, shape (n,). The 4 U cells are by channel and
+score.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class NetBenefit:
-    """Net benefit by threshold, per row: hits, less false alarms at the threshold's odds.
+    """Net benefit per row, by threshold: hits minus false alarms times the threshold's odds.
 
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
-        A row is called positive if its score reaches the threshold. Where scores are counted on a
-        grid, the edge of the grid that is nearest to what was asked for.
+        A row is predicted positive if its score is at least the threshold. If scores are counted on
+        a grid, each requested threshold is replaced by the nearest edge of the grid.
     value : ndarray of shape (T,)
         ``TP/n - FP/n * t/(1 - t)``.
     all : ndarray of shape (T,)
-        That of calling every row positive; calling none has 0.
+        Net benefit if every row is predicted positive. If no row is, the net benefit is 0.
     low, high : ndarray of shape (T,)
         Interval of each value alone.
     band_low, band_high : ndarray of shape (T,)
-        Band that holds the whole curve at once.
+        Simultaneous band for the whole curve.
     prevalence : float
         Share of actual positives.
     confidence_level : float
     positive : label
     reason : str
-        Why there are no intervals (then NaN); empty where there are.
+        Why intervals are missing (NaN); empty if they are available.
 
     Examples
     --------
@@ -88,17 +88,17 @@ class NetBenefit:
 
     @property
     def odds(self) -> FloatArray:
-        """The false alarms' price ``t / (1 - t)``, of which a hit is worth 1; shape (T,)."""
+        """Price of a false alarm, ``t / (1 - t)``, shape (T,). A hit is worth 1."""
         return self.thresholds / (1 - self.thresholds)
 
     @property
     def standardized(self) -> FloatArray:
-        """Net benefit as a share of the prevalence, its largest value, (T,); NaN if that is 0."""
+        """Net benefit divided by the prevalence, its largest value; NaN without positives."""
         return self.value / (self.prevalence or math.nan)
 
     @property
     def avoided(self) -> FloatArray:
-        """Unneeded calls per row that the score avoids against calling all positive, shape (T,)."""
+        """False alarms per row that the score avoids, compared with predicting all positive."""
         return (self.value - self.all) / self.odds
 
     def to_frame(self) -> pd.DataFrame:
@@ -129,7 +129,7 @@ class NetBenefit:
 
 
 def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
-    """Validate thresholds between 0 and 1, shape (T,), and round them as scores are."""
+    """Check that thresholds (T,) are between 0 and 1, and round them like scores."""
     checked: FloatArray = np.asarray(thresholds, dtype=np.float64).round(_DIGITS)
     if checked.ndim != 1 or not len(checked):
         raise ValueError(f"thresholds must have the shape (n_thresholds,), got {checked.shape}")
@@ -142,7 +142,7 @@ def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
 
 
 def usual_thresholds(prevalence: float) -> FloatArray:
-    """Return the 99 thresholds .01 to .99; for rare positives up to about ten times their share."""
+    """Return 99 thresholds up to .99, or up to about ten times the share of rare positives."""
     top = 1.0
     if 0 < prevalence < _RARE:
         step = 10.0 ** math.floor(math.log10(10 * prevalence))
@@ -164,16 +164,17 @@ def net_benefit(
     Parameters
     ----------
     table : ScoreTable
-        Of probabilities: a threshold stands for the price of a false alarm.
+        Counted probabilities. They must be probabilities, because a threshold implies the price of
+        a false alarm.
     thresholds : array_like of shape (T,), optional
-        By default those of :func:`usual_thresholds`.
+        By default :func:`usual_thresholds`.
     level : float
-        Of the intervals and of the band.
+        Confidence level of the intervals and of the band.
     positive : label
     rows : (design, cells), optional
-        Rows in clusters: intervals are then Wald's, of the sums by cluster.
+        Rows in clusters. Intervals are then Wald's, from sums by cluster.
     reason : str
-        Why there can be no intervals; empty where there can.
+        Why intervals are impossible; empty if they are possible.
     """
     total = table.total
     prevalence = float(table.sides[0]) / total
@@ -215,12 +216,12 @@ def _nearest_edges(thresholds: FloatArray) -> FloatArray:
 def _called(
     weight: FloatArray, values: FloatArray, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return accepted positives and negatives of at least each threshold, both (T,)."""
+    """Return accepted positives and negatives with scores at or above each threshold, both (T,)."""
     channels = weight.reshape(4, -1)
     first = np.searchsorted(values, thresholds)
 
     def sums_from(side: FloatArray) -> FloatArray:
-        # A threshold above all scores calls nothing.
+        # No row is predicted positive at a threshold above all scores.
         return np.append(np.cumsum(side[::-1])[::-1], 0.0)[first]
 
     return sums_from(channels[ACCEPTED_POSITIVE]), sums_from(
@@ -233,11 +234,11 @@ def _covariance(
 ) -> FloatArray:
     """Return n^2 times the covariance of the net benefits, shape (T, T).
 
-    ``hits``, ``alarms``, ``total``: of squared weights.
+    ``hits``, ``alarms``, ``total``: sums of squared weights.
     """
     odds = t / (1 - t)
     places = np.arange(len(t))
-    # What the higher of two thresholds calls, both call.
+    # Rows predicted positive at the higher of two thresholds are positive at both.
     higher = np.where(np.greater.outer(t, t), places[:, None], places)
     gains = hits - odds * alarms
     joint = hits[higher] + np.outer(odds, odds) * alarms[higher]
@@ -245,14 +246,15 @@ def _covariance(
 
 
 def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float:
-    """Return the quantile of the largest of correlated normal, or Student's, errors."""
+    """Return the quantile of the largest of several correlated normal, or Student's, errors."""
     alone = normal_quantile(level, degrees)
     deviation = np.sqrt(np.maximum(np.diag(spread), 0.0))
     varies = deviation > 1e-9 * max(1.0, float(deviation.max(initial=0.0)))
     if not varies.any():
         return alone
     correlation = spread[np.ix_(varies, varies)] / np.outer(deviation[varies], deviation[varies])
-    # Neighbouring thresholds may be wholly correlated; a little noise of their own gives a root.
+    # Neighbouring thresholds may be perfectly correlated. A little independent noise makes the
+    # matrix positive definite.
     root = np.linalg.cholesky((1 - 1e-9) * correlation + 1e-9 * np.eye(len(correlation)))
     rng = np.random.default_rng(_SEED)
     drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root.T).max(axis=1)

@@ -1,8 +1,8 @@
 """Custom metrics: checked on entry, computed like the others, stored with their numbers.
 
-A file holds no functions. An evaluation that is read where a function is not known keeps the
-numbers that were written; whatever needs the function (other counts, rows) leaves the metric
-undefined and says why.
+Files do not store functions. If an evaluation is loaded without the function of a custom metric, it
+uses the stored numbers. Computations that need the function (other counts, rows) leave the metric
+undefined, with the reason.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _GIVE = "give extra_metrics=[...] to what loads or compares it, in the shell --m
 UNKNOWN = f"its function is not known here, only the numbers that were written: {_GIVE}"
 
 _LONGEST = 2000
-"""Characters of a stored text at most: a changed file may hold more."""
+"""Most characters of a stored text. An edited file may have more."""
 
 
 @dataclass(frozen=True)
 class Kept:
     """Stored numbers of a metric whose function is unknown.
 
-    ``ends``, (float, float) or None: its interval at ``level``.
-    ``reason``: why it is undefined, where it is.
+    ``ends``, (float, float) or None: the metric's interval at ``level``.
+    ``reason``: why the metric is undefined; empty if it has a value.
     """
 
     value: float
@@ -44,7 +44,7 @@ class Kept:
 
 
 def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Check metrics that a caller gives."""
+    """Check custom metrics and return them as a tuple."""
     if isinstance(extra_metrics, Metric):
         raise TypeError(
             f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself"
@@ -72,7 +72,7 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 
 def near_or_own(name: str, known: Iterable[str]) -> str:
-    """Return the metrics most like an unknown name, or how to pass a custom one."""
+    """Return a hint with similar metric names, or with the way to pass a custom metric."""
     near = near_metric(name, known)
     if near or not may_be_own(name):
         return near
@@ -121,7 +121,7 @@ def put_own(
     cells: Cells,
     six: SixCells | None,
 ) -> tuple[str, ...]:
-    """Compute custom metrics: values, errors, intervals and warnings."""
+    """Compute values, standard errors and intervals of custom metrics, and return warnings."""
     warnings = []
     for metric in metrics:
         samples = cells if metric.of == "counts" else six
@@ -135,7 +135,7 @@ def put_own(
         else:
             computed = results.compute(metric, samples, [name])
             value = computed.value
-            # A value may leave its range by rounding.
+            # Rounding may put a value slightly outside its range.
             _check_range(metric, value, 1e-9 * max(1.0, abs(value)))
             if results.clusters.n is not None and name not in results.clusters.errors:
                 computed = computed._replace(spread=Spread())
@@ -160,7 +160,7 @@ def _check_range(metric: Metric, value: float, slack: float = 0.0) -> None:
 
 
 def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
-    """Put stored numbers in place of computed ones."""
+    """Use stored numbers instead of computed ones."""
     name = metric.name
     value = kept.value
     for computed in (results.errors, results.intervals, results.sizes):
@@ -180,17 +180,17 @@ def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
 
 
 def _interval_at(metric: Metric, value: float, error: float, level: float) -> Interval | None:
-    """Return the interval of stored numbers at a level that they were not stored at."""
+    """Return the interval of stored numbers at another level than the stored one."""
     if metric.interval != "wilson":
         return within_bounds(metric.interval, value, error, level, (metric.low, metric.high))
-    # The size of a share without an error was not stored.
+    # The file does not store the size of a share, which a standard error of 0 would need.
     if not 0 < value < 1 or not error > 0:
         return None
     return wilson(value, value * (1 - value) / error**2, level)
 
 
 def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]:
-    """Return declarations and numbers as plain data."""
+    """Return the declarations and numbers of custom metrics as plain data."""
     items = []
     for metric in metrics:
         name = metric.name
@@ -216,7 +216,7 @@ def _finite(value: float) -> float | None:
 
 
 def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Kept]]:
-    """Read :func:`to_data`."""
+    """Read declarations and numbers written by :func:`to_data`."""
     if not isinstance(data, list):
         raise ValueError(f"extra_metrics must be a list, got {data!r:.40}")
     metrics = []

@@ -1,18 +1,20 @@
 """Differences of one metric between evaluations of the same rows: statistic, p-value and interval.
 
-Everything that compares two evaluations of the same rows reads them here: paired differences,
-gates, rankings, tie-breakers, segments and equivalence.
+All comparisons of evaluations of the same rows use this module: paired differences, gates,
+rankings, tie-breakers, segments and equivalence.
 
-A difference of shares of the same rows (accuracy, or recall: the denominator is of actual labels)
-depends on the rows that only one of the two gets right, b and c of n. Its statistic is McNemar's (b
-- c) / sqrt(b + c), its interval Tango's. Any other metric has Student's interval, cut at the range
-of a difference, with the degrees of freedom of :meth:`Design.degrees
-<cmtrack.statistics.design.Design.degrees>`; of a loss without an upper end at most those of its
-rows as if each were a cluster: of two nearly perfect models few large losses decide.
+Some shares have the same denominator in both evaluations: accuracy, and recall, whose denominator
+depends on actual labels only. Their difference depends on b and c, the rows of n that only the
+first or only the second evaluation has correct. The statistic is McNemar's (b - c) / sqrt(b + c),
+and the interval is Tango's. Any other metric has Student's interval, cut at the range of a
+difference, with the degrees of freedom of :meth:`Design.degrees
+<cmtrack.statistics.design.Design.degrees>`. A loss without an upper limit gets at most the degrees
+of freedom with each row as its own cluster, because a few large losses decide between two nearly
+perfect models.
 
-If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows must agree: the
-p-value is the larger of the two, and an interval of a level at which the sign test does not reject
-reaches 0. If no row differs, only shares have an interval.
+If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows is also made. The
+p-value is the larger of the two, and the interval includes 0 if the sign test does not reject at
+its level. If no row differs, only shares have an interval.
 """
 
 from __future__ import annotations
@@ -32,23 +34,23 @@ from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 FEW_DIFFERING = 8
-"""Differing rows, or clusters, up to which a difference also needs the exact sign test.
+"""Number of differing rows (or clusters) up to which a difference also needs the exact sign test.
 
-Given four differing rows, all of them better in one run, the other tests alone err in 2 of 16
-cases.
+If four rows differ, they all favour the same run in 2 of 16 cases by chance, and the other tests
+alone would reject.
 """
 NO_ROW_DIFFERS = "no row differs"
-"""Reason why two evaluations that are alike in every row have no interval, except of shares."""
+"""Reason for a missing interval if two evaluations agree in every row; shares have an interval."""
 SAME = 1e-12
-"""Part of the largest variance below which a difference has no error: the two are the same."""
+"""Fraction of the largest variance below which the variance of a difference counts as 0."""
 SHARE_ROUNDING = 1e-9
-"""Part of the range of a share's influence that may be rounding of one of its two values."""
+"""Rounding error of the two values of a share's influence, as a fraction of their range."""
 
 
 def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
     """Return the exact and the mid-p p-values of McNemar's test; NaN if both counts are 0.
 
-    Counts are whole numbers of any shape.
+    Counts are arrays of whole numbers with any shape.
     """
     b = np.asarray(only_first)
     c = np.asarray(only_second)
@@ -57,13 +59,13 @@ def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, Flo
     tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
     outcome = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
     exact = np.minimum(1.0, 2 * tail)
-    # At b = c both tails contain the outcome.
+    # If b = c, both tails contain the outcome.
     mid_p = np.where(b == c, 1 - outcome / 2, exact - outcome)
     return exact, mid_p
 
 
 def sign_quantile(better: Any, worse: Any) -> FloatArray:
-    """Return the normal quantile of the exact sign test's two-sided p-value; 0 if that is 1."""
+    """Return the normal quantile of the exact sign test's two-sided p-value (0 for p = 1)."""
     total = np.asarray(better) + np.asarray(worse)
     pvalue = np.where(total > 0, binomial_pvalues(better, worse)[0], 1.0)
     return np.asarray(ndtri(1 - pvalue / 2))
@@ -71,17 +73,17 @@ def sign_quantile(better: Any, worse: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Discordant:
-    """Rows that only one of two evaluations gets right, of all pairs of R evaluations.
+    """Rows that only one of two evaluations has correct, for all pairs of R evaluations.
 
-    ``only_row``, shape (R, R): weight of the rows that only the row's evaluation gets right: b;
-        transposed it is c.
-    ``squares``, shape (R, R): sum of squares of ``b - c`` of the independent units: clusters, rows
-        with fractional weights, else rows.
-    ``n``: weight of the rows that the share is of.
-    ``further``: mean and mean square of these rows' weights where they are fractional; else (0, 0).
-        One such row also counts as discordant: if few rows are, their weights say little about the
-        weights of others.
-    ``size``: effective number of these rows, or of clusters, by Kish.
+    ``only_row``, shape (R, R): b, the weight of the rows that only the evaluation of the matrix row
+        has correct; the transpose is c.
+    ``squares``, shape (R, R): sum of the squares of ``b - c`` over independent units, which are
+        clusters or rows.
+    ``n``: weight of the rows in the denominator of the share.
+    ``further``: mean and mean square of the weights in the denominator if they are fractional;
+        otherwise (0, 0). One such row is added to the discordant ones, because the weights of a few
+        discordant rows say little about others.
+    ``size``: effective number of rows in the denominator, or of clusters, by Kish.
     """
 
     only_row: FloatArray
@@ -92,17 +94,17 @@ class Discordant:
 
     @property
     def total(self) -> FloatArray:
-        """``b + c``; 0 of pairs that are right in the same rows."""
+        """``b + c``, which is 0 if two evaluations are correct in the same rows."""
         return self.only_row + self.only_row.T
 
     @property
     def _sums(self) -> tuple[FloatArray, FloatArray]:
-        """``b + c`` and ``squares``, with the further row."""
+        """``b + c`` and ``squares``, including the further row."""
         return self.total + self.further[0], self.squares + self.further[1]
 
     @property
     def statistic(self) -> FloatArray:
-        """``(b - c) / sqrt(squares)``: standard normal if runs are alike (McNemar 1947)."""
+        """``(b - c) / sqrt(squares)``, standard normal for equally good runs (McNemar 1947)."""
         gap = self.only_row - self.only_row.T
         total, squares = self._sums
         no_part = np.zeros_like(gap)
@@ -110,9 +112,9 @@ class Discordant:
         return np.divide(gap, np.sqrt(spread), out=np.zeros_like(gap), where=spread > 0)
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Return Tango's upper ends, of the counts times ``(b + c) / squares``.
+        """Return Tango's upper ends, with all counts multiplied by ``(b + c) / squares``.
 
-        So the counts are as many rows as the units are worth. They are 0 exactly where the
+        The factor converts weights to effective numbers of rows. An upper end is exactly 0 if the
         statistic is minus the quantile.
         """
         total, squares = self._sums
@@ -122,34 +124,34 @@ class Discordant:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """Differences of one metric between R evaluations of the same rows, (R, R), row less column.
+    """Differences of one metric between R evaluations of the same rows, (R, R), row minus column.
 
     Attributes
     ----------
     values : ndarray of shape (R,)
     error : ndarray of shape (R, R)
-        Standard errors by the influence functions; exactly 0 where two are equal.
+        Standard errors from the influence functions; exactly 0 if two evaluations are equal.
     degrees : ndarray of shape (R, R)
-        Their degrees of freedom, which shares do not need.
+        Degrees of freedom of the standard errors; not used for shares.
     bounds : (low, high)
         Range of the metric.
     shares : Discordant or None
-        Of a share of the same rows.
+        Discordant rows if the metric is a share of the same rows in all evaluations.
     alike : ndarray of shape (R, R), bool
-        Whether no row tells two apart: no row is answered differently, as far as the metric reads
-        it.
+        Whether two evaluations have the same answer for every row, as far as it matters for the
+        metric.
     sign_test : ndarray of shape (R, R)
-        Normal quantile of the two-sided p-value of the exact sign test, 0 at p = 1, of pairs with
-        at most :data:`FEW_DIFFERING` differing rows or clusters; infinite for all others, which do
-        not need it.
+        Normal quantile of the two-sided p-value of the exact sign test (0 for p = 1), for pairs
+        with at most :data:`FEW_DIFFERING` differing rows or clusters. Infinite for all other pairs,
+        which do not need the test.
     share_size : float
-        Effective number of rows of a share, for Tango's interval if no row differs; NaN of other
+        Effective number of rows of a share, for Tango's interval if no row differs; NaN for other
         metrics.
 
     Examples
     --------
-    Two evaluations, at the normal quantile; of many, give the quantile that holds for all pairs, or
-    one for each:
+    Pass the normal quantile for two evaluations. For more, pass a quantile that holds for all pairs
+    at once, or one for each pair:
 
     >>> import numpy as np
     >>> from cmtrack.metrics.paired import Paired
@@ -186,26 +188,27 @@ class Paired:
         share_size: float = math.nan,
         of_same_rows: bool = True,
     ) -> Paired:
-        """Compute everything that differences need, by products of matrices.
+        """Compute the inputs of all differences, with products of matrices.
 
-        ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's
-            own sign, also where lower is better.
-        ``design``: of the rows.
+        ``values``, ``psi``, shape (R,) and (n, R): values and influence values, not negated even if
+            lower is better.
+        ``design``: design of the rows.
         ``bounds``, (low, high): range of the metric.
-        ``answers``, sequence of R arrays of shape (n,): from
-            :meth:`~cmtrack.metrics.influence.Influence.answers`: a row whose codes are equal does
-            not differ.
-        ``actual``, shape (n,): classes, for degrees of freedom; a share's denominator must be of
-            actual classes, and of all rows where they are not given.
-        ``ends``, shape (3, R): of values at an end of their range, which no row moves, error and
-            degrees. They count where two have no other error, and where the third is true: of
-            shares of other rows for each run.
-        ``share_size``: effective number of rows of a share of other rows for each run, such as a
-            precision: runs that are alike in every row have the same ones. NaN of metrics that are
-            no shares.
-        ``of_same_rows``: False where shares have different denominators, as precisions do. A
-            precision of 1 moves with no row, so that the influence values do not show which rows it
-            is a share of.
+        ``answers``, sequence of R arrays of shape (n,): codes from
+            :meth:`~cmtrack.metrics.influence.Influence.answers`. A row with equal codes does not
+            differ.
+        ``actual``, shape (n,): classes, for degrees of freedom. The denominator of a share must
+            consist of whole actual classes, or of all rows if ``actual`` is not given.
+        ``ends``, shape (3, R): standard error and degrees of freedom of values at an end of their
+            range, where the influence of each row is 0. They are used if a difference has no other
+            standard error. They are also used if the third row is true, which marks shares whose
+            denominator differs between runs.
+        ``share_size``: effective number of rows of a share whose denominator differs between runs,
+            such as precision. Runs that agree in every row have the same denominator. NaN for
+            metrics that are not shares.
+        ``of_same_rows``: False for shares with different denominators, such as precision. No row
+            has an influence on a precision of 1, so the influence values do not show its
+            denominator.
         """
         joint = design.covariance(psi)
         variance = np.diag(joint)
@@ -223,7 +226,7 @@ class Paired:
         else:
             degrees = design.degrees(psi, actual)
             if not np.isfinite(bounds).all() and actual is not None:
-                # A few rows of a loss without an end may decide, whatever their class.
+                # A few rows may decide a loss without an upper limit, whatever their class.
                 degrees = np.minimum(degrees, design.degrees(psi))
         differing = None
         sign_test = np.full_like(error, np.inf)
@@ -232,8 +235,8 @@ class Paired:
         if shares is not None:
             alike = shares.total == 0
         elif differing is not None:
-            # Rows may be answered differently without moving the metric. No row moves a value at an
-            # end of its range, which says nothing about its rows.
+            # Two runs may also be alike if their answers differ without an effect on the metric.
+            # This cannot be seen from a value at an end of its range, where every influence is 0.
             is_unmoved = (error == 0) & equal_values & (variance > 0)
             alike = (differing == 0) | is_unmoved
             sign_test = np.where(alike, 0.0, sign_test)
@@ -261,14 +264,14 @@ class Paired:
 
     @cached_property
     def without_interval(self) -> BoolArray:
-        """Pairs without an interval: no row differs, except of shares, or no error is known."""
+        """Mask of pairs without an interval: no row differs, or no standard error is known."""
         unknown = (self.error == 0) & ~np.eye(len(self.values), dtype=bool)
         if self.shares is not None:
             unknown[:] = False
         return unknown & ~(self.alike & math.isfinite(self.share_size))
 
     def reason(self, i: int = 0, j: int = 1) -> str:
-        """Return the reason why two have no interval; empty if they have one."""
+        """Return why two evaluations have no interval; empty if they have one."""
         if not self.without_interval[i, j]:
             return ""
         if self.alike[i, j]:
@@ -277,7 +280,7 @@ class Paired:
 
     @cached_property
     def statistic(self) -> FloatArray:
-        """Statistics that are standard normal if two do not differ; infinite without an error."""
+        """Statistics that are standard normal for equal runs; infinite without a standard error."""
         if self.shares is not None:
             statistic = self.shares.statistic
         else:
@@ -286,14 +289,14 @@ class Paired:
 
     @cached_property
     def pvalue(self) -> FloatArray:
-        """Two-sided p-values: 1 where no row differs, NaN where no error is known."""
+        """Two-sided p-values: 1 if no row differs, NaN if no standard error is known."""
         without_error = self.without_interval & ~self.alike
         return np.where(without_error, np.nan, 2 * ndtr(-np.abs(self.statistic)))
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Return upper ends of :meth:`interval`, also without an error.
+        """Return the upper ends of :meth:`interval`, even where it returns NaN.
 
-        The lower ends are those of the other way.
+        A lower end is minus the upper end of the reverse difference.
         """
         if self.shares is not None:
             high = np.maximum(self.shares.upper(quantile), self.difference)
@@ -309,7 +312,7 @@ class Paired:
         return high
 
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends at a normal quantile; NaN where :meth:`reason` says why.
+        """Return lower and upper ends at a normal quantile; NaN for the :meth:`reason` given there.
 
         The quantile is a number or has the shape (R, R).
         """
@@ -317,12 +320,12 @@ class Paired:
         other_way = high
         if np.ndim(quantile) > 0:
             other_way = self.upper(np.transpose(quantile))
-        low = 0.0 - other_way.T  # From 0, so that there is no -0.
+        low = 0.0 - other_way.T  # Plain negation could give -0.
         missing = self.without_interval
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def larger_is_better(self) -> Paired:
-        """Return the differences of a metric of which lower is better, with the other sign."""
+        """Return the differences with the sign reversed, for a metric where lower is better."""
         low, high = self.bounds
         shares = self.shares
         if shares is not None:
@@ -347,7 +350,7 @@ class Paired:
 
 
 def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return standard errors of differences; exactly 0 if only rounding is left."""
+    """Return standard errors of differences, which are exactly 0 if they are only rounding."""
     least = SAME * max(float(scale.max(initial=0)), 1e-300)
     error = np.sqrt(np.where(variance > least, variance, 0.0))
     np.fill_diagonal(error, 0.0)
@@ -355,21 +358,21 @@ def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
 
 
 def over(difference: FloatArray, error: FloatArray) -> FloatArray:
-    """Return differences in standard errors; infinite for a difference without an error."""
+    """Return differences divided by their standard errors; infinite if a standard error is 0."""
     sure = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     return np.divide(difference, error, out=sure, where=error > 0)
 
 
 def cut(difference: Any, reach: Any, bounds: tuple[float, float]) -> tuple[Any, Any]:
-    """Cut ``difference ± reach`` at what two values of a range can differ by."""
+    """Cut ``difference ± reach`` at the largest possible difference of two values."""
     most = bounds[1] - bounds[0]
     return np.maximum(difference - reach, -most), np.minimum(difference + reach, most)
 
 
 def students(quantile: Any, degrees: Any) -> Any:
-    """Return Student's quantile of the tail of a normal one.
+    """Return Student's quantile with the same tail as a normal quantile.
 
-    It is the normal one if degrees of freedom are infinite.
+    With infinite degrees of freedom, this is the normal quantile.
     """
     is_finite = np.isfinite(degrees)
     finite_degrees = np.where(is_finite, degrees, 1.0)
@@ -378,7 +381,7 @@ def students(quantile: Any, degrees: Any) -> Any:
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Return normal statistics of the same tails as Student's of some degrees of freedom."""
+    """Return normal statistics with the same tails as Student's statistics."""
     is_students = np.isfinite(statistic) & np.isfinite(degrees)
     students_t = statistic[is_students]
     tail = stdtr(degrees[is_students], -np.abs(students_t))
@@ -395,17 +398,18 @@ def _shares(
 ) -> tuple[BoolArray, Discordant | None]:
     """Return hits by row, (n, R), and the discordant rows of shares of the same rows.
 
-    The latter are None for other values. Their influence functions show it: that of a share has two
-    values inside its denominator, for hits and misses, and is 0 outside.
+    Metrics that are not shares have no discordant rows (None). The influence shows whether a metric
+    is a share: the influence of a share has two values inside its denominator, for hits and other
+    rows, and is 0 outside.
     """
     all_hits = np.zeros(psi.shape, dtype=bool)
-    counted = design.counted  # Rows without weight say nothing.
+    counted = design.counted  # Rows with weight 0 do not matter.
     weights = design.row_weights[counted]
     found = _hits(values, psi[counted], weights)
     if found is None:
         return all_hits, None
     hits, inside = found
-    # The denominator of a share of the same rows holds whole actual classes.
+    # A share has the same denominator in all runs if it consists of whole actual classes.
     classes = np.zeros(len(hits), dtype=np.int64) if actual is None else actual[counted]
     n_inside = np.bincount(classes, inside)
     if not ((n_inside == 0) | (n_inside == np.bincount(classes))).all():
@@ -435,9 +439,10 @@ def _shares(
 def _hits(
     values: FloatArray, psi: FloatArray, weights: FloatArray
 ) -> tuple[BoolArray, BoolArray] | None:
-    """Return the hits, (n, R), and the rows that values are shares of, (n,); None if they are none.
+    """Return the hits, (n, R), and the rows in the denominator, (n,), if values are shares.
 
-    They are also None if all values are 0 or 1, as no influence shows the rows then.
+    The result is None for other values. It is also None if all values are 0 or 1, because then no
+    influence shows the rows.
     """
     hits = np.zeros(psi.shape, dtype=bool)
     inside = None
@@ -446,7 +451,7 @@ def _hits(
         top = float(column.max(initial=0))
         bottom = float(column.min(initial=0))
         if value in (0.0, 1.0) and top - bottom <= SHARE_ROUNDING:
-            continue  # All are hits, or none.
+            continue  # All rows are hits, or no row is.
         rounding = SHARE_ROUNDING * (top - bottom)
         hit = np.abs(column - top) <= rounding
         among = hit | (np.abs(column - bottom) <= rounding)
@@ -471,11 +476,11 @@ def _differing(
     psi: FloatArray,
     design: Design,
 ) -> tuple[IntArray, FloatArray]:
-    """Return how many rows, or clusters, two of R answer differently, and the sign tests of few.
+    """Return the number of rows or clusters with different answers, and sign tests if it is small.
 
-    Both have the shape (R, R). A row, or a cluster's sum, favours the one whose influence is
-    larger. Influence less the value is the row's own loss or gain where a metric is a mean, so that
-    differing rows of the same loss favour none.
+    Both have the shape (R, R). A row favours the evaluation in which its influence plus the value
+    is larger, and a cluster is decided by the sum over its rows. If the metric is a mean, influence
+    plus value is the row's own loss or gain, so differing rows with the same loss favour neither.
     """
     codes = np.stack(answers)
     repeats = design.repeats

@@ -1,7 +1,7 @@
 """Metrics of each class, or of each group of a reduced table: ``class/``, ``reduced/<step>/``.
 
-All but the counts are ratios of a class's hits to its margins. Ratios without a denominator are
-NaN.
+All metrics except the counts are ratios of a class's hits to its margins. A ratio is NaN if its
+denominator is 0.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from cmtrack.statistics.inputs import FloatArray
 class ClassRatio(Function):
     """A ratio of a class's hits to its margins.
 
-    Of each class it is
+    The value of a class is
     ``hits × C_ii / (actual × row total + predicted × column total + common × C_ii)``.
 
-    ``common`` is -1 where the denominator counts the samples of the row or the column, each once.
+    ``common`` is -1 if the denominator counts each row of data in the class's row or column once.
     """
 
     hits: float
@@ -50,8 +50,8 @@ class ClassRatio(Function):
         return ratio(np.sqrt(squares), self.below(table))
 
     def size(self, table: Table) -> FloatArray:
-        """Return the effective number of samples that each class's ratio is of, shape (K,)."""
-        # What a sample adds to the denominator is minus its residual of no hits and a value of 1.
+        """Return the effective number of rows in each class's denominator, shape (K,)."""
+        # With hits 0 and value 1, the residual of a row is minus its part of the denominator.
         squares = self._squares(table.cells, 0.0, np.ones(table.cells.size))
         return ratio(self.below(table) ** 2, squares, 0.0)
 
@@ -59,7 +59,7 @@ class ClassRatio(Function):
         """Return sums of squared weights times squares of ``hits × hit - value × denominator``."""
         i = cells.actual
         j = cells.predicted
-        # A cell of the diagonal is in the row and in the column of one class, and counts once.
+        # A diagonal cell is in the row and in the column of the same class, and counts once.
         is_diagonal = i == j
         of_diagonal = self.actual + self.predicted + self.common * cells.hit
         of_actual = self.actual * values[i]
@@ -85,16 +85,16 @@ class ClassRatio(Function):
 
 @dataclass(frozen=True)
 class ClassCount(Function):
-    """The samples of each actual class, or only its mismatches.
+    """The number of rows of each actual class, or only of its mismatches.
 
-    A mismatch is in the right group and a pair of classes that is not accepted.
+    A mismatch has the correct group but a pair of classes that is not accepted.
     """
 
     mismatches: bool = False
 
     @property
     def of_labels(self) -> bool:
-        """True of all samples of a class."""
+        """True for the count of all rows, which depends on actual labels only."""
         return not self.mismatches
 
     def __call__(self, table: Table) -> FloatArray:
@@ -114,7 +114,7 @@ class ClassCount(Function):
         return np.sqrt(inside * (1 - share) ** 2 + (squares.sum() - inside) * share**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
-        """Return the influence per cell on class k's count (C,): n times that on its share."""
+        """Return n times the influence per cell on the share of class k's count, shape (C,)."""
         cells = table.cells
         inside = 1.0 * (cells.actual == k)
         if self.mismatches:

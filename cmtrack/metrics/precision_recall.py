@@ -1,10 +1,11 @@
 """Precision over recall, average precision, gains and KS distance for 2x2+IM.
 
-Exact sweeps over the distinct scores. Blocks of equal scores are called together, one step of the
-curve each. A rejected positive that is called is a false call, as in the precision of 2x2+IM, so
-the average precision has the ceiling of the ROC curve. Source of the steps: Davis and Goadrich
-(2006), who show that linear interpolation is wrong here; of the interval's scale: Boyd, Eng and
-Page (2013), with the influence's variance in place of a binomial one.
+The curves are computed exactly from the distinct scores. Rows with equal scores become predicted
+positive together, in one step of the curve. A rejected positive (a mismatch) that is predicted
+positive counts as an error, as in the precision of 2x2+IM. So the average precision has the same
+ceiling as the ROC curve. Sources: Davis and Goadrich (2006) for the steps, who show that linear
+interpolation is wrong here; Boyd, Eng and Page (2013) for the scale of the interval, here with the
+variance from the influence instead of a binomial one.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ class PrecisionRecallCurve:
     thresholds : ndarray of shape (T,)
         The distinct scores in descending order.
     precision, recall : ndarray of shape (T,)
-        Of what has at least that score.
+        Precision and recall if rows with at least that score are predicted positive.
     called : ndarray of shape (T,)
-        Share of all samples that has at least that score.
+        Share of all rows with at least that score.
     average_precision, ceiling : float
-        The area under the steps, and the largest recall that any threshold reaches.
+        The area under the steps, and the largest recall at any threshold.
     prevalence : float
         Share of actual positives.
     average_precision_interval : (low, high) or None
     positive : label
     operating_point : (recall, precision) or None
-        Where the plain arg-max prediction stands.
+        Recall and precision of the plain arg-max prediction.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class PrecisionRecallCurve:
 
 
 def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
-    """Return the curve of counted scores; of a grid only the cells with scores."""
+    """Return the curve of counted scores; on a grid, it has only cells with scores."""
     sweep = table.calls
     descending = np.flatnonzero(table.by_score > 0)[::-1]
     positives = table.sides[0]
@@ -103,27 +104,27 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
 
 @dataclass(frozen=True, eq=False)
 class GainsCurve:
-    """Share of the positives that is found, by the share of samples that is called.
+    """Share of the positives that are found, by the share of rows that are predicted positive.
 
-    The highest scores are called first. Samples of one score are called in random order, so the
-    curve is linear between the thresholds. A rejected positive is called and not found: with
-    mismatches the curve ends at a ceiling below 1.
+    Rows are predicted positive in the order of their scores, the highest first. Rows with equal
+    scores come in random order, so the curve is linear between the thresholds. A rejected positive
+    (a mismatch) is not found, so with mismatches the curve ends at a ceiling below 1.
 
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
         The distinct scores in descending order.
     called : ndarray of shape (T,)
-        Share of all samples that has at least that score.
+        Share of all rows with at least that score.
     gain : ndarray of shape (T,)
         Recall at that threshold; NaN without positives.
     ceiling : float
-        The largest gain: that of calling everything.
+        The largest gain, which is reached if all rows are predicted positive.
     prevalence : float
         Share of actual positives.
     positive : label
     operating_point : (called, gain) or None
-        Where the plain arg-max prediction stands.
+        Share predicted positive and gain of the plain arg-max prediction.
 
     Examples
     --------
@@ -143,16 +144,16 @@ class GainsCurve:
 
     @property
     def lift(self) -> FloatArray:
-        """Gain by share called, shape (T,): 1 is a call at random without mismatches."""
+        """Gain divided by ``called``, shape (T,); 1 for a random order without mismatches."""
         return self.gain / self.called
 
     def gain_at(self, called: float) -> float:
-        """Return the gain if a share of all samples is called.
+        """Return the gain if a share of all rows is predicted positive.
 
         Raises
         ------
         ValueError
-            If the share does not lie between 0 and 1.
+            If the share is not between 0 and 1.
         """
         if not 0 <= called <= 1:
             raise ValueError(f"the share that is called must lie between 0 and 1, got {called!r}")
@@ -180,7 +181,7 @@ class AveragePrecision(Function):
         return float(sweep.accepted @ sweep.precision) / float(table.sides[0])
 
     def size(self, table: ScoreTable) -> float:
-        """Return the effective number of positives, which an error of 0 rests on."""
+        """Return the effective number of positives, for a standard error of 0."""
         return float(table.sides[0] ** 2 / table.squares.reshape(2, -1)[0].sum())
 
     def influence(self, table: ScoreTable) -> FloatArray:
@@ -194,8 +195,8 @@ class AveragePrecision(Function):
         share = float(table.sides[0]) / table.total
         no_steps = np.zeros(len(sweep.hits))
         steps = np.divide(sweep.accepted, sweep.called, out=no_steps, where=sweep.called > 0)
-        # A row is called by the thresholds up to its score: a hit adds to the precision there, and
-        # every row takes from it.
+        # A row is predicted positive at all thresholds up to its score. There a hit raises the
+        # precision, and every row lowers it.
         gained = np.cumsum(steps)
         lost = np.cumsum(steps * sweep.precision)
         value = PRECISION(table)
@@ -204,7 +205,7 @@ class AveragePrecision(Function):
 
 
 class NormalizedPrecision(AveragePrecision):
-    """Average precision over its ceiling: the mean precision at the accepted positives."""
+    """Average precision divided by its ceiling, which is the mean precision at hits."""
 
     def __call__(self, table: ScoreTable) -> float:
         return PRECISION(table) / table.ceiling if table.ceiling > 0 else math.nan
@@ -225,10 +226,10 @@ PRECISION = AveragePrecision()
 
 
 def largest_error(table: ScoreTable) -> float:
-    """Return the largest error of the average precision of scores counted by cell; else 0.
+    """Return the largest error of the average precision if scores are counted by cell; otherwise 0.
 
-    A cell's part of the area is largest where its accepted positives come first with one score,
-    least where they come last one by one.
+    A cell's part of the area is largest if its accepted positives come first and have equal scores.
+    It is smallest if they come last and have different scores.
     """
     if table.scores.exact or not table.sides[0] > 0:
         return 0.0
@@ -239,12 +240,12 @@ def largest_error(table: ScoreTable) -> float:
     inside = table.by_score[cells]
     hits_above = sweep.hits[cells] - hits
     rows_above = sweep.called[cells] - inside
-    # Worst: all others of the cell come first. The sum over the j-th accepted row of
-    # (hits_above + j) / (behind + j) has a closed form by digamma.
+    # Worst: all other rows of the cell come first. The sum over the j-th accepted row of
+    # (hits_above + j) / (behind + j) has a closed form with digamma.
     behind = rows_above + inside - hits
     harmonic = digamma(behind + hits + 1) - digamma(behind + 1)
     worst = float((hits + (hits_above - behind) * harmonic).sum()) / positives
-    # Best: the accepted rows come first, all at once.
+    # Best: the accepted rows come first, all with the same score.
     best = float((hits * (hits_above + hits) / (rows_above + hits)).sum()) / positives
     value = PRECISION(table)
     return max(best - value, value - worst, 0.0)
@@ -257,7 +258,7 @@ def youden(table: ScoreTable) -> float:
     channels = table.channels[:, ::-1]
     recall = np.cumsum(channels[ACCEPTED_POSITIVE]) / table.sides[0]
     fall_out = np.cumsum(channels[ACCEPTED_NEGATIVE:].sum(axis=0)) / table.sides[1]
-    # Calling nothing has a difference of 0.
+    # The difference is 0 if no row is predicted positive.
     return float(max(0.0, (recall - fall_out).max()))
 
 

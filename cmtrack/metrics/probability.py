@@ -1,9 +1,9 @@
 """Proper scores of the probabilities, and the rank of the actual class: ``probability/``.
 
-Source: Good (1952) for the log loss, Brier (1950), and for skills the usual 1 - loss / loss of the
-reference. Nothing is clipped: where a row gives its actual class the probability 0 the log loss is
-infinite, and is undefined with that reason and the number of rows. The reference of a skill always
-answers the shares of the evaluated rows, or given ones.
+Sources: Good (1952) for the log loss, and Brier (1950). A skill is 1 - loss / loss of the
+reference. Probabilities are not clipped. If a row's actual class has the probability 0, the log
+loss is infinite. It is then undefined, and the reason has the number of such rows. The reference
+of a skill predicts the class shares of the evaluated rows, or given shares, for every row.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """One loss of all rows, by actual class: what the functions of this section are given.
+    """One loss of all rows by actual class, the argument of this section's functions.
 
-    ``n``, ``mean``, shape (K,): rows, or weight, of each actual class, and their mean loss.
-    ``impossible``: rows, or weight, that give their class, or its group, the probability 0.
+    ``n``, ``mean``, shape (K,): rows (or weight) of each actual class, and their mean loss.
+    ``impossible``: rows (or weight) whose actual class or group has the probability 0.
     ``groups``, shape (K,): the group of each class, or the classes themselves.
-    ``reference``, shape (K,): given shares of the classes, that a skill is measured against.
+    ``reference``, shape (K,): given shares of the classes, as the reference of a skill.
     ``what``: "class" or "group".
     """
 
@@ -66,7 +66,7 @@ class Losses:
 
 
 class Mean(Function):
-    """The mean loss, with its influence as coefficients (K, 2) of 1 and a row's loss."""
+    """The mean loss. Its influence is given as coefficients (K, 2) of 1 and a row's loss."""
 
     logarithm = False
 
@@ -78,22 +78,22 @@ class Mean(Function):
         return np.column_stack((np.full(len(losses.n), -losses.loss), np.ones(len(losses.n))))
 
     def why(self, losses: Losses, k: int | None) -> str:
-        """Return the number of rows that make the mean infinite, in words."""
+        """Return a text with the number of rows that make the mean infinite."""
         rows = "row gives" if losses.impossible == 1 else "rows give"
         return f"infinite: {losses.impossible:g} {rows} the actual {losses.what} the probability 0"
 
 
 class LogMean(Mean):
-    """The mean of a logarithm, which a probability of 0 makes infinite."""
+    """The mean of a logarithm, which is infinite if a probability is 0."""
 
     logarithm = True
 
 
 class Skill(Mean):
-    """1 - loss / loss of the reference, which answers the same shares for every row."""
+    """1 - loss / loss of the reference, which predicts the same shares for every row."""
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """Return the reference's mean loss, and the influence (K,) on it of a row of each class."""
+        """Return the reference's mean loss, and its influence by class of the row, (K,)."""
         raise NotImplementedError
 
     def __call__(self, losses: Losses) -> float:
@@ -110,7 +110,7 @@ class Skill(Mean):
         return -of_loss / reference
 
     def why(self, losses: Losses, k: int | None) -> str:
-        """Return the reason of an undefined skill."""
+        """Return why the skill is undefined."""
         if self.logarithm and losses.impossible:
             return super().why(losses, k)
         reference, _ = self.reference(losses)
@@ -125,7 +125,7 @@ class LogSkill(Skill):
     logarithm = True
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """Return the entropy, and its influence."""
+        """Return the entropy and its influence."""
         with np.errstate(divide="ignore", invalid="ignore"):
             by_class = np.where(losses.n > 0, -np.log(losses.expected[losses.groups]), 0.0)
             mean = float(losses.n @ by_class) / float(losses.n.sum())
@@ -133,7 +133,7 @@ class LogSkill(Skill):
 
 
 def _brier_factor(n_classes: int) -> float:
-    """Return the factor of a sum of squares: of two classes it has each difference twice."""
+    """Return the factor of a sum of squares: 1/2 for two classes, where each term counts twice."""
     return 0.5 if n_classes == 2 else 1.0
 
 
@@ -144,7 +144,7 @@ class BrierSkill(Skill):
     """
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """Return the Gini index, and its influence."""
+        """Return the Gini index and its influence."""
         expected = losses.expected
         index = float(expected @ expected)
         of_row = expected[losses.groups]
@@ -152,27 +152,27 @@ class BrierSkill(Skill):
         by_class = factor * (index - 2 * of_row + 1)
         mean = float(losses.n @ by_class) / float(losses.n.sum())
         if losses.reference is None:
-            # The shares are estimated from the rows: the index 1 - Σ π² moves twice as far.
+            # The shares are estimated from the rows, which doubles the influence on 1 - Σ π².
             return mean, 2 * factor * (index - of_row)
         return mean, by_class - mean
 
 
 _LARGEST_LOSS = 53 * math.log(2.0)
-"""The largest of a probability that leaves something of 1, in double precision."""
+"""Largest log loss of 1 - p if p is below 1 in double precision."""
 _SAME = 1e6
-"""Strength of a beta distribution beyond which all is at its mean."""
+"""Strength (a + b) of a beta distribution above which it counts as a point at its mean."""
 
 
 class LossSamples(Samples):
-    """Samples by one loss of theirs and their actual class.
+    """Rows by one of their losses and their actual class.
 
-    An influence is given as coefficients (K, 2) of 1 and the loss, by class: means and sums of
-    squares by class then give the standard error exactly.
+    An influence is given as coefficients (K, 2) of 1 and the loss, by class. With them, the means
+    and sums of squares by class give the standard error exactly.
 
     ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`.
     ``groups``, shape (K,): the groups of a step; by default the classes.
     ``reference``, shape (K,).
-    ``moments``, ScoreMoments of shape (K, K): of each class's probability in each actual class.
+    ``moments``, ScoreMoments of shape (K, K): moments of each class's probability by actual class.
     """
 
     kinds = ("log losses", "brier losses", "spherical losses", "losses within")
@@ -181,7 +181,7 @@ class LossSamples(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> LossSamples | None:
         loss = "within" if kind == "losses within" else kind.removesuffix(" losses")
         if loss == "within" and not step:
-            # Without a step, the loss within groups is of the last one.
+            # Without a step, the loss within groups uses the last step.
             return views.seen(cls, kind, views.steps[-1]) if views.steps else None
         groups = views.composed[step].group_of_class if step else None
         scores = views.statistics.counted("losses")
@@ -212,7 +212,7 @@ class LossSamples(Samples):
 
     @property
     def _n(self) -> FloatArray:
-        """Rows, or weight, of each actual class, shape (K,)."""
+        """Rows (or weight) of each actual class, shape (K,)."""
         return self.scores.n.astype(np.float64)
 
     @property
@@ -262,7 +262,7 @@ class LossSamples(Samples):
     def _mixed(
         self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray
     ) -> ProperScores:
-        """Return the samples, and a part of them twice more: with losses alike and flipped."""
+        """Return the scores after adding a part of the rows, once as they are and once flipped."""
         n = scores.n * (1 + 2 * part)
         losses = scores.mean[:, self._column]
         centre = (losses + part * (alike + flipped)) / (1 + 2 * part)
@@ -274,11 +274,12 @@ class LossSamples(Samples):
         return replace(scores, n=n, mean=mean, m2=m2)
 
     def _flipped(self) -> FloatArray | None:
-        """Return the mean loss of rows by class (K,), were another class the actual one.
+        """Return the mean loss of the rows of each class (K,) if their label was flipped.
 
-        That class would have all the probability that the actual class leaves. It follows from the
-        probability of the actual class: its mean, and for the logarithm a beta distribution with
-        its variance. None where every row is sure.
+        The new class is assumed to have all probability that the actual class does not have. So the
+        loss follows from the mean probability of the actual class. The logarithm also needs a
+        distribution, for which a beta distribution with the same variance is used. None if every
+        row gives its actual class the probability 1, or 0.
         """
         moments = self._moments
         if moments is None:
@@ -293,7 +294,7 @@ class LossSamples(Samples):
             in_group[classes[rows]] = (moments.mean[rows] * is_same).sum(axis=1)
         if self.loss == "within":
             by_class = means / np.where(in_group > 0, in_group, 1.0)
-            # A class that is a group of its own has no other class within it.
+            # If a class is alone in its group, no other class of the group can be predicted.
             inside = n * (np.bincount(groups)[groups] > 1)
         else:
             by_class = in_group
@@ -316,14 +317,14 @@ class LossSamples(Samples):
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Return the influence of each row, shape (n,).
 
-        None where a logarithm is infinite by rows that were stored in single precision and was not
-        by the statistics.
+        None if a logarithm is infinite only because the stored rows have single precision, while
+        the statistics have a finite one.
         """
         influence = metric.influence_in(self)
         if influence is None:
             raise TypeError(f"{metric.name} brings no influence")
         actual = at.rows.actual
-        # The losses of the classes are the first three, those of the groups follow.
+        # The first three losses are for classes, the next ones for groups.
         place = LOSSES.index(self.loss)
         groups = np.empty((0, len(self.scores.n)), np.int64)
         if self.groups is not None:
@@ -341,9 +342,9 @@ class LossSamples(Samples):
 def _mean_logarithm(n: FloatArray, means: FloatArray, m2: FloatArray, left: float) -> float:
     """Return the mean of -ln of a probability with the mean ``left``.
 
-    The probability of the actual class, with the moments of the classes (K,), is taken to have a
-    beta distribution. Its strength follows from the variance, and the mean of a logarithm of a
-    beta distribution is a difference of digamma functions.
+    The probability of the actual class is assumed to have a beta distribution, whose strength
+    follows from the variance. The moments of the classes (K,) give mean and variance. The mean
+    logarithm of a beta distribution is a difference of digamma functions.
     """
     total = float(n.sum())
     mean = float(n @ means) / total
@@ -356,7 +357,7 @@ def _mean_logarithm(n: FloatArray, means: FloatArray, m2: FloatArray, left: floa
 
 
 class RankCells(Weighted):
-    """Samples by the zero-based rank of the actual class: r classes come before it in cell r."""
+    """Rows by the rank of the actual class; in cell r, r classes come before it."""
 
     kinds = ("ranks",)
 
@@ -386,7 +387,7 @@ class RankCells(Weighted):
     def standard_error(self, influence: FloatArray) -> float:
         if influence.ndim == 1:
             return super().standard_error(influence)
-        # The influence is of each class and rank, as within() gives it.
+        # The influence is by class and rank, as returned by within().
         squares = self._tables.squares
         return math.sqrt(float(squares.sums @ influence.ravel()[squares.places] ** 2)) / self.total
 
@@ -411,13 +412,13 @@ class TopK(Fraction):
         self.k = k
 
     def denominator(self, counts: Any) -> None:
-        """Return None: every row counts."""
+        """Return None, because every row counts."""
 
     def __call__(self, counts: Any) -> Any:
         return counts[: self.k].sum() / counts.sum()
 
     def applies(self, views: EvaluationViews) -> bool:
-        """Return False if all classes are among the k."""
+        """Return whether there are more than k classes."""
         return self.k < len(views.statistics.matrix.labels)
 
 

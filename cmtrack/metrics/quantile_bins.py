@@ -14,12 +14,12 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 class BinnedDensities:
     """Score densities of negatives and positives over bins.
 
-    ``edges``, shape (B-1,): upper ends (inside the bin) of all bins but the last; the outer bins
-        are open.
+    ``edges``, shape (B-1,): inclusive upper edges of all bins except the last; the outer bins are
+        open.
     ``negatives``, ``positives``, shape (B,): labelled counts.
     ``q``, ``p``, shape (B,): the densities of negatives and positives, each summing to 1.
     ``centres``, shape (B,): mean of the labelled scores of each bin, on the scale of :meth:`line`.
-    ``unit``: whether the labelled scores lie in [0, 1].
+    ``unit``: whether all labelled scores are in [0, 1].
     """
 
     edges: FloatArray
@@ -32,46 +32,47 @@ class BinnedDensities:
 
     @property
     def m0(self) -> float:
-        """Labelled negatives."""
+        """Number of labelled negatives."""
         return float(self.negatives.sum())
 
     @property
     def m1(self) -> float:
-        """Labelled positives."""
+        """Number of labelled positives."""
         return float(self.positives.sum())
 
     def bin_of(self, scores: FloatArray) -> IntArray:
-        """Bin index of each score, shape of ``scores``."""
+        """Return the bin index of each score, in the shape of ``scores``."""
         return np.searchsorted(self.edges, scores, side="left").astype(np.int64, copy=False)
 
     def line(self, scores: FloatArray) -> FloatArray:
-        """Return scores on the real line: the logit of probabilities, else the scores."""
+        """Return the logits of probabilities; other scores are returned as they are."""
         return _line(scores, self.unit)
 
 
 def n_bins(m1: float, m0: float) -> int:
     """Return the number of bins by the cube-root rule, 4 to 30.
 
-    It is 20 at about 2,400 labelled samples of the rarer class.
+    The number is 20 for about 2,400 labelled rows of the rarer class.
     """
     return int(np.clip(round(1.5 * min(m1, m0) ** (1 / 3)), 4, 30))
 
 
 def smoothed(counts: FloatArray) -> FloatArray:
-    """Return shares of counts with half a count added to each bin."""
+    """Return the shares of the counts after adding half a count to each bin."""
     return (counts + 0.5) / (counts.sum() + len(counts) / 2)
 
 
 def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensities:
-    """Bin labelled scores at the quantiles of both classes together, each class of weight one half.
+    """Bin labelled scores at the quantiles of both classes together, with half the weight each.
 
-    ``labelled``: negatives, positives.
+    ``labelled``: scores of negatives and positives.
     ``bins``: the number of bins before equal edges are merged; by default :func:`n_bins`.
 
     Notes
     -----
-    Only the order of the scores matters for the counts, so an estimate does not change under an
-    increasing transformation of the scores. Equal edges, as discrete scores give them, are merged.
+    The counts depend only on the order of the scores, so an estimate does not change under an
+    increasing transformation of the scores. Equal edges, which occur with discrete scores, are
+    merged.
     """
     negatives, positives = labelled.counts.astype(np.float64)
     m0 = float(negatives.sum())
@@ -108,11 +109,11 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
 
 
 def leave_one_out(own: FloatArray) -> FloatArray:
-    """Return the smoothed share of each bin as seen by one of its samples, left out.
+    """Return the smoothed share of each bin computed without one of its rows.
 
-    With this the data that give the densities can also be the target: no sample judges itself. It
-    is cross-fitting with as many folds as samples; a function of the counts alone, so it needs no
-    random folds and shards merge exactly.
+    With these shares the same data can give the densities and be the target, because no row is
+    evaluated with itself. This is cross-fitting with one fold per row. It depends on the counts
+    only, so it needs no random folds, and shards merge exactly.
     """
     left = np.minimum(own, 1.0)
     return (own - left + 0.5) / (own.sum() - left + len(own) / 2)

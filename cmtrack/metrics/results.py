@@ -1,4 +1,4 @@
-"""Collecting numbers: values by name, standard errors, intervals, and why some are undefined."""
+"""Collection of the numbers: values by name, standard errors, intervals and undefined metrics."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _PLACE = re.compile("<(?:label|group|family)>")
 
 
 class ByName(dict[str, Any]):
-    """Values by a metric's full name; the error for a missing name lists those most like it.
+    """Values by a metric's full name; the error for a missing name lists similar names.
 
-    Otherwise a plain dict: it equals one, and is written and pickled as one.
+    In every other way this is a plain dict. It compares, prints and pickles like one.
     """
 
     def __init__(self, values: Mapping[str, Any], what: str = "metric") -> None:
@@ -48,9 +48,9 @@ class ByName(dict[str, Any]):
 class Clusters:
     """Cluster-robust standard errors, p-values and effective numbers.
 
-    ``n``: number of clusters; None in evaluations that an earlier version wrote.
-    ``effective``: effective number of clusters of each error.
-    ``pvalues``: those of tests that were made with the rows.
+    ``n``: number of clusters; None without clusters, and in files of earlier versions.
+    ``effective``: effective number of clusters of each standard error.
+    ``pvalues``: p-values of tests that use the rows.
     """
 
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -59,9 +59,9 @@ class Clusters:
     pvalues: Mapping[str, float] = field(default_factory=dict)
 
     def informing(self, n: Any, by_rows: float | None, error: float) -> Any:
-        """Return the samples that an error of 0 rests on: at most the clusters.
+        """Return the number of rows for a standard error of 0, at most the number of clusters.
 
-        Of an area, sides of as much information.
+        An area has two numbers, which are reduced by the same factor.
         """
         if self.n is None:
             return n
@@ -75,18 +75,18 @@ class Clusters:
         return n * min(share, 1.0)
 
     def degrees(self, name: str) -> float:
-        """Return the degrees of freedom of an error by clusters; infinite without clusters."""
+        """Return the degrees of freedom of a standard error by cluster; infinite if by row."""
         if name not in self.effective:
             return math.inf
         return cluster_degrees(self.effective[name], self.n)
 
 
 class Computed(NamedTuple):
-    """The numbers of a metric's functions: of one value, or lists of those of each class.
+    """The numbers that a metric's functions return, for one value or as lists by class.
 
-    ``flipped``, (value, error): with one more sample, half of it flipped; empty if no interval uses
-        these.
-    ``ends``: ends that the function makes with the value; None if it makes none.
+    ``flipped``, (value, error): value and standard error with one more row, half of it flipped;
+        empty if no interval uses them.
+    ``ends``: low and high of an interval that the function computes with the value, or None.
     """
 
     metric: Metric
@@ -97,7 +97,7 @@ class Computed(NamedTuple):
     ends: tuple[Any, Any] | None
 
     def listed(self) -> Computed:
-        """Return the numbers of each class as lists; sizes may be of both sides, shape (K, 2)."""
+        """Return the numbers of each class as lists; sizes may have both sides, shape (K, 2)."""
         size = len(self.value)
 
         def by_class(part: Any) -> Any:
@@ -114,7 +114,7 @@ class Computed(NamedTuple):
         )
 
     def of_class(self, k: int) -> Computed:
-        """Return the numbers of class k, from lists."""
+        """Return the numbers of class k from the lists."""
         return self._replace(
             value=self.value[k],
             spread=Spread(*(part[k] for part in self.spread)),
@@ -125,11 +125,11 @@ class Computed(NamedTuple):
 
 @dataclass
 class Results:
-    """Values by full name; finite ones get the standard error and interval of their scale.
+    """Values by full name, with a standard error and an interval for each finite value.
 
-    Errors of ``clusters`` take the place of those by rows. Without ``with_errors`` metrics that
-    bring their functions get their values only. ``sizes`` are the (effective) numbers of samples
-    that shares are of.
+    Standard errors of ``clusters`` replace standard errors by row. Without ``with_errors``, metrics
+    with a function get only their values. ``sizes`` are the (effective) numbers of rows in the
+    denominators of shares.
     """
 
     confidence_level: float = 0.95
@@ -144,16 +144,16 @@ class Results:
     with_errors: bool = True
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
-        """Add a metric by its function; ``name`` is the full name of one of a declared pattern."""
+        """Compute and add a metric; ``name`` is its full name if it was declared as a pattern."""
         name = name or metric.name
         self.put(name, self.compute(metric, samples, [name]))
 
     def put_each(
         self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = ""
     ) -> None:
-        """Add metrics of each class, group or family.
+        """Compute and add metrics of each class, group or family.
 
-        ``names``: their encoded names by number.
+        ``names``: the encoded name of each class, group or family, by index.
         """
         computed = []
         numbers_of_classes = range(1 + max(names, default=0))
@@ -169,7 +169,10 @@ class Results:
     def compute(
         self, metric: Metric, samples: Samples, names: Sequence[str], of_each: bool = False
     ) -> Computed:
-        """Compute a metric of one value, or ``of_each`` class; ``names`` are its full names."""
+        """Compute a metric with one value, or with one per class if ``of_each``.
+
+        ``names``: full names of the values.
+        """
         if self._is_left_out(metric) or all(name in self.clusters.pvalues for name in names):
             missing: Any = np.full(len(names), math.nan) if of_each else math.nan
             return Computed(metric, samples, missing, Spread(), (), None)
@@ -184,16 +187,16 @@ class Results:
         return Computed(metric, samples, value, spread, flipped, ends)
 
     def _is_left_out(self, metric: Metric) -> bool:
-        """Return whether rows are clustered and a metric holds for independent rows only."""
+        """Return whether rows are in clusters and a metric is valid for independent rows only."""
         return self.clusters.n is not None and metric.function.independent == "value"
 
     def _with_flipped(
         self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread
     ) -> tuple[Any, ...]:
-        """Return value and error with one more sample, half of it flipped, if an interval uses it.
+        """Return value and standard error with one more row, half of it flipped, if needed.
 
-        With clusters, the added sample counts for as many rows as the ratio of the variances by
-        cluster and by row, and at most for a cluster.
+        With clusters, the weight of the added row is the ratio of the variances by cluster and by
+        row, at most the mean size of a cluster.
         """
         if not metric.few_errors or spread.error is None:
             return ()
@@ -215,9 +218,9 @@ class Results:
             return value, error * wider
 
     def put(self, name: str, computed: Computed, k: int | None = None, reason: str = "") -> None:
-        """Add the numbers of a metric, or of class k of it.
+        """Add the numbers of a metric, or of its class k.
 
-        ``reason``: why it is undefined, by default the metric's own.
+        ``reason``: why the metric is undefined; by default the metric's own reason.
         """
         metric = computed.metric
         value = float(self.clusters.pvalues.get(name, computed.value))
@@ -243,7 +246,7 @@ class Results:
             )
 
     def _reason(self, computed: Computed, k: int | None, reason: str) -> str:
-        """Return why a value is undefined: because of clusters, a given reason, or the metric's."""
+        """Return why a value is undefined: clusters, the given reason, or the metric's reason."""
         metric = computed.metric
         if self._is_left_out(metric):
             return _DEPENDENT
@@ -253,14 +256,14 @@ class Results:
         return reason or metric.reason or "its denominator is zero"
 
     def put_undefined(self, name: str, reason: str) -> None:
-        """Add a metric without a value."""
+        """Add an undefined metric with its reason."""
         self.metrics[name] = math.nan
         self.undefined[name] = reason
 
     def _put_share(self, name: str, value: float, computed: Computed) -> None:
-        """Store the error of a share, or of a count, and Wilson's interval.
+        """Store the standard error of a share or a count, and Wilson's interval.
 
-        The error of a count is that of its share of all samples, times their number.
+        The standard error of a count is n times the standard error of its share of all n rows.
         """
         metric = computed.metric
         total = computed.samples.total if metric.interval == "count" else 1.0
@@ -285,7 +288,7 @@ class Results:
             self.intervals[name] = (ends[0] * total, ends[1] * total)
 
     def _share_size(self, share: float, error: float, n: Any, samples: Samples) -> Any:
-        """Return the effective size of a share whose error is by clusters.
+        """Return the effective size of a share with a standard error by cluster.
 
         ``n``: its size by rows.
         """
@@ -295,7 +298,7 @@ class Results:
         return size_of_share(share, error, 0.0, kish)
 
     def _put_error(self, name: str, value: float, computed: Computed) -> None:
-        """Store the error of a value that is not a share, and the interval of its scale."""
+        """Store the standard error of a value that is not a share, and its interval."""
         metric = computed.metric
         error, n, least = computed.spread
         if name in self.clusters.errors:
@@ -305,7 +308,7 @@ class Results:
         if error is None or not math.isfinite(error):
             return
         bounds = (metric.low, metric.high)
-        # A bounded metric of fewer than 10^26 rows has no smaller error, except by rounding.
+        # In a bounded metric of fewer than 10^26 rows, a smaller standard error is rounding.
         is_bounded = value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
         smallest = ROUNDING if is_bounded else 0.0
         if error <= smallest:
@@ -332,13 +335,13 @@ class Results:
     def _put_made(self, metric: Metric, name: str, samples: Samples, by_rows: float) -> None:
         """Store the interval that a metric's function computes; one-sided intervals separately.
 
-        The function has errors by rows: with clusters all are taken to be wider by the metric's own
-        ratio.
+        The function computes the interval with standard errors by row. With clusters it widens them
+        all by the metric's ratio of standard errors, by cluster to by row.
         """
         wider = 1.0
         if name in self.clusters.errors and self.clusters.n is not None:
             error = self.clusters.errors[name]
-            # Without an error, rows of a cluster are taken to be all alike.
+            # Without a standard error, all rows of a cluster count as equal.
             wider = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
             if error > 0 and by_rows > 0:
                 wider = error / by_rows
@@ -356,7 +359,7 @@ class Results:
 
 
 def _hull(value: float, intervals: Sequence[Interval | None]) -> Interval | None:
-    """Return the least interval that holds a value and some intervals; None without any."""
+    """Return the smallest interval that contains a value and all intervals; None without any."""
     ends = [interval for interval in intervals if interval is not None]
     if not ends:
         return None
