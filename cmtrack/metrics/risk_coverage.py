@@ -1,9 +1,10 @@
-"""Risk by coverage: the share of wrong answers among the most confident ones.
+"""Risk by coverage: the share of errors among the most confident answers.
 
-It shows the effect of handing over the rest. Answers are accepted in the order of falling
-confidence; answers of one confidence enter evenly, with their mean loss. The area under the curve
-is the integral over the coverage from 0 to 1, not the mean over the places of a sorted list
-(Geifman and El-Yaniv 2017), which depends on the order of ties and changes where rows are repeated.
+The curve shows what you gain if a person handles the other rows. Answers are accepted in descending
+order of confidence. Answers with equal confidence enter evenly, with their mean loss. The area
+under the curve is the integral over the coverage from 0 to 1. Geifman and El-Yaniv (2017) use the
+mean over the positions of a sorted list, which depends on the order of ties and changes if rows are
+repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class Order:
     """Blocks of equal confidence in order of acceptance, and the area under their curve.
 
-    ``weight``, shape (U,): of each block, the most confident one first.
+    ``weight``, shape (U,): weight of each block, with the most confident block first.
     ``loss``, shape (U,): summed weighted loss of each block.
     """
 
@@ -40,9 +41,9 @@ class Order:
         self.mean = np.divide(loss, weight, out=np.zeros(len(loss)), where=has_rows)
         before = np.append(0.0, self.coverage[:-1])
         width = weight / self.total
-        # Within a block the risk at the coverage c is (lost + mean (c - before)) / c. Its integral
-        # has logarithms of the block's width over what is before it, which is infinite in the first
-        # block.
+        # Within a block the risk at the coverage c is (lost + mean (c - before)) / c. The integral
+        # has logarithms of the block's width divided by the coverage before the block. This ratio
+        # is infinite in the first block.
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(has_rows, width / before, 0.0)
             self._inner = np.where(ratio > 0, np.log1p(ratio) / ratio, 1.0)
@@ -59,41 +60,42 @@ class Order:
 
     @property
     def moved(self) -> FloatArray:
-        """Influence of a row in each block on the area (U,), less its loss times :attr:`pull`."""
+        """Influence of a row in each block on the area (U,), minus its loss times :attr:`pull`."""
         later = self.mean * self._steps
         behind = np.cumsum(later[::-1])[::-1] - later
         return self.lost[-1] - self.area - behind - self.mean * (1 - self._inner)
 
 
 def perfect_area(risk: float) -> float:
-    """Return the area of losses of 0 and 1 in perfect order: all misses last."""
+    """Return the area for losses of 0 and 1 in perfect order, with all errors last."""
     return 1.0 if risk >= 1 else risk + (1 - risk) * math.log1p(-risk)
 
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """Risk of the accepted answers by the share that is accepted, the most confident first.
+    """Risk of the accepted answers by the share that is accepted, most confident first.
 
     Attributes
     ----------
     confidence : ndarray of shape (U,)
-        Distinct values in descending order; the means of cells where they are counted on a grid.
+        Distinct values in descending order; the means of cells if they are counted on a grid.
     coverage : ndarray of shape (U,)
-        Share of all rows of at least that confidence.
+        Share of all rows with at least that confidence.
     risk : ndarray of shape (U,)
-        Mean loss of these rows; of hits and misses the share of misses.
+        Mean loss of the rows with at least that confidence. For hits and errors, this is the share
+        of errors.
     loss : ndarray of shape (U,)
-        Mean loss of the rows of that confidence alone.
+        Mean loss of the rows with exactly that confidence.
     size : ndarray of shape (U,)
-        Effective number of the rows of at least that confidence.
+        Effective number of rows with at least that confidence.
     aurc : float
-        Area under risk over coverage.
+        Area under risk by coverage.
     excess : float
-        ``aurc`` less that of the same losses in perfect order.
+        ``aurc`` minus the area of the same losses in perfect order.
     standard_error : float
-        Of ``aurc``; NaN where it is not known.
+        Standard error of ``aurc``; NaN if unknown.
     interval : (low, high) or None
-        Of ``aurc``, on the log scale.
+        Interval of ``aurc``, on the log scale.
 
     Examples
     --------
@@ -124,7 +126,7 @@ class RiskCoverage:
         Raises
         ------
         ValueError
-            If the share does not lie above 0 and up to 1.
+            If the share is not above 0 and at most 1.
         """
         if not 0 < coverage <= 1:
             raise ValueError(f"coverage must lie above 0 and be at most 1, got {coverage!r}")
@@ -133,7 +135,7 @@ class RiskCoverage:
         return float(np.interp(coverage, ends, lost)) / coverage
 
     def coverage_at(self, risk: float) -> float:
-        """Return the largest share that can be accepted at a risk of at most this; 0 if none can.
+        """Return the largest share that can be accepted with at most this risk; 0 if none can.
 
         Raises
         ------
@@ -142,7 +144,7 @@ class RiskCoverage:
         """
         if math.isnan(risk):
             raise ValueError(f"risk must be a number, got {risk!r}")
-        # A risk of 0 allows no rounding: one error is too many.
+        # A risk of 0 has no tolerance for rounding, because one error is too many.
         limit = risk * (1 + 1e-12) if risk > 0 else risk
         fits = np.flatnonzero(self.risk <= limit)
         last = int(fits[-1]) if len(fits) else -1
@@ -153,7 +155,7 @@ class RiskCoverage:
         if last >= 0:
             start = float(self.coverage[last])
             lost = start * float(self.risk[last])
-        # The next block's loss is above the risk, as it brings the curve over it.
+        # The next block takes the curve above the limit, so its mean loss is above the limit.
         mean = float(self.loss[last + 1])
         return max(start, (start * mean - lost) / (mean - risk))
 
@@ -170,29 +172,29 @@ class RiskCoverage:
 
 
 class Aurc(Function):
-    """Area under risk over coverage, of hits and misses by the probability of a hit.
+    """Area under risk by coverage, for hits and errors by the probability of a hit.
 
-    Its argument is a :class:`ScoreTable` of the channels hit, none, miss, none.
+    The argument is a :class:`ScoreTable` with the channels hit, none, error, none.
     """
 
     def __call__(self, table: ScoreTable) -> float:
         return order_of(table).area
 
     def size(self, table: ScoreTable) -> float:
-        """Return the effective number of rows, which an error of 0 rests on."""
+        """Return the effective number of rows, for a standard error of 0."""
         return table.effective(None)
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence (4 U,)."""
         order = order_of(table)
-        # The order is descending, the table ascending.
+        # The order is descending in confidence, but the table is ascending.
         hit = order.moved[::-1]
         miss = hit + order.pull[::-1]
         return np.concatenate((hit, hit, miss, miss))
 
 
 class AurcExcess(Aurc):
-    """Area under risk over coverage, less the area if all misses came last."""
+    """Area under risk by coverage, minus the area if all errors came last."""
 
     def __call__(self, table: ScoreTable) -> float:
         return max(order_of(table).area - perfect_area(_risk(table)), 0.0)
@@ -200,7 +202,7 @@ class AurcExcess(Aurc):
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence (4 U,)."""
         risk = _risk(table)
-        # If all are misses, no order is better.
+        # If all rows are errors, every order is equally good.
         slope = math.log1p(-risk) if risk < 1 else 0.0
         of_hits = np.repeat([-risk, 1 - risk], 2 * len(table.scores.values))
         return super().influence(table) + slope * of_hits
@@ -211,7 +213,7 @@ EXCESS = AurcExcess()
 
 
 def order_of(table: ScoreTable) -> Order:
-    """Return the order of hits and misses."""
+    """Return the order of hits and errors by confidence."""
     hits, misses = table.by_side[:, ::-1]
     return Order(hits + misses, misses)
 
@@ -223,10 +225,10 @@ def _risk(table: ScoreTable) -> float:
 def risk_coverage_of(
     table: ScoreTable, level: float = 0.95, error: float | None = None
 ) -> RiskCoverage:
-    """Return the curve of hits and misses.
+    """Return the curve of hits and errors.
 
-    ``table``: of the channels hit, none, miss, none.
-    ``error``: the standard error, where it is not that of independent rows.
+    ``table``: scores with the channels hit, none, error, none.
+    ``error``: the standard error, if not the one of independent rows.
     """
     order = order_of(table)
     weight = table.by_score[::-1]
@@ -258,20 +260,19 @@ class Rejection:
     Attributes
     ----------
     share : float
-        The largest share of the rows that may be handed over, as it was asked for.
+        The requested largest share of rows to hand over.
     accepted : float
-        Share of the rows whose answer is accepted: rows of one confidence stay together.
+        Share of the rows whose answer is accepted. Rows with equal confidence stay together.
     threshold : float
         Answers of at least this confidence are accepted.
     risk, low, high : float
-        Share of the accepted answers that are wrong, with its Wilson interval; NaN where it is not
-        known.
+        Share of errors among the accepted answers, with its Wilson interval; NaN if unknown.
     hits, misses : float
-        Accepted answers that are right and wrong.
+        Accepted answers that are correct, and accepted answers that are errors.
     rejected_hits, rejected_misses : float
-        Answers among the rows that are handed over.
+        Correct answers and errors among the rows that are handed over.
     reason : str
-        Why there is no interval; empty where there is.
+        Why there is no interval; empty if there is one.
 
     Examples
     --------
@@ -295,7 +296,7 @@ class Rejection:
 
     @property
     def total_risk(self) -> float:
-        """Share of all answers that are wrong."""
+        """Share of errors among all answers."""
         wrong = self.misses + self.rejected_misses
         return wrong / (self.hits + self.rejected_hits + wrong)
 
@@ -323,12 +324,12 @@ class Rejection:
 
 
 def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
-    """Split off the rows of least confidence, at most a share of all.
+    """Split off the least confident rows, at most a given share of all rows.
 
     Parameters
     ----------
     table : ScoreTable
-        Of the channels hit, none, miss, none.
+        Scores with the channels hit, none, error, none.
     share : float
 
     Returns
@@ -336,7 +337,7 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
     rejection : Rejection
         Without an interval.
     accepted : ndarray of shape (U,), bool
-        The confidences, in the order of the table, whose answers are accepted.
+        Mask of the confidences whose answers are accepted, in the order of the table.
     """
     if not 0 <= share < 1:
         raise ValueError(f"the share that is handed over must lie from 0 to below 1, got {share!r}")

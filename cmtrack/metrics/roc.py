@@ -1,10 +1,10 @@
 """ROC curve and area for 2x2+IM, by an exact sweep over the distinct scores.
 
-A sample is predicted positive if its score reaches the threshold; inside the chosen group the class
-with the highest probability is predicted, whatever the threshold. A positive whose class within its
-group comes out wrong can therefore never be a hit: the curve ends at a *ceiling* below 1. Source:
-Markoulidakis et al. (2021), section 4.3 (equations 37-42 with the limits of the threshold
-exchanged, as the rule demands).
+A row is predicted positive if its score is at least the threshold. Within the predicted group, the
+class with the highest probability is predicted at any threshold. A positive row with the wrong
+class within its group can therefore never be a hit, and the curve ends at a *ceiling* below 1.
+Source: Markoulidakis et al. (2021), section 4.3 (equations 37-42 with the limits of the threshold
+exchanged, as this rule requires).
 """
 
 from __future__ import annotations
@@ -36,37 +36,38 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 ACCEPTED_POSITIVE, REJECTED_POSITIVE, ACCEPTED_NEGATIVE, REJECTED_NEGATIVE = range(4)
-"""Channels: a rejected row has the right group, and a class that is not accepted."""
+"""Channels of the counts. A row is rejected if the best class within its group is not accepted."""
 
 
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """The sweep and its area.
+    """ROC curve at all thresholds, and its area.
 
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
-        Infinity (nothing is positive), then the distinct scores in descending order.
+        Infinity (no row is predicted positive), then the distinct scores in descending order.
     tp, fn, imp, fp, tn, imn : ndarray of shape (T,)
         The six counts of 2x2+IM at each threshold.
     fpr, tpr, tnr : ndarray of shape (T,)
-        Fall-out, recall and specificity; NaN where a group has no samples.
+        Fall-out, recall and specificity; NaN if a group has no rows.
     auc : float
         Area under (fpr, tpr).
     auc_standard_error : float
-        By placement values (DeLong et al. 1988, extended to accepted positives).
+        Standard error from placement values (DeLong et al. 1988, extended to accepted positives).
     auc_error_bound : float
-        0 where the scores are counted one by one; else the certified largest error of ``auc`` from
-        the grid.
+        Largest possible error of ``auc`` because scores are counted on a grid; 0 if they are
+        counted one by one.
     ceiling : float
-        The largest recall that any threshold reaches; ``auc`` cannot exceed it.
+        The largest recall at any threshold; ``auc`` cannot exceed it.
     auc_normalized, auc_normalized_standard_error : float
-        ``auc / ceiling``: the ordinary area of accepted positives against all negatives. Chance is
-            1/2.
+        ``auc / ceiling``, the ordinary area of accepted positives against all negatives, and its
+        standard error. Chance is 1/2.
     positive : label
     auc_interval : (low, high) or None
     operating_point : (fpr, tpr) or None
-        Where the plain arg-max prediction stands; with mismatches it generally lies off the curve.
+        Rates of the plain arg-max prediction. With mismatches this point is usually not on the
+        curve.
 
     Examples
     --------
@@ -115,9 +116,8 @@ def roc_curve(scores: ScoreCounts) -> RocCurve:
     Parameters
     ----------
     scores : ScoreCounts with four channels
-        Accepted positives, rejected positives (right group, class not accepted), accepted
-        negatives, rejected negatives: all samples of the two groups, by the score of the positive
-        group.
+        Accepted positives, rejected positives (class within the group not accepted), accepted
+        negatives and rejected negatives, by the score of the positive group.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def roc_curve(scores: ScoreCounts) -> RocCurve:
 
 
 def sweep(table: ScoreTable) -> RocCurve:
-    """Return the curve of scores as metrics see them."""
+    """Return the ROC curve of a score table."""
     scores = table.scores
     counts: Any = six_counts(scores.counts)
     six: Any = BinaryCounts(*(part[::-1] for part in counts))
@@ -174,21 +174,22 @@ def _error_of(area: Area | NormalizedArea, value: float, table: ScoreTable) -> f
 
 
 def frame_of(curve: Any, names: Iterable[str]) -> pd.DataFrame:
-    """Return arrays of a curve as columns, one row per place on it."""
+    """Return arrays of a curve as columns of a frame, with one row per point."""
     from cmtrack._pandas import pd
 
     return pd.DataFrame({name: getattr(curve, name) for name in names})
 
 
 def six_counts(counts: Any) -> BinaryCounts:
-    """Return the six counts of 2x2+IM at every threshold: above each score, and of no sample.
+    """Return the six counts of 2x2+IM at every threshold, from the lowest score to infinity.
 
-    ``counts``, shape (..., 4, U): samples by channel and ascending score.
-    The result, BinaryCounts of ndarrays of shape (..., U + 1).
+    ``counts``, shape (..., 4, U): rows by channel and ascending score.
+
+    The result is BinaryCounts of ndarrays of shape (..., U + 1).
     """
     called: Any = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=counts.dtype)
     np.cumsum(counts[..., ::-1], axis=-1, out=called[..., -2::-1])
-    # Sums of fractional weights may differ by rounding: no count is below 0.
+    # Rounding of fractional weights could make a count slightly negative.
     below = np.maximum(called[..., :1] - called, 0)
     false_calls = called[..., ACCEPTED_NEGATIVE, :] + called[..., REJECTED_NEGATIVE, :]
     missed = below[..., ACCEPTED_POSITIVE, :] + below[..., REJECTED_POSITIVE, :]
@@ -203,25 +204,25 @@ def six_counts(counts: Any) -> BinaryCounts:
 
 
 def with_channels(scores: ScoreCounts) -> ScoreCounts:
-    """Return four channels of two: positives, all of them accepted, and negatives."""
+    """Return four channels from two, positives and negatives, with all positives accepted."""
     return scores.channels((0,), (), (1,), ())
 
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) -> IntArray:
-    """Return the place of each row (n,) among the channels and scores in one."""
+    """Return the index of each row (n,) in the flattened array of channels and scores."""
     return channel * len(scores.values) + scores.places_of(score)
 
 
 def _sums_from_above(parts: FloatArray) -> FloatArray:
-    """Return the sum of each part and all parts behind it, shape (U,)."""
+    """Return the sum of each part and all parts after it, shape (U,)."""
     return np.cumsum(parts[::-1])[::-1]
 
 
 class Calls(NamedTuple):
-    """Sums over all samples of at least each score, in the order of the scores.
+    """Sums over all rows with at least each score, in the order of the scores.
 
-    ``accepted``, shape (U,): accepted positives of each score.
-    ``called``, ``hits``, shape (U,): all samples of at least that score, and the accepted positives
+    ``accepted``, shape (U,): accepted positives with exactly each score.
+    ``called``, ``hits``, shape (U,): all rows with at least that score, and the accepted positives
         among them.
     ``precision``, shape (U,): ``hits / called``; 0 above the highest score.
     """
@@ -233,7 +234,7 @@ class Calls(NamedTuple):
 
 
 class ScoreTable(Weighted):
-    """Samples by channel and score, as metrics see them: cells of shape (4 U,)."""
+    """Rows by channel and score, in cells of shape (4 U,), the argument of metrics of scores."""
 
     kinds: ClassVar[tuple[str, ...]] = ("scores",)
 
@@ -250,14 +251,14 @@ class ScoreTable(Weighted):
         cells = scores.map(lambda part: part.counts.ravel().astype(np.float64))
         self.weight = cells.sums
         self.squares = cells.squares
-        # Summed by score first, as a table of one channel has it: both have the same rounding.
+        # Summed by score first, like a table with two channels, so that both round in the same way.
         self.sides = self.by_side.sum(axis=1)
 
     def argument(self, weight: Any = None) -> ScoreTable:
         return self
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """Return None: functions of counted scores bring their influence."""
+        """Return None, because functions of counted scores provide their influence."""
         return None
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -287,19 +288,19 @@ class ScoreTable(Weighted):
 
     @property
     def has_both(self) -> bool:
-        """True where there are positives and negatives."""
+        """True if there are both positives and negatives."""
         return bool((self.sides > 0).all())
 
     @cached_property
     def ceiling(self) -> float:
-        """Share of the positives that are accepted."""
+        """Share of accepted rows among the positives."""
         if not self.has_both:
             return math.nan
         return float(self.channels[ACCEPTED_POSITIVE].sum() / self.sides[0])
 
     @cached_property
     def area_influence(self) -> FloatArray:
-        """Influence on the area under the curve, by placement values."""
+        """Influence on the area under the curve, from placement values."""
         below, above = self.placements
         auc = AREA(self)
         return self.by_channel(below - auc, -auc, above - auc)
@@ -308,8 +309,8 @@ class ScoreTable(Weighted):
     def placements(self) -> tuple[FloatArray, FloatArray]:
         """Share of negatives below each score, and of accepted positives above it.
 
-        The latter are a share of all positives. Ties count half (DeLong et al. 1988, extended to
-        accepted positives).
+        The denominator of the second share is all positives. Ties count half (DeLong et al. 1988,
+        extended to accepted positives).
         """
         accepted = self.channels[ACCEPTED_POSITIVE]
         negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
@@ -319,7 +320,7 @@ class ScoreTable(Weighted):
 
     @cached_property
     def calls(self) -> Calls:
-        """The samples that each threshold calls positive."""
+        """Rows that are predicted positive at each threshold."""
         accepted = self.channels[ACCEPTED_POSITIVE]
         called = _sums_from_above(self.channels.sum(axis=0))
         hits = _sums_from_above(accepted)
@@ -328,15 +329,15 @@ class ScoreTable(Weighted):
 
     @property
     def tied(self) -> float:
-        """Share of the pairs of an accepted positive and a negative that have one score."""
+        """Share of the pairs of an accepted positive and a negative that have equal scores."""
         negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
         return float(self.channels[ACCEPTED_POSITIVE] @ negatives) / float(self.sides.prod())
 
     @cached_property
     def corrections(self) -> FloatArray:
-        """sqrt(n / (n - 1)) of both sides (2,), n their effective size.
+        """Factor sqrt(n / (n - 1)) of both sides, shape (2,), with n their effective size.
 
-        Each mean spends a degree of freedom.
+        The estimated mean of each side uses one degree of freedom.
         """
         size = self.effective_sides
         with np.errstate(all="ignore"):
@@ -344,9 +345,9 @@ class ScoreTable(Weighted):
 
     @cached_property
     def bands(self) -> BinnedDensities:
-        """Both sides in quantile bins; half a count is half an effective sample.
+        """Both sides in quantile bins, smoothed with half an effective row per bin.
 
-        So the scale of the weights does not matter.
+        Using effective rows makes the result independent of the scale of the weights.
         """
         sides = self.scores.channels((2, 3), (0, 1))
         if self.counted.fractional:
@@ -370,7 +371,7 @@ class ScoreTable(Weighted):
         if not self.has_both:
             return None
         positive_weight, negative_weight = self.sides / self.effective_sides
-        # The part of a row: nothing is added to rows as they were drawn.
+        # The added part of a row is 0 for rows of equal weights.
         of_row = 1 - positive_weight / negative_weight
         if not of_row > 0:
             return None
@@ -379,15 +380,14 @@ class ScoreTable(Weighted):
         factor = 1 / (1 + part)
         added = part / (1 + part) * float(self.sides[1])
         scores = _with_negative(self.scores, place, factor, added)
-        # The negative weighs what others weigh, and is one row: its squared weight is the square of
-        # its weight.
+        # The added negative is a single row, so its squared weight is the square of its weight.
         squares = _with_negative(self.counted.squares, place, 1 / (1 + part) ** 2, added**2)
         return self.like(Counted(scores, squares))
 
     def _high_place(self) -> int:
-        """Return the place of the median of the accepted positives above all negatives.
+        """Return the index of the median score of the accepted positives above all negatives.
 
-        Without any, it is the highest of the accepted positives.
+        If there are none, return the index of the highest accepted positive.
         """
         counts = self.scores.counts.astype(np.float64)
         accepted = np.cumsum(counts[ACCEPTED_POSITIVE])
@@ -395,15 +395,15 @@ class ScoreTable(Weighted):
         return int(np.searchsorted(accepted, (accepted[highest_negative] + accepted[-1]) / 2))
 
     def like(self, scores: Counted[ScoreCounts]) -> Any:
-        """Return other counts, seen in the same way."""
+        """Return a table of the same kind for other counts."""
         return ScoreTable(scores)
 
     def by_channel(
         self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True
     ) -> FloatArray:
-        """Return the influence (4 U,) from what a sample adds to the mean of its side.
+        """Return the influence (4 U,) from the contribution of a row to the mean of its side.
 
-        Each part is by score: a number, or an array (U,).
+        Each contribution is a number, or an array (U,) by score.
         """
         factors = self.total / self.sides
         if corrected:
@@ -414,19 +414,19 @@ class ScoreTable(Weighted):
             np.broadcast_to(rejected, size) * factors[0],
             np.broadcast_to(negative, size) * factors[1],
         ]
-        # Accepted and rejected negatives are alike.
+        # Accepted and rejected negatives have the same influence.
         return np.concatenate((*channels, channels[-1]))
 
 
 def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
-    """Return the samples, a part of them once more, and that part on the other side."""
+    """Return the counts after adding a ``part`` of all rows once as is and once flipped."""
     counts = scores.counts.astype(np.float64)
     sums = None if scores.sums is None else scores.sums * (1 + 2 * part)
     return replace(scores, counts=counts * (1 + part) + part * counts[[2, 3, 0, 1]], sums=sums)
 
 
 def _with_negative(scores: ScoreCounts, place: int, factor: float, weight: float) -> ScoreCounts:
-    """Return the negatives times a factor, and one more of a weight at the score of a place."""
+    """Multiply the negatives by a factor and add one with a given weight at index ``place``."""
     counts = scores.counts.astype(np.float64)
     counts[ACCEPTED_NEGATIVE:] *= factor
     counts[ACCEPTED_NEGATIVE, place] += weight
@@ -449,7 +449,7 @@ class Area(Function):
 
 
 class Ceiling(Fraction):
-    """Largest recall that any threshold reaches: the share of the positives that are accepted."""
+    """Largest recall at any threshold, which is the share of accepted rows among the positives."""
 
     def __call__(self, table: ScoreTable) -> float:
         return table.ceiling
@@ -459,12 +459,12 @@ class Ceiling(Fraction):
         return np.repeat([1.0, 1.0, 0.0, 0.0], len(table.scores.values))
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Return the influence on a share of the positives."""
+        """Return the influence on the share of accepted positives."""
         return table.by_channel(1 - table.ceiling, -table.ceiling, 0.0, corrected=False)
 
 
 class NormalizedArea(Function):
-    """Area over ceiling."""
+    """Area under the curve divided by its ceiling."""
 
     def __call__(self, table: ScoreTable) -> float:
         return AREA(table) / table.ceiling if table.ceiling > 0 else math.nan

@@ -1,11 +1,11 @@
 """The test of calibration for clustered rows.
 
-Their labels are not independent draws, so the differences of labels and scores are summed by
-cluster and the sums' signs are drawn instead. This needs the rows. Signs reject too often where
-labels are sparse or scores sharp, since a sum of many small values and few large ones is not
-symmetric; drawn labels do not. So the larger of both p-values is given. Beyond a thousand clusters
-the sums over all of them are drawn from the normal law with their covariance, which is what signs
-tend to.
+The labels of clustered rows are not independent. So the differences of labels and scores are summed
+by cluster, and the signs of the sums are drawn. This needs the rows. Drawn signs reject too often
+if labels are sparse or scores are close to 0 or 1, because a sum of many small values and a few
+large ones is not symmetric. Drawn labels do not have this problem, so the result is the larger of
+the two p-values. With more than a thousand clusters, the total sums are drawn from a normal
+distribution with their covariance, which is the limit of drawn signs.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 _BLOCKS = 64
-"""Runs of scores, of equal variance, at which sums of differences are compared."""
+"""Number of runs of scores with equal variance, after which sums of differences are compared."""
 _MOST_SIGNS = 1000
-"""Clusters whose signs are drawn; more are drawn from the normal law."""
+"""Most clusters for which signs are drawn; more use a normal distribution."""
 _AT_ONCE = 1 << 14
-"""Clusters of a chunk, which bounds the memory."""
+"""Clusters per chunk, which limits the memory."""
 _LEAST_VARIANCE = 1e-300
 """A divisor above 0 for sums that do not vary."""
 _SEED = 15
@@ -49,10 +49,10 @@ _SEED = 15
 def row_pvalues(
     rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Return the p-values of calibration, confidence and classes that apply, by full name.
+    """Return the applicable p-values of calibration, confidence and classes, by full name.
 
-    ``rows``: with clusters and probabilities.
-    ``only``: full names of metrics; none stand for all.
+    ``rows``: rows with clusters and probabilities.
+    ``only``: full names of metrics; empty for all.
     """
     _, clusters = np.unique(rows.design.units, return_inverse=True)
     design = replace(rows.design, clusters=clusters)
@@ -76,7 +76,7 @@ def row_pvalues(
 def _tests(
     rows: Predictions, views: EvaluationViews
 ) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
-    """Yield name, score, event (0 or 1) and counts of each test that applies."""
+    """Yield name, score, event (0 or 1) and counts of each applicable test."""
     probabilities = rows.probabilities
     if probabilities is None:
         raise ValueError("a test of calibration needs rows with probabilities")
@@ -98,9 +98,9 @@ def _tests(
 
 
 def sign_test(score: FloatArray, event: IntArray, design: Design) -> CalibrationTest | None:
-    """Return the test by Kuiper's and Cox's statistic with signs drawn by cluster.
+    """Return the test with Kuiper's and Cox's statistics and signs drawn by cluster.
 
-    ``score``, shape (n,).
+    ``score``, shape (n,): predicted probability.
     ``event``, shape (n,): 0 or 1.
     """
     weights = design.row_weights
@@ -148,9 +148,9 @@ def _ends(sums: FloatArray) -> FloatArray:
 
 
 def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
-    """Return the index of each score's run of equal variance (n,).
+    """Return the index of each score's run of equal variance, shape (n,).
 
-    Equal scores, or cells, share a run.
+    Equal scores, or scores in the same cell of the grid, are in the same run.
     """
     if len(score) > MAX_BLOCKS:
         cell = cells_of(score)
@@ -165,9 +165,9 @@ def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
 def _by_cluster(
     number: IntArray, n_clusters: int, block: IntArray, difference: FloatArray, moment: FloatArray
 ) -> Iterator[FloatArray]:
-    """Yield per-cluster sums in chunks of c, shape (c, runs + 1).
+    """Yield sums by cluster in chunks of c clusters, shape (c, runs + 1).
 
-    They are the differences of each run, and all moments.
+    The columns are the differences in each run, and the moment over all runs.
     """
     order = np.argsort(number, kind="stable")
     starts = np.arange(0, n_clusters, _AT_ONCE)

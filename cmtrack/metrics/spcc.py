@@ -1,11 +1,11 @@
 """Sample Pearson correlation (sPCC) of labels and scores, and separation indices: ``spcc/``.
 
 Source: Gubbels (2023), chapter 1: equations 1.9-1.12 (binary, one-vs-one, one-vs-rest), section
-1.2.2 (indices d_a, d_e, d_b). Corrected here: the Fisher averages carry the factor 1/m that the
-printed ones lack (with it Table 1.7's one-vs-rest entries give the .7871 of Table 1.6; its
-one-vs-one .8351 is not reproducible, the six entries give .8255); d_e is the root of the printed
-right side, with the predictions' total variance in the numerator. A bias lies in [-pi, 1-pi], so
-the 2.8372 of Table 1.2 cannot be right.
+1.2.2 (indices d_a, d_e, d_b). Corrections: the Fisher averages have the factor 1/m, which is
+missing in print. With it, the one-vs-rest entries of Table 1.7 give the .7871 of Table 1.6. The
+one-vs-one .8351 cannot be reproduced: the six entries give .8255. d_e is the square root of the
+printed right side, with the predictions' total variance in the numerator. A bias is within
+[-pi, 1-pi], so the 2.8372 of Table 1.2 cannot be correct.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _CLIP = 1 - 1e-12
-"""Largest correlation in a mean of atanh, which is infinite at 1."""
+"""Largest correlation used in a mean of atanh, which is infinite at 1."""
 
 
-# -- of one score and two classes ------------------------------------------------------------------
+# -- one score and two classes ---------------------------------------------------------------------
 
 
 def correlation(s: TwoClasses) -> Any:
     """Return the correlation of an indicator with a score; NaN if a class is empty.
 
-    It is 0 if the score never varies.
+    The correlation is 0 if the score never varies.
     """
     return _correlation(s.n1, s.n0, s.mean1, s.mean0, s.m20 + s.m21)
 
 
 def is_constant(s: TwoClasses) -> Any:
-    """Return whether both classes have rows and the score is the same in all of them."""
+    """Return whether both classes have rows and all rows have the same score."""
     return _is_constant(s.n1, s.n0, s.mean1, s.mean0, s.m20 + s.m21)
 
 
 def _correlation(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any:
     share = p * n / (p + n)
     gap = mean - other_mean
-    # Callers silence NumPy: without rows of a class this divides by 0, and is not used.
+    # If a class has no rows, this divides by 0. Callers silence NumPy and do not use the result.
     scaled_gap = gap * np.sqrt(share) / np.sqrt(within + gap**2 * share)
     value = np.where(np.real(share) > 0, scaled_gap, math.nan)
-    # Equal means are a correlation of 0, as their ROC area is 1/2. The correlation has no
-    # derivative at a constant score, so a complex step must not find one: the error is unknown,
-    # not 0.
+    # Equal means give a correlation of 0, like a ROC area of 1/2. At a constant score the
+    # correlation has no derivative, so a complex step must return NaN: the standard error is
+    # unknown, not 0.
     at_constant = complex(0.0, math.nan) if np.iscomplexobj(value) else 0.0
     return np.where(_is_constant(p, n, mean, other_mean, within), at_constant, value)
 
@@ -77,7 +77,7 @@ def _is_constant(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any
 def d_a(s: TwoClasses) -> Any:
     """Return the distance of the mean scores over the root mean square of both deviations.
 
-    ``d_a = sqrt(2) z(AUC)`` holds for any two normal class distributions and fails otherwise.
+    ``d_a = sqrt(2) z(AUC)`` is true for two normal class distributions, but not in general.
     """
     v0, v1 = s.variances
     return np.sqrt(s.gap**2) / np.sqrt((v0 + v1) / 2)
@@ -110,7 +110,7 @@ def spcc(moments: ScoreMoments) -> float:
 
 
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
-    """Return the sPCC that these class-wise scores would have at another prevalence."""
+    """Return the sPCC of the same score distributions by class at another prevalence."""
     if not 0 < prevalence < 1:
         raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence}")
     sides = Sides.of_score(moments)
@@ -123,15 +123,15 @@ def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
         return float(_correlation(prevalence, 1 - prevalence, mean1, mean0, within))
 
 
-# -- of the scores of all classes ------------------------------------------------------------------
+# -- scores of all classes -------------------------------------------------------------------------
 
 
 def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray:
-    """Return the one-vs-one matrix (K, K): (c, d) is of classes c and d by the score of c.
+    """Return the one-vs-one matrix (K, K), in which (c, d) is for classes c and d and score c.
 
-    The matrix is not symmetric; its diagonal is 0. With ``equal_shares`` each entry is what it
-    would be if both classes had as many samples: the sPCC of a well separated pair is small where
-    one class is rare.
+    The matrix is not symmetric, and its diagonal is 0. ``equal_shares`` gives each entry the value
+    for two classes with the same number of rows, because the sPCC of a well separated pair is small
+    if one class is rare.
     """
     classes = moments.classes
     size = len(moments.n)
@@ -144,7 +144,7 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
 
 
 def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
-    """Return :func:`spcc_ovo` of the classes that the moments have rows of."""
+    """Return :func:`spcc_ovo` for the classes that have rows in the moments."""
     classes = moments.classes
     n = moments.n[classes].astype(np.float64)
     mean = moments.diagonal("mean")[classes]
@@ -171,9 +171,9 @@ def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
 def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatArray:
     """Return the standard errors of one-vs-one correlations at equal shares, shape (P,).
 
-    They are of classes ``own`` by their scores. By the derivatives of r = d / sqrt(4 W + d^2),
-    where d is the difference of both means and W the mean of both variances, and by the errors of
-    the means and variances of both classes.
+    Each correlation is between a class of ``own`` and one of ``other``, by the score of ``own``.
+    The formula uses the derivatives of r = d / sqrt(4 W + d^2), with d the difference of the means
+    and W the mean of the variances, and the standard errors of the means and variances.
     """
     sides = Sides.of_pairs(moments, own, other)
     variance = sides.m2 / sides.n
@@ -181,7 +181,7 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
     fourth = sides.m4 / sides.n
     gap = sides.mean[1] - sides.mean[0]
     mean_variance = variance.mean(axis=0)
-    # A higher mean of the other class makes the difference smaller.
+    # A higher mean in the other class makes the difference smaller.
     sign = np.array([[-1], [1]])
     with np.errstate(all="ignore"):
         scale = (4 * mean_variance + gap**2) ** -1.5
@@ -196,9 +196,9 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
 class PairCorrelations(NamedTuple):
     """One-vs-one correlations at equal shares of the least separated pairs of classes, (P,) each.
 
-    ``first``, ``second``: numbers of the classes; the score is that of the first one.
-    ``low``, ``high``: of the intervals; NaN where the errors are not known.
-    ``n_pairs``: the pairs of enough samples, of which these are the first.
+    ``first``, ``second``: indices of the classes; the score is the first class's.
+    ``low``, ``high``: interval of each correlation; NaN if its standard error is unknown.
+    ``n_pairs``: number of all pairs with enough rows.
     """
 
     first: IntArray
@@ -212,9 +212,10 @@ class PairCorrelations(NamedTuple):
 def least_separated(
     scores: ClassScores, least: float, most: int, level: float | None
 ) -> PairCorrelations:
-    """Return the ``most`` least separated pairs of classes with ``least`` effective samples each.
+    """Return the ``most`` least separated pairs of classes with ``least`` effective rows each.
 
-    ``level``: of the intervals, which are those of independent rows without weights; None for none.
+    ``level``: confidence level of the intervals, which are for independent rows without weights;
+        None for no intervals.
     """
     moments = scores.moments
     sizes = np.nan_to_num(scores.sizes)
@@ -222,7 +223,7 @@ def least_separated(
     enough = np.minimum(sizes[:, None], sizes) >= least
     values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
     np.fill_diagonal(values, np.inf)
-    # A pair has two scores; the one that separates it less counts.
+    # Each pair has two scores. The score that separates the pair less counts.
     values[values > values.T] = np.inf
     n_pairs = int(np.isfinite(values).sum())
     order = np.argsort(values, axis=None, kind="stable")[: min(most, n_pairs)]
@@ -237,17 +238,17 @@ def least_separated(
 
 
 _MOST_TERMS = 20_000
-"""Correlations whose intervals the interval of the smallest one is made of."""
+"""Most correlations whose intervals are used for the interval of the smallest correlation."""
 _LEAST_PAIR = 4
-"""Samples of two classes from which their correlation counts in a mean: two points are always on
-a line.
+"""Fewest rows of two classes together for which their correlation counts in a mean. Two points are
+always on a line.
 """
 
 
 def fisher_mean(correlations: FloatArray) -> float:
     """Return tanh of the mean of atanh; entries without a value are skipped.
 
-    +-1 is clipped to 1 - 1e-12. The mean hides a single bad entry: read the minimum beside it.
+    +-1 is clipped to 1 - 1e-12. The mean hides a single bad entry, so also look at the minimum.
     """
     defined = correlations[~np.isnan(correlations)]
     if not defined.size:
@@ -257,15 +258,15 @@ def fisher_mean(correlations: FloatArray) -> float:
 
 
 class ClassScores(Samples):
-    """Samples by the scores of all classes.
+    """Rows by the scores of all classes.
 
-    An influence is given as coefficients (K, 2K+1) of the features (1, s, s^2) of
-    :func:`cmtrack.statistics.moments.features_of`, by a sample's class: that of a sample on each
-    correlation is a quadratic in one of its scores, so that on their mean is a quadratic in all of
-    them.
+    The influence of a row on one correlation is a quadratic function of one of its scores. The
+    influence on a mean of correlations is therefore a quadratic function of all its scores. It is
+    given by class as coefficients (K, 2K+1) of the features (1, s, s^2) of
+    :func:`cmtrack.statistics.moments.features_of`.
 
     ``moments``, ScoreMoments of shape (K, K).
-    ``cross``: the joint moments that the error of a mean of correlations needs.
+    ``cross``: joint moments, which the standard error of a mean of correlations needs.
     """
 
     kinds = ("all scores", "class scores")
@@ -275,7 +276,7 @@ class ClassScores(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassScores | None:
         statistics = views.statistics
         if kind == "class scores":
-            # Of two classes, one-vs-rest and one-vs-one are the section's binary metric.
+            # With two classes, one-vs-rest and one-vs-one equal the section's binary metric.
             return views.seen(cls) if len(statistics.matrix.labels) > 2 else None
         moments = statistics.counted("moments")
         if moments is None:
@@ -294,17 +295,17 @@ class ClassScores(Samples):
 
     @cached_property
     def one_vs_rest(self) -> ScoreSamples:
-        """Each class against the others."""
+        """Moments of each class against the others."""
         return ScoreSamples(self.counted.map(Sides.one_vs_rest))
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """One-vs-one correlations of the classes with rows, shape (C, C), the diagonal 0."""
+        """One-vs-one correlations of the classes with rows, shape (C, C), with diagonal 0."""
         return _of_pairs(self.moments)
 
     @cached_property
     def constant_pairs(self) -> BoolArray:
-        """Mask (C, C) of one-vs-one correlations whose score is the same in all rows."""
+        """Mask (C, C) of one-vs-one correlations whose score is equal in all rows."""
         moments = self.moments
         classes = moments.classes
         n = moments.n[classes].astype(np.float64)
@@ -323,20 +324,20 @@ class ClassScores(Samples):
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Effective numbers of the samples of each class, shape (K,)."""
+        """Effective number of rows of each class, shape (K,)."""
         n: Counted[FloatArray] = self.counted.map(lambda moments: moments.n.astype(np.float64))
         if not n.fractional:
             return n.sums
         return ratio(n.sums**2, n.squares)
 
     def informing(self, metric: Metric) -> float:
-        """Return the effective number of samples of the class with the fewest."""
+        """Return the effective number of rows of the smallest class."""
         return float(np.nanmin(self.one_vs_rest.informing(metric)))
 
     def standard_error(self, influence: FloatArray) -> float | None:
-        """Return the standard error of a quadratic; None if it needs joint moments and has none.
+        """Return the standard error of a quadratic; None if joint moments are needed but missing.
 
-        A quadratic in one score needs only that score's moments.
+        A quadratic in one score needs only the moments of this score.
         """
         size = len(self.moments.n)
         used = np.flatnonzero(influence[:, 1:].reshape(-1, 2, size).any(axis=(0, 1)))
@@ -346,7 +347,7 @@ class ClassScores(Samples):
         if self.cross is None:
             return None
         squared = float(np.einsum("ki,kij,kj->", influence, self.cross.sums, influence))
-        # NaN without an error of some correlation.
+        # The sum is NaN if some correlation has no standard error.
         if not squared >= 0:
             return None
         return math.sqrt(squared) / self.total
@@ -355,7 +356,7 @@ class ClassScores(Samples):
         moments = self.moments
         classes = moments.classes
         n = moments.n.astype(np.float64)
-        # Features are of scores less 1/K, see features_of; the last ones are squared.
+        # Features are scores minus 1/K and then their squares, see features_of.
         first = moments.mean - 1 / len(n)
         rows = n[classes, None]
         variance = np.divide(moments.m2, rows, out=np.zeros_like(first), where=rows > 0)
@@ -382,7 +383,7 @@ class ClassScores(Samples):
 
 
 class EachScore(ScoreSamples):
-    """Each class's score against the others; ``class means``: where there are no two groups."""
+    """Each class's score against the others; ``class means`` applies without two groups."""
 
     kinds = ("class moments", "class means")
 
@@ -398,13 +399,13 @@ class EachScore(ScoreSamples):
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
-    """Return coefficients (3, ...) of (1, x, x^2) as those of (1, d, d^2), x = d + ``by``."""
+    """Convert coefficients (3, ...) of (1, x, x^2) to (1, d, d^2), with x = d + ``by``."""
     a, b, c = quadratic
     return np.stack((a + b * by + c * by**2, b + 2 * c * by, c))
 
 
 class Correlations(Function):
-    """The one-vs-rest ("ovr") or one-vs-one ("ovo") correlations of all classes, in one number."""
+    """A summary of the one-vs-rest ("ovr") or one-vs-one ("ovo") correlations of all classes."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -417,9 +418,9 @@ class Correlations(Function):
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
     def counted(self, scores: ClassScores) -> BoolArray:
-        """Return which correlations count: those of classes with rows, of enough rows.
+        """Return a mask of the correlations that are defined and, for "ovo", have enough rows.
 
-        The shape is that of :meth:`values`.
+        The shape is the same as for :meth:`values`.
         """
         defined = np.isfinite(self.values(scores))
         if self.kind == "ovr":
@@ -431,14 +432,14 @@ class Correlations(Function):
         return defined
 
     def left_out(self, scores: ClassScores) -> int:
-        """Return the number of correlations that are left out although they are defined."""
+        """Return the number of defined correlations that are not used because of too few rows."""
         return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
 
     def constant(self, scores: ClassScores) -> BoolArray:
-        """Return which correlations count and are of a score that never varies.
+        """Return a mask of the used correlations whose score never varies.
 
-        The shape is that of :meth:`values`. They are 0. Their error is unknown, and so is the error
-        of a mean or minimum with one of them.
+        The shape is the same as for :meth:`values`. Such a correlation is 0 and has no standard
+        error. A mean or minimum that includes one also has none.
         """
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
@@ -447,7 +448,7 @@ class Correlations(Function):
         return scores.constant_pairs[off_diagonal] & self.counted(scores)
 
     def why(self, scores: ClassScores, k: None) -> str:
-        """Return the reason why it is undefined."""
+        """Return why the metric is undefined."""
         if self.kind == "ovo" and self.left_out(scores):
             return f"no two classes together have {_LEAST_PAIR} rows"
         return _NO_ROWS
@@ -456,13 +457,13 @@ class Correlations(Function):
         return _NEVER_VARIES if self.constant(scores).any() else ""
 
     def pair(self, terms: IntArray, scores: ClassScores) -> tuple[IntArray, IntArray]:
-        """Return the classes of one-vs-one terms: the one whose score it is, and the other."""
+        """Return, for one-vs-one terms, the class whose score is used and the other class."""
         classes = scores.moments.classes
         own, other = np.divmod(terms, len(classes) - 1)
         return classes[own], classes[other + (other >= own)]
 
     def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
-        """Return the samples of some of the correlations, the terms."""
+        """Return the samples of some of the correlations, given by index as ``terms``."""
         if self.kind == "ovr":
             one_vs_rest = scores.one_vs_rest.counted
             return ScoreSamples(one_vs_rest.map(lambda sides: sides.take(terms)))
@@ -472,9 +473,9 @@ class Correlations(Function):
     def combined(
         self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
     ) -> FloatArray:
-        """Return the influence (K, 2K+1) on a weighted sum of some of the correlations, the terms.
+        """Return the influence (K, 2K+1) on a weighted sum of the correlations ``terms``.
 
-        Of a single term shape (K, 3): of its score alone.
+        With ``single``, the result only has the coefficients of the term's score, shape (K, 3).
         """
         size = len(scores.moments.n)
         width = 1 if single else size
@@ -488,7 +489,7 @@ class Correlations(Function):
         pairs = self.samples(scores, terms)
         scale = weights * scores.total / pairs.total
         quadratic = scale * pairs.quadratic(correlation)
-        # From deviations of each side's mean to the scores less 1/K that features_of gives.
+        # Convert deviations from each side's mean to scores minus 1/K, as in features_of.
         negative, positive = _moved(quadratic, 1 / size - pairs.sides.mean).swapaxes(0, 1)
         sums = np.zeros((size, 2 * width + 1))
         sides = ((own, positive, each_term), (other, negative, term_of_other))
@@ -501,7 +502,7 @@ class Correlations(Function):
 
 
 class OneCorrelation(Function):
-    """The correlation of a two-class indicator with a score: one number, or that of each class."""
+    """The correlation of a two-class indicator with a score, as one number or one per class."""
 
     def __call__(self, s: TwoClasses) -> Any:
         return correlation(s)
@@ -512,27 +513,27 @@ class OneCorrelation(Function):
 
 
 class Fisher(Correlations):
-    """tanh of the mean of the correlations' atanh.
+    """Fisher mean of correlations, which is tanh of the mean of their atanh.
 
-    Pairs of classes with fewer than four rows are left out. atanh has no upper limit, so a few
+    Pairs of classes with fewer than four rows are not used. atanh has no upper limit, so a few
     correlations near 1 outweigh several of 0. A model that never finds one of three classes, but
-    tells the others apart with .9998, has the one-vs-one correlations .9998 (three times), -.07, 0
-    and 0. Their mean is .983, and a model with six correlations of .96 ranks below it. This is what
-    the definition says, and not an entry that was skipped: a score that nearly never varies gives
-    the same mean. :class:`Least` shows the class that was not found.
+    separates the others with .9998, has the one-vs-one correlations .9998 (three times), -.07, 0
+    and 0. Their mean is .983, which is higher than the mean of six correlations of .96. The
+    definition has this effect. It is not caused by skipping an entry: a score that hardly ever
+    varies gives the same mean. :class:`Least` shows the class that the model never finds.
     """
 
     def __call__(self, scores: ClassScores) -> float:
         return fisher_mean(self.values(scores)[self.counted(scores)])
 
     def clipped(self, scores: ClassScores) -> int:
-        """Return the number of correlations in the mean that are 1 or -1, and so clipped."""
+        """Return the number of correlations in the mean that are clipped, because they are +-1."""
         return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
 
     def influence(self, scores: ClassScores) -> FloatArray | None:
         """Return the influence (K, 2K+1); None if a score never varies.
 
-        Clipped correlations have none.
+        Clipped correlations contribute no influence.
         """
         if self.constant(scores).any():
             return None
@@ -554,12 +555,12 @@ class Fisher(Correlations):
 
 
 class Least(Correlations):
-    """The smallest of the correlations; pairs of classes with fewer than four rows are left out."""
+    """The smallest correlation; pairs of classes with fewer than four rows are not used."""
 
     scale = "bracket"
 
     def usable(self, scores: ClassScores) -> FloatArray:
-        """Return the correlations, NaN where they do not count, shape as :meth:`values`."""
+        """Return the correlations as in :meth:`values`, with NaN for unused ones."""
         return np.where(self.counted(scores), self.values(scores), math.nan)
 
     def __call__(self, scores: ClassScores) -> float:
@@ -569,7 +570,7 @@ class Least(Correlations):
         return float(np.nanmin(values))
 
     def influence(self, scores: ClassScores, single: bool = False) -> FloatArray | None:
-        """Return the influence (K, 2K+1), or (K, 3) on one score; None if a score never varies."""
+        """Return the influence (K, 2K+1), or (K, 3) if ``single``; None if a score never varies."""
         if self.constant(scores).any():
             return None
         least = np.nanargmin(self.usable(scores), keepdims=True)
@@ -593,18 +594,18 @@ class Least(Correlations):
     def bracket(
         self, scores: ClassScores, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the interval of the least of all correlations: see :func:`least_correlation`."""
+        """Return the interval of the smallest correlation; see :func:`least_correlation`."""
         values = self.usable(scores)
         n_correlations = int(np.isfinite(values).sum())
         if len(values) > _MOST_TERMS:
-            # Only one-vs-one has so many.
+            # Only one-vs-one can have this number of correlations.
             terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
         else:
             terms = np.flatnonzero(np.isfinite(values))
         intervals = []
         with np.errstate(all="ignore"):
             samples = self.samples(scores, terms)
-            # The interval of each correlation is of its samples, and of one more, half flipped.
+            # Each interval is also computed with one more row, half of it with a flipped label.
             for part in (samples, samples.with_flipped(max(wider**2, 1.0))):
                 values_of_part = np.asarray(correlation(part.argument()), dtype=np.float64)
                 errors = wider * part.standard_error(part.quadratic(correlation))
@@ -620,7 +621,7 @@ class Least(Correlations):
 
     @staticmethod
     def _least_ends(scores: ClassScores, values: FloatArray) -> IntArray:
-        """Return the terms, of values (C, C - 1), with the least lower ends by a rough error."""
+        """Return the indices, in values (C, C - 1), of the lowest lower ends by a rough formula."""
         n = scores.sizes[scores.moments.classes]
         width = values.shape[1]
         terms = np.empty(0, dtype=np.int64)
@@ -638,26 +639,26 @@ class Least(Correlations):
         return terms
 
 
-# -- of binned scores ------------------------------------------------------------------------------
+# -- binned scores ---------------------------------------------------------------------------------
 
 
 def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
-    """Return d_b = -2 z(e), e the Bayes error at equal priors of two binned densities.
+    """Return d_b = -2 z(e), with e the Bayes error of two binned densities at equal priors.
 
-    Each density sums to 1.
+    Each density must sum to 1.
     """
     error = 0.5 * float(np.minimum(positive, negative).sum())
     return float(-2 * ndtri(error)) if error > 0 else math.inf
 
 
 class BayesIndex(Function):
-    """d_b of the positive group's score in quantile bins, which its influence takes as given.
+    """The index d_b of the positive group's score in quantile bins; its influence fixes the bins.
 
-    The Bayes error of bins that were made from the same samples is too small, and d_b too large: by
-    .3 where there is no separation among 300. Its interval is a bracket: on one side the error by
-    resubstitution, which is at most the Bayes error but for chance, on the other the error of a
-    rule on samples that it was not made from, which is at least the Bayes error (Fukunaga & Hummels
-    1987).
+    Because the bins are made from the same rows, their Bayes error is too small and d_b too large,
+    for example by .3 for 300 rows without any separation. The interval is therefore a bracket. One
+    end uses the resubstitution error, which is at most the Bayes error apart from chance. The other
+    end uses the error of a rule on rows that were not used to make it, which is at least the Bayes
+    error (Fukunaga & Hummels 1987).
     """
 
     scale = "bracket"
@@ -672,23 +673,23 @@ class BayesIndex(Function):
         bands = table.bands
         band = bands.bin_of(table.scores.values)
         error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
-        # Half of the derivative of d_b by the Bayes error, which is half the sum of both shares.
+        # Half of the derivative of d_b by the Bayes error, which is half the sum of two shares.
         slope = -math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
         sides = ((bands.positives, bands.p < bands.q), (bands.negatives, bands.q <= bands.p))
         parts = []
         for side, (counts, is_lower) in enumerate(sides):
             mean = float(counts @ is_lower) / float(counts.sum())
             part = slope * (is_lower[band] - mean) * table.total / table.sides[side]
-            # Accepted and rejected rows of a side are alike.
+            # Accepted and rejected rows of a side have the same influence.
             parts += [part, part]
         return np.concatenate(parts)
 
     def bracket(
         self, table: ScoreTable, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the bracket, each side with its sampling error.
+        """Return the bracket, with the sampling error of each end.
 
-        An end of 0 or infinity says nothing of that side.
+        An end of 0 or infinity means that there is no limit on this side.
         """
         if not table.has_both:
             return None
@@ -710,29 +711,29 @@ class BayesIndex(Function):
 
 
 _CELLS = 512
-"""Cells of equal mass that rules are made of; scores may have more values."""
+"""Cells of equal mass for making rules, if scores have more distinct values."""
 _SPLITS = 3
 
 
 def _gap_curve(sides: FloatArray) -> FloatArray:
-    """Return the share of positives less that of negatives below each cell, (..., U + 1).
+    """Return the share of positives minus the share of negatives below each cell, (..., U + 1).
 
-    ``sides``, shape (..., 2, U).
+    ``sides``, shape (..., 2, U): positives and negatives by cell.
     """
     shares = sides / sides.sum(axis=-1, keepdims=True)
     gaps = shares[..., 0, :] - shares[..., 1, :]
     curve = np.zeros((*gaps.shape[:-1], gaps.shape[-1] + 1))
     np.cumsum(gaps, axis=-1, out=curve[..., 1:])
-    # What is equal but for rounding is equal: all scores at an end go with those before them, not
-    # only those that rows have.
+    # Values that differ only by rounding must be equal. Otherwise the best rule could end at any of
+    # several cells, depending on rounding.
     return np.asarray(np.round(curve, 12) + 0.0, dtype=np.float64)
 
 
 def _best_range(curve: FloatArray) -> BoolArray:
-    """Return the cells (..., U) that the best rule of one or two thresholds calls positive.
+    """Return a mask (..., U) of the positive cells of the best rule with one or two thresholds.
 
-    They are a range of scores, or all others. It is right for densities that cross at most twice,
-    such as any two normal ones.
+    The positive cells are a range of scores, or all scores outside a range. This rule is the best
+    one for densities that cross at most twice, such as two normal densities.
     """
     least = curve.argmin(axis=-1)[..., None]
     most = curve.argmax(axis=-1)[..., None]
@@ -742,9 +743,9 @@ def _best_range(curve: FloatArray) -> BoolArray:
 
 
 def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
-    """Return the shares of positives and of negatives that a rule gets wrong.
+    """Return the shares of errors of rules among positives and among negatives.
 
-    They are means over rules (..., U).
+    Each share is the mean over all rules (..., U).
     """
     totals = sides.sum(axis=-1)
     shares = np.einsum("...su,...u->...s", sides, called.astype(np.float64)) / totals
@@ -753,9 +754,9 @@ def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
 
 
 def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
-    """Return the shares that rules get wrong of the half of the samples they were not made from.
+    """Return the shares of errors among positives and negatives in the half not used for a rule.
 
-    The shares are means of three splits.
+    Each share is the mean over three splits into halves, with each half used once for the rule.
     """
     sides = counted.sums
     if sides.shape[1] > _CELLS:
@@ -766,7 +767,7 @@ def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
     rows = sides
     if counted.fractional:
         rows = np.ceil(counted.effective_size() - 1e-9)
-    rows = np.minimum(rows, 2.0**53)  # A changed file may hold squares that no weights have.
+    rows = np.minimum(rows, 2.0**53)  # An edited file may have squares that no weights could give.
     drawn = np.random.default_rng(0).binomial(rows.astype(np.int64), 0.5, (_SPLITS, *rows.shape))
     half = drawn * ratio(sides, rows, 0.0)
     halves = np.stack((half, sides - half), axis=1)  # (splits, 2, sides, U)
@@ -786,7 +787,7 @@ def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
 def _error_ends(
     missed: tuple[float, float], size: FloatArray, level: float, degrees: float
 ) -> Interval:
-    """Return Wilson's interval of a mean of two shares of (effective) samples of ``size``."""
+    """Return Wilson's interval of the mean of two shares of ``size`` (effective) rows each."""
     shares = np.array(missed)
     error = float(shares.mean())
     variance = float((shares * (1 - shares) / size).sum()) / 4
@@ -806,7 +807,7 @@ _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard 
 
 
 def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
-    """Declare a metric of the section: a correlation unless ``words`` say otherwise."""
+    """Declare a metric of the section: a correlation unless ``words`` differ."""
     usual = {"interval": "atanh", "headline": False, "reason": _NO_ROWS}
     return Metric(
         f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words}

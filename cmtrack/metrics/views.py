@@ -1,4 +1,4 @@
-"""The samples of an evaluation as its metrics see them, and the sections computed from them."""
+"""The arguments of an evaluation's metrics, and the computation of sections from them."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ class Views:
         return ()
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
-        """Return the samples as a metric sees them; None if it does not apply."""
+        """Return the samples for a metric; None if the metric does not apply."""
         raise NotImplementedError
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
-        """Return encoded names of a metric's classes, groups or families by number.
+        """Return the encoded names of a metric's classes, groups or families by index.
 
-        None for a metric of a single value.
+        None for a metric with a single value.
         """
         raise NotImplementedError
 
     def put(self, results: Results, section: Section) -> None:
-        """Compute the metrics of a section that apply."""
+        """Compute the applicable metrics of a section."""
         steps = self.steps if "<step>" in section.metrics[0].name else ("",)
         for step in steps:
             applying = []
@@ -56,7 +56,8 @@ class Views:
                 samples = self.of(metric, step)
                 if samples is not None:
                     applying.append((self.names(metric, step), metric, samples))
-            # Neighbours in the section that are of the same names are put together, name by name.
+            # Adjacent metrics with the same names are computed together, so that results are
+            # ordered by name.
             for _, neighbours in groupby(applying, lambda part: id(part[0])):
                 together = list(neighbours)
                 names = together[0][0]
@@ -70,15 +71,15 @@ class Views:
 
 @dataclass(eq=False, repr=False)
 class EvaluationViews(Views):
-    """Views of an :class:`Evaluation`; each is made when it is first asked for.
+    """Arguments of the metrics of an :class:`Evaluation`, each made when it is first used.
 
-    ``step``: the two groups, or classes, one of which is the positive one.
-    ``over``, shape (K,), bool: the classes that averages are taken over where one class stands for
-        no span; by default all.
-    ``level``: confidence level of the estimates that bring their own intervals.
-    ``reference``, shape (K,): shares of the classes that skills are measured against; by default
-        those of the rows.
-    ``prices``, shape (K, K): costs of actual by predicted classes.
+    ``step``: the step with two groups or classes, one of which is the positive one.
+    ``over``, shape (K,), bool: the classes that averages include if one class means "no span"; by
+        default all.
+    ``level``: confidence level of estimates that provide their own intervals.
+    ``reference``, shape (K,): shares of the classes for the reference of skills; by default the
+        shares among the rows.
+    ``prices``, shape (K, K): costs by actual and predicted class.
     """
 
     statistics: Statistics
@@ -97,11 +98,11 @@ class EvaluationViews(Views):
         return self.seen(samples, metric.of, step)
 
     def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
-        """Return the samples of a kind, by default the first of their class; None if none apply."""
+        """Return the samples of a kind, by default the class's first; None if none apply."""
         key = (kind or samples.kinds[0], step)
         if key not in self._seen:
             self._seen[key] = samples.of_views(self, *key)
-        return self._seen[key]  # type: ignore[return-value]  # of_views gives one of its class
+        return self._seen[key]  # type: ignore[return-value]  # made by its class
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
         if "<group>" in metric.name:
@@ -110,9 +111,9 @@ class EvaluationViews(Views):
         return self.held if "<label>" in metric.name else None
 
     def put_one(self, results: Results, metric: Metric, parts: Mapping[str, str]) -> None:
-        """Compute a single metric, where it applies.
+        """Compute a single metric if it applies.
 
-        ``parts``: the encoded step, label or group in its name.
+        ``parts``: the encoded step, label or group in the metric's name.
         """
         step = parts.get("step", "")
         samples = self.of(metric, step)
@@ -127,20 +128,20 @@ class EvaluationViews(Views):
         results.put_each([(metric, samples)], matching, step)
 
     def of_part(self, statistics: Statistics, level: float) -> EvaluationViews:
-        """Return the views of some of the rows, at a level."""
+        """Return the views for statistics of a part of the rows, at a confidence level."""
         views = replace(self, statistics=statistics, level=level)
         views.composed = self.composed
         return views
 
     def at_level(self, level: float) -> EvaluationViews:
-        """Return the views at another level: counts are kept, intervals of estimates made again."""
+        """Return the views at another level, with intervals recomputed from the same counts."""
         views = copy(self)
         views.level = level
         views._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_level}
         return views
 
     def forget(self) -> None:
-        """Drop what grows with the square of the number of classes; it is recomputed on request."""
+        """Drop views that grow with the square of the number of classes, until they are needed."""
         self._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_pairs}
 
     # -- tables ------------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def held(self) -> dict[int, str]:
-        """Encoded names of the classes by number, without the null-span label."""
+        """Encoded names of the classes by index, without the null-span label."""
         return _held(self.table, self.statistics.matrix.labels)
 
     @cached_property
@@ -181,7 +182,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
-        """Table of the groups of each step, names of all groups, and of the averaged groups."""
+        """Table of the groups of each step, with the names of all groups and of averaged groups."""
         tables = {}
         for (name, step), matrix in zip(self.composed.items(), self.matrices, strict=True):
             table = Table(Cells.of_reduced(matrix), groups_over(step, self.over))
@@ -199,7 +200,7 @@ class EvaluationViews(Views):
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
-    """Return the groups that contain an averaged class: averages of groups are taken over these."""
+    """Return a mask of the groups that contain an averaged class; averages include these groups."""
     if over is None:
         return None
     n_averaged = np.bincount(step.group_of_class[over], minlength=len(step.labels))
