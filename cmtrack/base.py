@@ -68,7 +68,7 @@ class BaseEvaluation(ABC):
 
     kind: ClassVar[str]
     """The name of the kind in stored files."""
-    unit: ClassVar[str] = "sample"
+    unit: ClassVar[str] = "row"
     """The word for a row."""
     statistics: Digests
     spec: Question

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROWS = 12
-"""Rows of a table; the frame has all."""
+"""Most rows of a table in a notebook; the frame has all rows."""
 _WIDTH = 60
-"""Characters of a text in a cell."""
+"""Most characters of a text in a cell."""
 
 
 def view(*parts: str, notes: Iterable[str] = ()) -> str:
-    """Put parts of HTML one below the other, and remarks into a list."""
+    """Return one HTML element with parts below each other, followed by a list of notes."""
     content = "".join(parts)
     remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
     if remarks:
@@ -34,7 +34,7 @@ def view(*parts: str, notes: Iterable[str] = ()) -> str:
 
 
 def sentence(text: object) -> str:
-    """Return a paragraph, or nothing for an empty text."""
+    """Return a text as an HTML paragraph; empty for an empty text."""
     words = escape(str(text))
     if not words:
         return ""
@@ -42,10 +42,10 @@ def sentence(text: object) -> str:
 
 
 def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
-    """Return the first rows of a frame, its numbers rounded and its intervals in one column.
+    """Return the first rows of a frame as an HTML table with rounded numbers.
 
-    ``frame``: columns are named as in programs: ``share_low`` is shown as "share low". A named
-    index is also shown.
+    An interval becomes one column: ``share_low`` and ``share_high`` become "share interval". A
+    named index becomes a column.
     """
     shown = frame.head(rows)
     if any(shown.index.names):
@@ -64,12 +64,12 @@ def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
         lines += f"<tr>{cells}</tr>"
     html = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
     if len(frame) > rows:
-        html += f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> has all.</p>"
+        html += f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> returns all.</p>"
     return html
 
 
 def matrix(frame: pd.DataFrame) -> str:
-    """Return the first classes of a matrix, with the names of its rows and columns."""
+    """Return the first rows and columns of a matrix as an HTML table."""
     shown = frame.iloc[:, :ROWS].rename_axis(index=f"{frame.index.name} / {frame.columns.name}")
     html = table(shown)
     if frame.shape[1] > ROWS:
@@ -78,26 +78,26 @@ def matrix(frame: pd.DataFrame) -> str:
 
 
 def picture(figure: Figure) -> str:
-    """Return a figure as PNG inside the HTML."""
+    """Return a figure as an HTML image with the PNG file in it."""
     content = base64.b64encode(figure._repr_png_()).decode()  # type: ignore[attr-defined]
     return f'<img alt="" src="data:image/png;base64,{content}" style="max-width: 480px">'
 
 
 def _is_empty(cells: Iterable[str]) -> bool:
-    """Return whether a column shows nothing in any row."""
+    """Return whether no row of a column shows a value."""
     return all(cell in ("", "–") for cell in cells)
 
 
 def _is_low(name: str) -> bool:
-    """Return whether a column has the lower limits of intervals."""
+    """Return whether a column has the lower ends of intervals."""
     return name == "low" or name.endswith("_low")
 
 
 def _intervals(shown: pd.DataFrame, low: str, high: str) -> list[str]:
     """Return the cells ``[low, high]`` of an interval's column.
 
-    The values next to it decide the digits: those of ``share`` for ``share_low``, those of
-    ``value`` or ``difference`` for ``low``.
+    The column of values decides the digits: ``share`` for ``share_low``, and ``value`` or
+    ``difference`` for ``low``.
     """
     stem = low.removesuffix("low").removesuffix("_")
     names = [stem] if stem else ["value", "difference"]
@@ -113,7 +113,7 @@ def _heading(name: str) -> str:
 
 
 def _text(name: object, value: Any) -> str:
-    """Return the text of a cell: numbers as in sentences, "yes" and "no" for truth."""
+    """Return a cell's text: numbers are written as in sentences, truth values as "yes" or "no"."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, (bool, np.bool_)):

@@ -360,7 +360,7 @@ def _print_pair(
     _print_table(view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
     overall = pair.overall
     difference = fmt.signed_or_why(overall.difference, (overall.low, overall.high), overall.reason)
-    text = f"Of all samples the difference is {difference}. {segment_test([pair], quoted)}"
+    text = f"Over all rows the difference is {difference}. {segment_test([pair], quoted)}"
     console.print(plain(text.rstrip()))
     sentence = _sentence(pair, compared)
     if sentence:

@@ -166,7 +166,7 @@ def _print_costs(priced: Evaluation, by_class: list[dict[Any, Any]]) -> None:
     for row in sorted(by_class, key=lambda row: -row["part"]):
         numbers = (fmt.number(row[name]) for name in ("cost", "standard_error", "part"))
         rows.append((fmt.short(row["label"]), fmt.count(row["support"]), *numbers))
-    heads = ("class", "samples", "mean cost", "standard error", "part of the cost of a decision")
+    heads = ("class", "rows", "mean cost", "standard error", "part of the cost of a decision")
     print_table("Costs by actual class", heads, rows, notes=priced.notes)
 
 
@@ -183,7 +183,7 @@ def _print_threshold(chosen: Threshold) -> None:
             outcome = f"{names[actual]} called {names[predicted]}{error}"
             rows.append((outcome, fmt.count(round(n, 1))))
     title = "Outcomes" if chosen.separate else "Outcomes, cross-fitted"
-    print_table(title, ("outcome", "samples"), rows, notes=chosen.warnings)
+    print_table(title, ("outcome", "rows"), rows, notes=chosen.warnings)
 
 
 _OUTCOMES = (

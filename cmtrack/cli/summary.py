@@ -166,12 +166,12 @@ def _classes(evaluation: Evaluation) -> Table:
         title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
         n_rare = len(labels) - len(enough)
         if n_rare:
-            title += f" ({n_rare} with fewer than {ENOUGH} samples are not shown)"
+            title += f" ({n_rare} with fewer than {ENOUGH} rows are not shown)"
         f1 = {label: metrics[f"{prefix_by_label[label]}/f1"] for label in enough}
         # An undefined F1 comes last.
         enough.sort(key=lambda label: math.inf if math.isnan(f1[label]) else f1[label])
         labels = enough[:MAX_WORST]
-    table = new_table(title, "class", "samples", "precision", "recall", "F1", right=1)
+    table = new_table(title, "class", "rows", "precision", "recall", "F1", right=1)
     for label in labels:
         prefix = f"class/{encode_label(label)}"
         n = metrics[f"{prefix}/support"]

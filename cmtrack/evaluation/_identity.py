@@ -63,9 +63,9 @@ def _size(evaluation: Evaluation) -> str:
     """Return the number of rows, with the kind of their weights."""
     kind = evaluation.weights_are
     if kind is None:
-        return f"{count(evaluation.n_samples)} samples"
+        return f"{count(evaluation.n_samples)} rows"
     rows = evaluation.statistics.digest.rows
-    return f"{rows:,} samples ({kind} weight {count(evaluation.n_samples)})"
+    return f"{rows:,} rows ({kind} weight {count(evaluation.n_samples)})"
 
 
 def _without_positive(plain: Any) -> Any:

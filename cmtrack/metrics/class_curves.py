@@ -329,8 +329,8 @@ class ClassCalibration:
             return ""
         has = "class has" if n_rare == 1 else "classes have"
         return (
-            f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross "
-            "faults only"
+            f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} rows, for which the test finds only "
+            "gross faults"
         )
 
     def _p(self, value: float) -> str:
@@ -427,7 +427,7 @@ class OfEach(Function):
         """Return why there is no value."""
         table = curves.tables[k]
         if not table.has_both:
-            return "no samples of the class, or of no other"
+            return "no rows of the class, or no rows of other classes"
         return self.function.why(table, None)
 
     def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:

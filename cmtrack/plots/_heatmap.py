@@ -119,9 +119,9 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
     """Return the explanations of hatched rows, pale rows and numbered names."""
     lines = []
     if empty:
-        lines.append(f"Hatched: no samples of this class ({empty} of {len(names)} classes).")
+        lines.append(f"Hatched: no rows of this class ({empty} of {len(names)} classes).")
     if few:
-        lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} rows).")
+        lines.append(f"Pale: fewer than {FEW} rows of the class ({few} of {len(names)} classes).")
     return lines + text.numbered(names)
 
 

@@ -39,7 +39,7 @@ _CHART_CLASSES = 12  # classes up to which numbers and names can be read
 _CHART_NAME = 7  # characters of a class's name
 _CHART_COLUMNS = 37  # characters of a line of the title
 _MISMATCH_CAPTION = [
-    "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.",
+    "Intragroup mismatch: the wrong class in the right group; neither a hit nor a false alarm.",
     "Mismatches are shown twice (row and column): rows add up to the actual, columns to the "
     "predicted totals.",
 ]
@@ -276,7 +276,7 @@ def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> Non
     look: dict[str, Any] = {"fontsize": SMALL_SIZE, "color": INK, "bbox": box, "zorder": 3}
     middle = (columns - 1) / 2
     for row in rows:
-        ax.text(middle, float(row), "no samples", ha="center", va="center", **look)
+        ax.text(middle, float(row), "no rows", ha="center", va="center", **look)
 
 
 def _by_row(

@@ -110,7 +110,7 @@ def plot_decision_curve(
     ax.xaxis.set_major_locator(MaxNLocator(6, prune="lower"))
     ax.xaxis.set_major_formatter(FuncFormatter(_odds_text))
     x = "threshold, with hits : false alarms of equal worth"
-    name_axes(ax, x, "net benefit per sample" + of_positive(positive), title)
+    name_axes(ax, x, "net benefit per row" + of_positive(positive), title)
     legend_below(ax, points=38 + 1.2 * SMALL_SIZE)  # the ticks have two lines
     return page.finish()
 

@@ -125,7 +125,7 @@ def plot_reliability(
     areas = _areas([f"{text.brief(name, 30)} (n={total:,.6g})" for name, total in totals])
     scale.use(bottom)
     name_axes(top, "", "observed share", None)
-    name_axes(bottom, on_score, "samples (log scale)", None)
+    name_axes(bottom, on_score, "rows (log scale)", None)
     handles = [*top.get_legend_handles_labels()[0], *areas]
     arrange(figure, [[top], [bottom]], legend_below(bottom, handles), title=title)
     return figure
@@ -265,7 +265,7 @@ def _set_panel_ticks(top: Axes, bottom: Axes, reach: float) -> None:
 def _name_panel(top: Axes, bottom: Axes, is_first: bool, is_last: bool) -> None:
     """Name the axes of the first panel of a row, and of the last row."""
     name_axes(top, "", "observed share" if is_first else "", None)
-    name_axes(bottom, "score" if is_last else "", "samples" if is_first else "", None)
+    name_axes(bottom, "score" if is_last else "", "rows" if is_first else "", None)
     for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
         label.set_fontsize(SMALL_SIZE)
 

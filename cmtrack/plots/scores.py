@@ -115,7 +115,7 @@ def plot_score_histogram(
         for logarithmic in others:
             draw_panel(logarithmic, histograms, edges, colours, totals)
             use_log_counts(logarithmic, histograms)
-            name_axes(logarithmic, name, "samples (log scale)", None)
+            name_axes(logarithmic, name, "rows (log scale)", None)
         if calibrated is not None:
             heading = "before calibration" if name == "score" else "after calibration"
             linear.set_title(heading, loc="left", fontsize=SMALL_SIZE + 1, color=INK, y=1.0)

@@ -141,7 +141,7 @@ def plot_segments(
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
     level = digits.short_percent(confidence_level)
-    lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
+    lines = [f"{level} intervals hold for all segments together. In brackets: rows."]
     if n_segments > n:
         shown = f"{n} of {n_segments:,} segments are shown"
         lines.append(f"{shown}, {order}." if order else f"{shown}.")
@@ -186,6 +186,6 @@ def _explain(ax: Axes, seen: set[int], lines: Sequence[str], points: float) -> N
         for kind, (colour, marker, label) in _LOOK.items()
         if kind in seen
     ]
-    handles.append(Line2D([], [], label="all samples", **_WHOLE))
+    handles.append(Line2D([], [], label="all rows", **_WHOLE))
     handles += [Line2D([], [], linestyle="none", label=fold(line, points)) for line in lines]
     legend_below(ax, handles)

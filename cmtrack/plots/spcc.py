@@ -119,7 +119,7 @@ def plot_spcc_matrix(
         grey.append(f"Grey: undefined ({undefined} of {pairs} pairs).")
     if few.any():
         grey.append(
-            f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs)."
+            f"Grey: fewer than {heat.FEW} rows of a class ({int(few.sum())} of {pairs} pairs)."
         )
     caption_below(ax, grey + heat.notes(names))
     return page.finish()

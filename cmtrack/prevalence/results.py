@@ -523,7 +523,7 @@ class PrevalenceEstimate(BasePrevalence):
         if not math.isnan(self.value) and not math.isnan(self.missed_move):
             most = significant(self.missed_move, 2, 2)
             notes.append(
-                f"A shift that the test of the fit would miss moves it by up to {most} points."
+                f"A shift that the test of the fit would miss can change it by up to {most} points."
             )
         return notes
 

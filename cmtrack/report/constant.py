@@ -1,4 +1,4 @@
-"""The constant answer in words and in tables: the gain of a model over it."""
+"""The comparison of runs with the best constant answer, in words and in tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cmtrack.report import formatting as fmt
 
 CONSTANT = "constant"
 UNDEFINED = "undefined"
-"""Words for the standing of what a table shows below its ranked runs."""
+"""Words for the status of rows below the ranked runs of a table."""
 
 
 def p_of(constant: ConstantAnswer) -> str:
     """Return the p-value of the difference from a constant answer, and whether it is paired."""
     if math.isnan(constant.pvalue):
-        return "no error is known"
+        return "standard error unknown"
     unpaired = ", not paired by row" if constant.unpaired else ""
     return f"{fmt.p_equals(constant.pvalue)}{unpaired}"
 
@@ -40,15 +40,15 @@ def constant_sentence(
 ) -> str:
     """Return the sentence on a run that is not shown to be better than the constant answer.
 
-    "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2”
-    has 4.100 (p < 0.001)." It is empty if the run is shown to be better.
+    For example, "No run has a lower mean cost than always predicting “worse”, which needs no model
+    (0.713): “m2” has 4.100 (p < 0.001)." The sentence is empty if the run is shown to be better.
 
     ``shown``: the run's value.
-    ``interval``: the run's, which decides the digits of the constant answer's value.
-    ``several``: "run" or "model" if none of several is shown to be better, of which it is the best.
-    ``positive``: of the two groups, for the metric's title.
-    ``catalog``: that has the title.
-    ``say``: how a sentence names a run.
+    ``interval``: the run's interval, which decides the digits of the constant answer's value.
+    ``several``: "run" or "model" if no run or model is shown to be better and this run is the best.
+    ``positive``: the positive group, for the metric's title.
+    ``catalog``: the catalog with the metric's title.
+    ``say``: a function that returns the name of a run for a sentence.
     """
     if not constant.warns:
         return ""
@@ -66,19 +66,19 @@ def constant_sentence(
 
 
 def _strategy(constant: ConstantAnswer, interval: Interval | None) -> str:
-    """Return a constant answer in words, with its value."""
+    """Return the constant answer in words, with its value."""
     if constant.guessed:
         return "guessing (0)"
-    strategy = "giving each class its share"
+    strategy = "always predicting the class shares"
     if constant.answer is not None:
-        strategy = f"always answering {quoted(constant.answer)}"
+        strategy = f"always predicting {quoted(constant.answer)}"
     return f"{strategy}, which needs no model ({fmt.number(constant.value, interval)})"
 
 
 def warning_clause(ranking: Ranking) -> str:
-    """Return the warning in a clause: ", not better than always “worse”".
+    """Return the warning as a clause: ", not better than always “worse”".
 
-    It is empty if the best run is shown to be better.
+    The clause is empty if the best run is shown to be better.
     """
     constant = next((constant for constant in ranking.constants if constant.warns), None)
     if constant is None:
@@ -91,8 +91,9 @@ def warning_clause(ranking: Ranking) -> str:
 def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
     """Return the sentences on runs that are not shown to beat the constant answer, by metric.
 
-    "No run" is said if every run was tested and none is shown to be better. Else a sentence names
-    the best run by the metric, and the run to take, if they are not shown to be better.
+    If every run was tested and no run is shown to be better, the sentence begins with "No run".
+    Otherwise there is a sentence for the best run by the metric and for the run to take, if they
+    are not shown to be better.
     """
     sentences = []
     for constant in ranking.constants:
@@ -117,7 +118,7 @@ def _sentence_on(
     several: str,
     say: Callable[[str], str],
 ) -> str:
-    """Return the sentence on one run of a ranking; empty if it is shown to be better."""
+    """Return the sentence on one run of a ranking; empty if the run is shown to be better."""
     interval = _interval_of(entry, constant.metric, ranking)
     shown = fmt.number(_value_of(entry, constant.metric, ranking), interval)
     positive = ranking.evaluation.positive
@@ -134,17 +135,17 @@ def _sentence_on(
 
 
 def _key(entry: Ranked, ranking: Ranking) -> str:
-    """Return what a constant answer knows a run by: its id; its name if it is a model."""
+    """Return the key of a run in a constant answer's results: its id, or a model's name."""
     return entry.name if ranking.over else entry.run_id
 
 
 def _value_of(entry: Ranked, metric: str, ranking: Ranking) -> float:
-    """Return the value of a ranked run or model in a metric of the criterion."""
+    """Return the value of a ranked run or model for a metric of the criterion."""
     return entry.value if ranking.criterion.single else entry.metrics[metric]
 
 
 def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | None:
-    """Return the interval that is shown of a ranked run in a metric of the criterion."""
+    """Return the interval of a ranked run or model for a metric of the criterion."""
     return entry.interval if ranking.criterion.single else entry.evaluation.intervals.get(metric)
 
 
@@ -152,8 +153,8 @@ def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | Non
 class UnrankedRow:
     """A row of a table below its ranked runs: a constant answer, or a run without a value.
 
-    ``values``: what it has of the metrics, by their names.
-    ``reason``: why a value is undefined.
+    ``values``: the available values, as texts, by the metrics' names.
+    ``reason``: the reason for an undefined value.
     """
 
     name: str
@@ -164,9 +165,9 @@ class UnrankedRow:
 
 
 def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
-    """Return the rows below the runs of a ranking's table.
+    """Return the rows below the ranked runs of a table.
 
-    They are the constant answers, and runs of the ranking's data without a value.
+    These are the constant answers, and the runs on the same data without a value.
     """
     rows = _constant_rows(ranking)
     if ranking.over:
@@ -184,15 +185,15 @@ def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
 
 
 def _constant_rows(ranking: Ranking) -> list[UnrankedRow]:
-    """Return a row for each constant answer, with its values in one or more metrics."""
+    """Return a row for each constant answer, with its value for each metric."""
     rows: dict[str, UnrankedRow] = {}
     for constant in ranking.constants:
         if constant.unbeatable:
-            # No run is compared with it.
+            # No run is compared with an answer that no model can beat.
             continue
         text = UNDEFINED
         if math.isfinite(constant.value):
-            # It has the digits of the run that it is compared with.
+            # The value gets the digits of the run that is compared with it.
             best = next(entry for entry in ranking.standings if entry.name == constant.run)
             interval = _interval_of(best, constant.metric, ranking)
             text = fmt.number(constant.value, interval)
@@ -205,7 +206,7 @@ def _constant_rows(ranking: Ranking) -> list[UnrankedRow]:
 
 
 def _values_in_words(evaluation: BaseEvaluation, names: Iterable[str]) -> dict[str, str]:
-    """Return the metrics that an evaluation has, as texts."""
+    """Return the available metrics of an evaluation as texts."""
     texts = {}
     for name in names:
         if name in evaluation.infinite:

@@ -20,10 +20,10 @@ from cmtrack.statistics import ReducedConfusionMatrix
 
 MAX_CLASS_ROWS = 500
 MAX_FIRST = 20
-"""Classes before the fold, where there are more than a few others."""
+"""Number of classes that the page shows before a button shows the rest."""
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
-"""Groups of a step up to which its matrix is shown."""
+"""Largest number of groups for which the page shows the matrix of a step."""
 _NAME = 30
 """Characters of a class's name in a table."""
 _CLASS_SCORES = {
@@ -32,14 +32,14 @@ _CLASS_SCORES = {
     "calibration_error": "Calibration error",
     "calibration_pvalue": "p (Holm)",
 }
-"""Headings of the metrics by class besides precision, recall and F1."""
+"""Headings of the metrics by class that follow precision, recall and F1."""
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
-    """Return what only the page of single-label classes shows."""
+    """Return the values for the page of single-label classes."""
     calibration = evaluation.class_calibration() if evaluation.has_class_calibration else None
     steps = evaluation.reduced if evaluation.has_section("reduced") else []
-    # A fold for a few classes would hide hardly more than it says.
+    # A button that shows up to five more classes would hardly save space.
     is_folded = len(evaluation.classes) > MAX_FIRST + 5
     return {
         "key_metrics": _key_metrics(evaluation),
@@ -57,7 +57,7 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
-    """Return a metric as the tables show it."""
+    """Return a metric's row of a table on the page."""
     value = evaluation.metrics[name]
     interval = evaluation.intervals.get(name)
     metric = evaluation.catalog.lookup(name)
@@ -80,7 +80,7 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
 
 
 def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
-    """Return the address of a metric's page; empty for a custom metric, or without a site."""
+    """Return the address of a metric's documentation; empty for a custom metric or no site."""
     section = evaluation.catalog.sections.of(metric)
     if section is None or not site():
         return ""
@@ -89,7 +89,7 @@ def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
 
 @cache
 def site() -> str:
-    """Return the address of the site, with a slash at its end; empty if the wheel names none."""
+    """Return the documentation's address with a final slash; empty if the package names none."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
@@ -112,7 +112,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
         positive = fmt.short(evaluation.positive)
     sections: dict[str, list[dict[str, Any]]] = {}
     for name, value in evaluation.metrics.items():
-        # A ceiling of 1 is the ceiling of every area: it says nothing.
+        # Every area is at most 1, so a ceiling of 1 is no news.
         is_no_ceiling = name.endswith("roc_auc_ceiling") and value == 1
         if name in names and not is_no_ceiling:
             title = evaluation.catalog.section_title(name, fmt.short, positive)
@@ -121,7 +121,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> list[dict[str, Any]]:
-    """Return a row for each class; of very many classes the ones with the smallest F1."""
+    """Return a row for each class, or only for the classes with the smallest F1 if many."""
     if not evaluation.has_section("class"):
         return []
     confused = {
@@ -139,7 +139,7 @@ def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> li
     for label in evaluation.classes:
         row = _class_row(evaluation, label) | {"shown": brief_names[label]}
         if calibration is not None:
-            # The p-value of the class alone is in the table of all metrics.
+            # This p-value is adjusted. The table of all metrics has the p-value before adjustment.
             p = adjusted[label]
             row["scores"][-1]["value"] = fmt.p_text(p, calibration.least)
             row["scores"][-1]["sort"] = "" if math.isnan(p) else p
@@ -150,13 +150,13 @@ def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> li
             row["confused_sort"] = count
         rows.append(row)
     if len(rows) > MAX_CLASS_ROWS:
-        # A reviewer looks for the weakest classes. Those without an F1 are last.
+        # A reviewer looks for the weakest classes. Classes without an F1 are last.
         rows.sort(key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))
     return rows[:MAX_CLASS_ROWS]
 
 
 def _class_row(evaluation: Evaluation, label: Label) -> dict[str, Any]:
-    """Return the row of a class, without what it is confused with."""
+    """Return the row of a class, with its most frequent confusion still empty."""
     prefix = f"class/{encode_label(label)}"
     support = evaluation.metrics[f"{prefix}/support"]
     share = support / evaluation.n_samples if evaluation.n_samples else math.nan
@@ -174,7 +174,7 @@ def _class_row(evaluation: Evaluation, label: Label) -> dict[str, Any]:
 
 
 def _class_scores(evaluation: Evaluation) -> list[str]:
-    """Return the available metrics by class besides precision, recall and F1."""
+    """Return the available metrics by class that follow precision, recall and F1."""
     prefix = f"class/{encode_label(evaluation.labels[0])}"
     return [name for name in _CLASS_SCORES if f"{prefix}/{name}" in evaluation.metrics]
 
@@ -188,7 +188,7 @@ def _scores(evaluation: Evaluation, prefix: str, label: Label) -> dict[str, Any]
 
 
 def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any]:
-    """Return a grouping step: its groups, and its matrix with a column of mismatches."""
+    """Return the groups of a grouping step, and its matrix with a column of mismatches."""
     prefix = f"reduced/{encode_label(step.name)}"
     mismatches = [fmt.count(mismatched.item()) for mismatched in step.mismatches]
     groups = []
@@ -217,7 +217,7 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
     step = next(step for step in evaluation.grouping.steps if step.name == name)
     modes = step.to_dict()["mode"]
     if not isinstance(modes, list):
-        # One mode is stored once.
+        # If all groups have the same mode, the step stores it once.
         modes = [modes] * len(step.groups)
     texts = []
     for (group, members), mode in zip(step.groups.items(), modes, strict=True):
@@ -229,7 +229,7 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return a row for each metric; of very many metrics without those of a class or a family."""
+    """Return a row for each metric; if many, without the metrics of single classes or families."""
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
         names = [name for name in names if not _is_of_label(evaluation.catalog.lookup(name))]
@@ -242,9 +242,9 @@ def _is_of_label(metric: Metric) -> bool:
 
 
 _WEIGHTS = {
-    "frequency": "frequencies: a weight is a number of equal samples",
-    "sampling": "sampling weights: a weight says how much of the population a sample stands for; "
-    "errors and intervals are robust (sandwich)",
+    "frequency": "frequency weights: a weight is a number of equal rows",
+    "sampling": "sampling weights: a weight is the part of the population that a row represents; "
+    "standard errors and intervals are robust (sandwich)",
 }
 
 
@@ -260,10 +260,10 @@ def _head(evaluation: Evaluation) -> list[str]:
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the facts on an evaluation of classes, each with its name."""
+    """Return the facts about an evaluation of classes by name."""
     classes = fmt.in_row(evaluation.classes, 60)
     facts = [
-        ("Samples", fmt.samples(evaluation)),
+        ("Rows", fmt.samples(evaluation)),
         ("Classes", f"{len(evaluation.classes)}: {classes}"),
     ]
     if evaluation.positive is not None:
@@ -276,9 +276,9 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.costs is not None:
         facts.append(("Costs", fmt.short(evaluation.costs.describe(), 600)))
     if evaluation.prevalence is not None and not evaluation.calibrates_itself:
-        source = "the evaluated samples, cross-fitted"
+        source = "the evaluated rows, cross-fitted"
         if evaluation.statistics.labelled is not None:
-            source = "given for calibration"
+            source = "separate rows, passed as calibration="
         facts.append(("Labelled scores", source))
     if evaluation.weights_are is not None:
         facts.append(("Weights", _WEIGHTS[evaluation.weights_are]))
@@ -286,7 +286,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
-    """Return the last facts on every evaluation; ``truth`` is the word for what is actual."""
+    """Return the last facts about any evaluation; ``truth`` is the noun for its actual values."""
     return [
         ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),
         (f"Digest of the actual {truth}", evaluation.labels_digest),
@@ -298,7 +298,10 @@ def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
 
 
 def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return a row for each class, its label first: MLflow's artifact view groups runs by it."""
+    """Return a row for each class.
+
+    The label comes first, because MLflow's artifact view groups runs by the first column.
+    """
     rows = []
     for row in evaluation.class_rows():
         numbers: dict[str, float | None] = {}
@@ -310,7 +313,7 @@ def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
         rows.append(
             {
                 "label": str(row["label"]),
-                # The view that compares runs opens with the second column, on one line.
+                # MLflow's view that compares runs opens with the second column, on one line.
                 "result": fmt.BETWEEN.join(texts),
                 "support": row["support"],
                 **numbers,

@@ -20,7 +20,7 @@ MAX_ROWS = 2000
 
 
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
-    """Return what only the page of families and codes shows."""
+    """Return the values for the page of families and codes."""
     metric_rows = [metric_row(evaluation, name) for name in evaluation.headline]
     return {
         "key_metrics": [{"name": FAMILY.title, "rows": metric_rows}],
@@ -43,7 +43,7 @@ def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     prefixes = [f"family/{encode_label(family)}" for family in evaluation.families]
     support = [evaluation.metrics[f"{prefix}/support"] for prefix in prefixes]
     match_shares = np.array([evaluation.metrics[f"{prefix}/match_share"] for prefix in prefixes])
-    # A family without labels has no share of matches, and nothing unmatched.
+    # A family without labels has an undefined share of matches, but no unmatched labels.
     unmatched = np.where(np.isnan(match_shares), 0, 1 - match_shares) * support
     code_counts = np.diff(evaluation.statistics.families.starts)
     rows = []
@@ -62,7 +62,7 @@ def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """Return the rows of the codes with the most labels without a match, of both sides."""
+    """Return the rows of the codes with the most unmatched labels, predicted and actual."""
     table = evaluation.code_table()
     matched = evaluation.statistics.codes[:, 0]
     unmatched = (table["predicted"] + table["actual"] - 2 * matched).to_numpy()
@@ -79,7 +79,7 @@ def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
-    """Return what the page shows of a code among the predicted or the actual labels."""
+    """Return the cells of a code on one side: its predicted or its actual labels."""
     partner = ""
     code = row[f"partner_given_{side}"]
     if _is_code(code):
@@ -97,24 +97,24 @@ def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
 
 
 def _share(value: float) -> dict[str, Any]:
-    """Return a share as a cell: its text, and the number that sorts it."""
+    """Return a share's cell: its text and the number that sorts it."""
     if np.isnan(value):
         return {"sort": "", "shown": "–"}
     return {"sort": value, "shown": fmt.percent(value)}
 
 
 def _code_text(code: Any) -> str:
-    """Return a code as text; empty if the table has none there."""
+    """Return a code as text; empty if the table's cell has no code."""
     return str(code) if _is_code(code) else ""
 
 
 def _is_code(code: Any) -> bool:
-    """Return whether a table has a code there: neither None nor NaN."""
+    """Return whether a cell of a table has a code, which is neither None nor NaN."""
     return code is not None and code == code
 
 
 def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """Return the facts on an evaluation of families, each with its name."""
+    """Return the facts about an evaluation of families by name."""
     _, predicted, actual, *_ = evaluation.statistics.codes.sum(axis=0).tolist()
     labels = f"{fmt.count(float(actual))} actual, {fmt.count(float(predicted))} predicted"
     families = fmt.in_row(evaluation.families, 40)
@@ -132,9 +132,9 @@ def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
 
 
 def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """Return a row for each code, with the code first, as MLflow's artifact view groups runs by it.
+    """Return a row for each code, or for the 2,000 codes with the most labels.
 
-    Of more than 2,000 codes those with the most labels.
+    The code comes first, because MLflow's artifact view groups runs by the first column.
     """
     table = evaluation.code_table()
     if len(table) > MAX_ROWS:
@@ -154,7 +154,7 @@ def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     partners = {f"partner_given_{side}": _code_text(row[f"partner_given_{side}"]) for side in SIDES}
     return {
         "label": str(row["code"]),
-        # The view that compares runs opens with the second column.
+        # MLflow's view that compares runs opens with the second column.
         "result": _code_result(row, scores),
         "family": str(row["family"]),
         "support": int(row["actual"]),
@@ -167,7 +167,7 @@ def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str:
-    """Return a code's scores on one line, and the code that is most often actual instead."""
+    """Return a code's scores on one line, with the code that is most often actual instead."""
     texts = []
     for name, value in scores.items():
         score = "undefined" if value is None else fmt.fixed(value, 3)
@@ -182,7 +182,7 @@ def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str
 
 
 def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """Return the sentences on a family evaluation, each with its section, most important first."""
+    """Return the sentences on a family evaluation with their sections, most important first."""
     sections = {
         _overall: "",
         _errors: "",
@@ -209,8 +209,8 @@ def _overall(evaluation: FamilyEvaluation) -> list[str]:
     documents = fmt.counted(evaluation.n_samples, "document")
     codes = fmt.counted(len(evaluation.codes), "code")
     return [
-        f"On {documents} with {codes} in {len(evaluation.families)} families: "
-        f"precision {precision}, recall {recall}, F1 {f1} over all labels "
+        f"On {documents} with {codes} in {len(evaluation.families)} families, "
+        f"precision is {precision}, recall {recall} and F1 {f1} over all labels "
         f"({fmt.level(evaluation.confidence_level)} intervals)."
     ]
 
@@ -218,21 +218,21 @@ def _overall(evaluation: FamilyEvaluation) -> list[str]:
 def _errors(evaluation: FamilyEvaluation) -> list[str]:
     confused = evaluation.metrics["family/confusion_share"]
     outside = evaluation.metrics["family/oof_share"]
-    # Both shares are undefined without labels: then there are no errors either.
+    # Without labels, both shares are undefined and there are no errors.
     if not confused + outside > 0:
         return ["There are no errors."]
     within = confused / (confused + outside)
     return [
-        f"Of all labels, predicted and actual, {fmt.percent(confused)} are confused with a code of "
-        f"their family and {fmt.percent(outside)} are out of family: {fmt.percent(within)} of the "
-        "errors stay within the family."
+        f"{fmt.percent(confused)} of all predicted and actual labels are confused with a code of "
+        f"their family, and {fmt.percent(outside)} are out of family. So {fmt.percent(within)} of "
+        "the errors stay within the family."
     ]
 
 
 def _hierarchy(evaluation: FamilyEvaluation) -> list[str]:
     f1 = fmt.shown(evaluation, "family/hierarchical_f1")
     return [
-        f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {f1}."
+        f"F1 is {f1} if the ancestors of all codes also count, which gives credit for near misses."
     ]
 
 
@@ -250,7 +250,7 @@ def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
 def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
     matched, predicted, _, outside, *_ = evaluation.statistics.codes.T
     confused = predicted - matched - outside
-    # A share of fewer predictions says little of a code.
+    # A share of fewer predictions is too uncertain.
     confused = np.where(predicted >= FEW, confused, 0)
     if not confused.any():
         return []

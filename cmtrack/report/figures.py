@@ -1,7 +1,7 @@
 """The list of figures: name, title, how to read it, and the function that draws it.
 
-Reports, reviews, runs and the command line read it. A figure is added by a function that draws it
-and one entry here.
+Reports, reviews, runs and the command line use this list. To add a figure, write a function that
+draws it and add one entry here.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ Result = TypeVar("Result")
 class FigureEntry:
     """One figure of the list.
 
-    ``name``: key of :meth:`Evaluation.figures`, and what its file is called after.
-        ``reduced_<step>`` stands for one figure of each part, here of each grouping step.
-    ``title``: its heading for people; ``<step>`` in it stands for the part.
-    ``reading``: how to read it, in one or two sentences.
-    ``draw``: takes the evaluation, or the ranking of a comparison, and where there are parts one of
-        them; gives the figure, or None where it does not apply.
-    ``parts``: takes the evaluation; gives name and part of each figure.
-    ``section``: key of the question of a report that it answers, in
+    ``name``: key of :meth:`Evaluation.figures`; the figure's file is named after it.
+        ``reduced_<step>`` stands for one figure per part, in this case per grouping step.
+    ``title``: heading of the figure; ``<step>`` in it stands for the part.
+    ``reading``: a few sentences on how to read the figure.
+    ``draw``: takes the evaluation, or the ranking of a comparison, and a part if the figure has
+        parts. It returns the figure, or None if the figure does not apply.
+    ``parts``: takes the evaluation and returns the name and the part of each figure.
+    ``section``: key of the question of a report that the figure answers, in
         :data:`cmtrack.report.narrative.QUESTIONS`.
-    ``chart``: takes the evaluation, and for its title a run and a step in words; gives the run's
-        image in MLflow's charts, or None. It is shown 256 pixels wide, among those of other runs.
-    ``logged``: "file" if a run gets it as a file and in its report, "report" in its report alone,
-        "" only if it is asked for by name: each figure makes logging slower. ``figures``,
-        ``report`` and the command line draw all.
-    ``on_pages``: whether pages show it; else only ``figures`` has it.
+    ``chart``: takes the evaluation, and a run and a step in words for the title. It returns the
+        run's image for MLflow's charts, or None. MLflow shows it 256 pixels wide, next to the
+        images of other runs.
+    ``logged``: "file" if a run gets the figure as a file and in its report, "report" if only in
+        its report, "" only if the user names it, because each figure makes logging slower.
+        ``figures``, ``report`` and the command line draw all figures.
+    ``on_pages``: whether pages show the figure; if not, only ``figures`` returns it.
     """
 
     name: str
@@ -65,7 +66,7 @@ class FigureEntry:
     on_pages: bool = True
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
-        """Return name, title and drawing of each figure of an entry."""
+        """Return the name, the title and the drawing function of each figure of an entry."""
         if self.parts is None:
             return [(self.name, self.title, partial(self.draw, subject))]
         place = self.name[self.name.index("<") :]
@@ -81,14 +82,14 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is drawn.
+    """A figure as it is drawn: its PNG file and its SVG element.
 
     ``name``, ``title``, ``reading``, ``section``: as in :class:`FigureEntry`.
-    ``file``: name of its PNG file.
-    ``content``: the PNG file; empty where none was asked for.
-    ``svg``: the element of a page.
-    ``width``: of the element, in CSS pixels.
-    ``chart``: the PNG file for MLflow's charts, where it has one.
+    ``file``: name of the PNG file.
+    ``content``: content of the PNG file; empty if only the element was drawn.
+    ``svg``: the SVG element for a page.
+    ``width``: width of the element in CSS pixels.
+    ``chart``: content of the PNG file for MLflow's charts; empty if the figure has none.
     """
 
     name: str
@@ -104,11 +105,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class About:
-    """The run that figures are of, for a small line below each.
+    """The run that figures show, for a small line below each figure.
 
-    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; empty where
-        they are not known.
-    ``step``: of the run.
+    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; empty if
+        unknown.
+    ``step``: step of the run, such as an epoch.
     """
 
     run: str = ""
@@ -118,12 +119,12 @@ class About:
 
     @property
     def step_words(self) -> str:
-        """``step 7``."""
+        """The step in words: ``step 7``; empty without one."""
         return "" if self.step is None else f"step {self.step}"
 
     @property
     def signature(self) -> str:
-        """``svm · step 7 · ANES 1996, test · 2026-11-22``."""
+        """The line below a figure: ``svm · step 7 · ANES 1996, test · 2026-11-22``."""
         return BETWEEN.join(
             short(part) for part in (self.run, self.step_words, self.data, self.date) if part
         )
@@ -133,10 +134,11 @@ CLASSES = (
     FigureEntry(
         "confusion_matrix",
         "Confusion matrix",
-        "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours "
-        "are shares of the row; rows of fewer than 20 samples are pale, but for the positive "
-        "class. Of more than 12 classes those that are confused stand side by side, of more than "
-        "30 the most confused ones and the others as one group.",
+        "Rows are actual classes, columns are predicted classes; the diagonal counts correct "
+        "predictions. Colours are shares of the actual class. Classes with fewer than 20 rows of "
+        "data are pale, except the positive class. With more than 12 classes, classes that are "
+        "often confused are next to each other. With more than 30, the figure shows the most "
+        "confused classes and puts the others into one group.",
         of_classes.confusion_matrix_figure,
         section="confusions",
         chart=of_classes.confusion_chart,
@@ -145,7 +147,7 @@ CLASSES = (
     FigureEntry(
         "reduced_<step>",
         "Reduced matrix: <step>",
-        f"Rows are actual groups, columns predicted ones. {MISMATCHES}",
+        f"Rows are actual groups, columns are predicted groups. {MISMATCHES}",
         of_classes.reduced_figure,
         parts=lambda evaluation: [(str(step.name), step) for step in evaluation.reduced],
         section="confusions",
@@ -154,49 +156,50 @@ CLASSES = (
     FigureEntry(
         "roc",
         "ROC curve",
-        "Up and left is better. The dotted line is chance. A dashed level line, where there is "
-        "one, is the ceiling: the largest recall that any threshold can reach. The marker shows "
-        "the predicted labels.",
+        "Up and left is better. The dotted line is chance. A dashed horizontal line, if shown, is "
+        "the ceiling: the largest recall that any threshold can reach. The marker shows the "
+        "predicted labels.",
         of_classes.roc_figure,
         logged="file",
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
-        "Up and right is better: the share of right calls among what is called positive, by the "
-        "share of the positives that is found. The dotted line is chance. A dashed upright line, "
-        "where there is one, is the ceiling: the largest recall that any threshold can reach. The "
-        "marker shows the predicted labels.",
+        "Up and right is better. Precision is the share of positive predictions that are correct; "
+        "recall is the share of positive rows that are found. The dotted line is chance. A dashed "
+        "vertical line, if shown, is the ceiling: the largest recall that any threshold can "
+        "reach. The marker shows the predicted labels.",
         of_classes.precision_recall_figure,
     ),
     FigureEntry(
         "class_curves",
         "Each class against all others",
-        "The probability of a class as a score for it: ROC (up and left is better), precision "
-        "over recall (up and right) and gains, the share of the class that is found if so many "
-        "samples, highest scores first, are called. Dotted: chance.",
+        "The score of each class is its probability. ROC: up and left is better. Precision and "
+        "recall: up and right is better. Gains: up and left is better; the curve shows how much "
+        "of the class is found among the rows with the highest scores. Dotted lines are chance.",
         of_classes.class_curves_figure,
         logged="",
     ),
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true. On the dotted line a score of 30% is right in 30% of "
-        "the samples; below it the score is too high, above it too low. A curve that leaves the "
-        "band shows more than chance explains; one that stays in it may still show signs of "
-        "miscalibration, by the test. Below: how often each score occurs; where scores are rare, "
-        "on a scale of odds.",
+        "How often each score comes true. On the dotted line, a score of 30% comes true in 30% of "
+        "the rows. Below the line scores are too high, above it too low. A curve that leaves the "
+        "band deviates more than chance explains. If it stays inside, the test may still find "
+        "signs of miscalibration. The lower panel shows how often each score occurs. If most "
+        "scores are close to 0, the axes are in log-odds.",
         of_classes.reliability_figure,
         section="probabilities",
     ),
     FigureEntry(
         "reliability_classes",
         "Reliability by class",
-        "How often each score comes true: the probability of the predicted class, then that of "
-        "each class. Below the dotted line the score is too high, above it too low; a curve that "
-        "leaves the band shows more than chance explains. Orange: signs of miscalibration, by "
-        "p-values adjusted for the number of classes. n: samples that are right, or of the class. "
-        "Axes are equal, but both end early where all scores are small.",
+        "How often each score comes true. The first panel shows the probabilities of the "
+        "predicted classes, the others show the probability of one class each. Below the dotted "
+        "line scores are too high, above it too low. A curve that leaves the band deviates more "
+        "than chance explains. Orange: signs of miscalibration, with p adjusted for the number of "
+        "classes. n counts correct rows in the first panel and rows of the class in the others. "
+        "If all scores are small, both axes end early.",
         of_classes.reliability_classes_figure,
         section="probabilities",
         logged="",
@@ -204,11 +207,12 @@ CLASSES = (
     FigureEntry(
         "spcc_matrix",
         "Correlation within pairs of classes (one-vs-one sPCC at equal shares)",
-        "The correlation of a class with its score over the rows of two classes, as if both had "
-        "equally many: 1 means that the score is constant within each class, 0 that both have the "
-        "same mean score. Dark cells are low; grey ones have fewer than 20 rows of a class. Of "
-        "more than 12 classes the lowest pairs are shown. The sPCC metrics are those at the "
-        "actual shares, which are lower for rare classes.",
+        "The correlation of a class with its score over the rows of two classes, weighted as if "
+        "both had the same number of rows. 1 means that the score is constant within each class, "
+        "0 that both classes have the same mean score. Dark cells are low. Grey cells have fewer "
+        "than 20 rows of a class. With more than 12 classes, the figure shows the pairs with the "
+        "lowest values. The sPCC metrics use the actual class shares and are lower for rare "
+        "classes.",
         of_classes.spcc_figure,
         section="confusions",
     ),
@@ -216,7 +220,7 @@ CLASSES = (
         "score_histogram",
         "Score histogram",
         "Scores by actual class, as shares of each class. The less the classes overlap, the "
-        "better a threshold can separate them.",
+        "better a threshold separates them.",
         of_classes.score_figure,
         section="probabilities",
         logged="",
@@ -224,46 +228,48 @@ CLASSES = (
     FigureEntry(
         "prevalence_likelihood",
         "Prevalence likelihood",
-        "How plausible each share of positives is, given the scores, if within each class they "
-        "are distributed as in the labelled rows. The interval ends where the solid curve crosses "
-        "the dotted cut. Lines and marks show the actual share and simpler estimates.",
+        "How plausible each share of positives is, given the scores: the lower, the more "
+        "plausible. It assumes that scores within each class are distributed as in the labelled "
+        "rows. The interval ends where the solid curve crosses the dotted line. Lines and markers "
+        "show the actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
     ),
     FigureEntry(
         "at_prevalence",
         "At other shares of positives",
-        "The accuracy, of groups that of the last step, if positives were rarer or more frequent "
-        "and nothing else changed. Where it is grey, answering the same for all samples is as "
-        "good. The dotted line is the test set.",
+        "The accuracy if positives were rarer or more common and nothing else changed. With a "
+        "grouping, it is the accuracy of the last step. Grey: always predicting the same class is "
+        "just as good. The dotted line is the test set.",
         of_classes.at_prevalence_figure,
         logged="",
     ),
     FigureEntry(
         "decision_curve",
         "Decision curve",
-        "Up is better: hits per sample, less false alarms at the price that the threshold stands "
-        "for: at 20% a hit is worth four false alarms. The score is of use where its curve lies "
-        "above both others, that of calling all samples positive and that of calling none.",
+        "Up is better: hits per row, minus the cost of false alarms. The threshold sets that "
+        "cost: at 20%, one hit is worth four false alarms. The score is useful where its curve is "
+        "above both other lines, which predict all rows or no rows as positive.",
         of_classes.decision_curve_figure,
         logged="",
     ),
     FigureEntry(
         "gains",
         "Gains",
-        "Up and left is better: the share of the positives that is found if so many samples, "
-        "highest scores first, are called. The lift says how many times more than by chance. A "
-        "dashed level line, where there is one, is the ceiling.",
+        "Up and left is better: the share of all positive rows that is found among the rows with "
+        "the highest scores. The lift is this share divided by the share that chance would find. A "
+        "dashed horizontal line, if shown, is the ceiling: the largest recall that any threshold "
+        "can reach.",
         of_classes.gains_figure,
         logged="",
     ),
     FigureEntry(
         "risk_coverage",
         "Risk by coverage",
-        "Down is better: the share of wrong answers if only the most confident ones are accepted "
-        "and the others are handed to a person. On the dotted line the confidence says nothing. "
-        "Markers are operating points with their intervals; the curve is pale where fewer than 20 "
-        "answers are accepted.",
+        "Down is better: the share of errors if you accept only the most confident predictions "
+        "and hand the others to a person. On the dotted line, the confidence is uninformative. "
+        "Markers are operating points with their intervals. The curve is pale where fewer than 20 "
+        "predictions are accepted.",
         of_classes.risk_coverage_figure,
         section="probabilities",
         logged="",
@@ -271,24 +277,24 @@ CLASSES = (
     FigureEntry(
         "segments_<column>",
         "Segments by <column>",
-        "Each row is a segment, the worst first; its intervals hold for all segments together. "
-        "The dashed line is the value of all samples. Only a segment in orange is shown to be "
-        "worse than all samples outside it.",
+        "Each line is a segment, the worst first. The intervals hold for all segments together. "
+        "The dashed line is the value for all rows. Only orange segments are significantly worse "
+        "than the rows outside them.",
         segments_figure,
         parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],
         section="failures",
         logged="file",
     ),
 )
-"""Of an :class:`~cmtrack.Evaluation`."""
+"""Figures of an :class:`~cmtrack.Evaluation`."""
 
 FAMILIES = (
     FigureEntry(
         "family_matrix",
         "The family with the most confused labels",
-        "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The "
-        "separate column and row hold codes that are out of family: no unmatched code of the "
-        "family is on the other side.",
+        "Rows are actual codes, columns are predicted codes; the diagonal counts matches. The "
+        "separate row and column count codes that are out of family (OOF): the document has no "
+        "unmatched code of the family on the other side.",
         of_families.worst_matrix_figure,
         section="confusions",
         chart=of_families.family_chart,
@@ -297,7 +303,8 @@ FAMILIES = (
     FigureEntry(
         "worst_families",
         "Families with the most confused labels",
-        "Rows are actual codes, columns predicted ones; the last column is out of family (OOF).",
+        "Rows are actual codes, columns are predicted codes. The last column is out of family "
+        "(OOF).",
         of_families.worst_families_figure,
         section="confusions",
         logged="file",
@@ -305,107 +312,107 @@ FAMILIES = (
     FigureEntry(
         "code_shares",
         "The code with the largest share of confused labels",
-        "Left: the documents in which the code is predicted, by what is actual. Right: the "
-        "documents in which it is actual, by what is predicted.",
+        "Left: the documents in which the code is predicted, by their actual code. Right: the "
+        "documents in which the code is actual, by their predicted code.",
         of_families.worst_code_figure,
         section="confusions",
         logged="file",
     ),
 )
-"""Of a :class:`~cmtrack.FamilyEvaluation`."""
+"""Figures of a :class:`~cmtrack.FamilyEvaluation`."""
 
 RUNS = (
     FigureEntry(
         "ranking",
         "Ranking",
-        "Left: the value of each run with its own interval. Right: the difference from the best "
-        "other run. Blue runs "
-        f"{MAY_BE_BEST}, orange ones are {RULED_OUT}.",
+        "Left: the value of each run with its confidence interval. Right: the difference from the "
+        f"best other run. Blue runs {MAY_BE_BEST}; orange runs are {RULED_OUT}.",
         of_comparisons.ranking_figure,
     ),
     FigureEntry(
         "metrics",
         "Headline metrics",
-        "Each column is one metric in which the runs differ. A run that is good in one column and "
+        "Each column is a metric in which the runs differ. A run that is good in one column and "
         "bad in another is a trade-off.",
         of_comparisons.metrics_figure,
     ),
     FigureEntry(
         "confusion_difference",
         "Which confusions change",
-        "The first run against its closest rival: blue cells are better in the first run, orange "
-        "ones worse.",
+        "The first run compared with its closest rival. In blue cells the first run is better, in "
+        "orange cells it is worse.",
         of_comparisons.confusion_difference_figure,
     ),
     FigureEntry(
         "confusion_matrices",
         "Confusion matrices",
-        "Rows are actual classes, columns predicted ones; colours are shares of the row.",
+        "Rows are actual classes, columns are predicted classes. Colours are shares of the actual "
+        "class.",
         of_comparisons.confusion_matrices_figure,
     ),
     FigureEntry(
         "roc",
         "ROC curves",
-        "Up and left is better. Where curves cross, one has fewer false alarms and the other "
-        "fewer misses.",
+        "Up and left is better. If two curves cross, neither run is better at every threshold.",
         of_comparisons.roc_figure,
     ),
     FigureEntry(
         "class_curves",
         "Classes against all others",
-        "ROC, precision over recall, and gains of the classes whose areas under the ROC curve are "
-        "least in the first run; dotted: chance. Where curves cross, no run is better at every "
-        "threshold.",
+        "ROC, precision and recall, and gains for the classes with the smallest areas under the "
+        "ROC curve in the first run. Dotted lines are chance. If two curves cross, neither run is "
+        "better at every threshold.",
         of_comparisons.class_curves_figure,
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
-        "Up and right is better. Where curves cross, one is more often right in what it calls "
-        "positive, and the other finds more of the positives.",
+        "Up and right is better. If two curves cross, neither run is better at every threshold.",
         of_comparisons.precision_recall_figure,
     ),
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true, of the first runs. On the dotted line a score of 30% "
-        "is right in 30% of the samples; below it the score is too high, above it too low.",
+        "How often each score comes true, for the first runs of the ranking. On the dotted line, "
+        "a score of 30% comes true in 30% of the rows. Below the line scores are too high, above "
+        "it too low.",
         of_comparisons.reliability_figure,
     ),
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "The probability of each rank of each run; that of rank 1 is the probability of being the "
-        "best.",
+        "The probability of each rank for each run. The probability of rank 1 is the probability "
+        "of being the best run.",
         of_comparisons.rank_distribution_figure,
-        # A reader takes the probability for the answer, and the page answers by tests.
+        # The page answers by tests. Readers would take these probabilities for the answer.
         on_pages=False,
     ),
     FigureEntry(
         "parameter",
         "Effect of a parameter",
-        f"The metric by one parameter; the star is the chosen run. Blue runs {MAY_BE_BEST}, "
-        f"orange ones are {RULED_OUT}.",
+        "The metric of each run by the value of one parameter. The star is the chosen run. Blue "
+        f"runs {MAY_BE_BEST}; orange runs are {RULED_OUT}.",
         of_comparisons.parameter_figure,
     ),
 )
-"""Of a comparison of runs on the same data: its first ranking."""
+"""Figures of the first ranking of a comparison of runs."""
 
 MODELS = (
     FigureEntry(
         "metric_by_block",
         "Every model in every block",
-        "Each column is one block.",
+        "Each column is one block, such as a seed, a fold or a data set.",
         of_comparisons.metric_by_block_figure,
     ),
 )
-"""Of a comparison of models over repeated runs."""
+"""Figures of a comparison of models over repeated runs."""
 
 
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
-    """Return the entries for a kind of evaluation or comparison, and what their functions take.
+    """Return the figure entries for a subject, and the object that their functions take.
 
-    TypeError if it is of no known kind.
+    The object is the evaluation itself, or the first ranking of a comparison. TypeError if the
+    subject is neither an evaluation nor a comparison.
     """
     if isinstance(subject, BaseEvaluation):
         return {archive.CLASSES: CLASSES, archive.FAMILIES: FAMILIES}[subject.kind], subject
@@ -416,19 +423,19 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
 
 
 def file_name(name: str, *, review: bool = False) -> str:
-    """Return the file of a figure, in a folder and in a run.
+    """Return the name of a figure's file, in a folder and in a run.
 
-    ``name``: of the figure, as in :meth:`Evaluation.figures`.
-    ``review``: whether it is a comparison's.
+    ``name``: name of the figure, as in :meth:`Evaluation.figures`.
+    ``review``: whether it is a figure of a comparison.
     """
     prefix = "cmtrack_review_" if review else "cmtrack_"
     return f"{prefix}{encode_label(name).replace(' ', '_')}.png"
 
 
 class DrawnFigures(Mapping[str, "Figure"]):
-    """The figures of an evaluation or comparison by name; each is drawn when it is asked for, once.
+    """The figures of an evaluation or comparison by name, each drawn once, on first access.
 
-    Only drawing tells whether a figure applies: to list or to count them draws all.
+    Whether a figure applies is known only after drawing, so listing or counting draws all figures.
     """
 
     def __init__(self, subject: BaseEvaluation | Comparison) -> None:
@@ -447,7 +454,7 @@ class DrawnFigures(Mapping[str, "Figure"]):
         figure = self._figure(name)
         if figure is None:
             raise KeyError(
-                f"no figure {name!r} here, use one of {', '.join(map(repr, self)) or 'none'}"
+                f"there is no figure {name!r}, use one of {', '.join(map(repr, self)) or 'none'}"
             )
         return figure
 
@@ -469,8 +476,9 @@ def draw_figures(
 ) -> Mapping[str, Figure]:
     """Return every figure that applies, by name.
 
-    ``on_error``: called for a figure that fails, which is then left out; all are drawn at once. By
-        default each is drawn when it is asked for, and its error is raised there.
+    ``on_error``: called with the name and the error of each figure that fails; the mapping omits
+        these figures, and all others are drawn at once. By default each figure is drawn on first
+        access, which raises its error.
     """
     if on_error is None:
         return DrawnFigures(subject)
@@ -487,15 +495,15 @@ def draw_pictures(
 ) -> dict[str, Picture]:
     """Draw the figures that apply, by name.
 
-    ``problems``: gets a sentence for each figure that fails, which is then left out; by default the
-        error is raised.
-    ``step``: called before each figure. ``figures``, "all", "auto" or sequence of str, default
-        "all": which: every one; those that a run gets (:attr:`FigureEntry.logged`); those of these
-        names.
-    ``files``: whether PNG files are drawn beside the elements of pages, with "auto" of some; both
-        are one drawing.
-    ``about``: what they are of, in a small line below each; with it there is an image for MLflow's
-        charts, too, whatever is drawn else.
+    ``problems``: gets a sentence for each figure that fails, and the result omits that figure. By
+        default the error is raised.
+    ``step``: called before each figure.
+    ``figures``: "all" for every figure on pages, "auto" for the figures that a run gets
+        (:attr:`FigureEntry.logged`), or the names of figures.
+    ``files``: whether to make PNG files as well as SVG elements, from the same drawing; with "auto"
+        only for some figures.
+    ``about``: the run, which a small line below each figure names. With it, the images for MLflow's
+        charts are always drawn.
     """
     signature = "" if about is None else about.signature
     entries, shown = listed(subject)
@@ -538,14 +546,14 @@ def draw_pictures(
             draw = partial(_chart, entry, shown, about)
             chart = _attempt(f"{entry.name} for the charts", draw, failed)
             if chart:
-                # The chart may be all that is drawn of a figure.
+                # A figure may have a chart without being drawn itself.
                 picture = pictures.get(entry.name) or _picture_without_drawing(entry)
                 pictures[entry.name] = replace(picture, chart=chart)
     if not isinstance(figures, str):
         names = [entry.name for entry in entries]
         for name in figures:
             if name not in pictures:
-                error = ValueError(f"there is none of this name here{near(name, names)}")
+                error = ValueError(f"there is no such figure{near(name, names)}")
                 failed(name, error)
     return pictures
 
@@ -563,7 +571,7 @@ def _chart(entry: FigureEntry, subject: Any, about: About) -> bytes:
 
 
 def _attempt(name: str, action: Callable[[], Result], on_error: OnError) -> Result | None:
-    """Return what an action makes; None if it fails, once ``on_error`` has the error."""
+    """Return the result of an action; None if it fails and ``on_error`` accepts its error."""
     try:
         return action()
     except Exception as error:
@@ -578,11 +586,11 @@ def _drawn(
     step: Step | None = None,
     is_wanted: Callable[[FigureEntry, str], bool] = lambda *_: True,
 ) -> Iterator[tuple[FigureEntry, str, str, Figure]]:
-    """Yield entry, name and title of each applicable figure, and the figure.
+    """Yield the entry, the name, the title and the drawing of each figure that applies.
 
-    A failure does not stop the others.
+    If a figure fails, the others are drawn all the same.
     """
-    # All are listed before the first is drawn: a step says how many there are.
+    # List all figures before drawing the first, because ``step`` gets their number.
     drawings = []
     for entry in entries:
         named = _attempt(entry.name, partial(entry.drawings, subject), on_error)

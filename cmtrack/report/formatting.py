@@ -42,21 +42,21 @@ from cmtrack.untrusted import for_page, one_line
 
 SHORT = 60
 BETWEEN = " · "
-"""Between the numbers of a cell of MLflow's tables, where line breaks are lost."""
+"""Separator of numbers in a cell of MLflow's tables, which lose line breaks."""
 _MARKS = "\\`*_{}[]|#!"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-"""Marks that are not escaped by a backslash: MLflow's pages show the backslash of ``\\<``."""
+"""Entities for marks that a backslash would not hide: MLflow's pages show the one of ``\\<``."""
 
 # -- names -----------------------------------------------------------------------------------------
 
 
 def named(label: object, most: int = SHORT) -> str:
-    """Return a label in a sentence, quoted."""
+    """Return a label for a sentence: short and in quotation marks."""
     return quoted(short(label, most))
 
 
 def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return names by their reason, of (name, reason); the most frequent reason first."""
+    """Group (name, reason) pairs by reason, and return them with the most frequent reason first."""
     names: dict[str, list[str]] = {}
     for name, reason in pairs:
         names.setdefault(reason, []).append(name)
@@ -64,7 +64,7 @@ def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def in_row(names: Iterable[object], most: int) -> str:
-    """Return ``a, b, c``; of many names the first ``most`` and the number of the others."""
+    """Return ``a, b, c``, or the first ``most`` names and the number of the others."""
     return some_of([short(name, 40) for name in names], most)
 
 
@@ -79,7 +79,7 @@ def short(label: object, most: int = SHORT) -> str:
 
 
 def markdown_text(text: object) -> str:
-    """Return a text on one line that Markdown shows as it is."""
+    """Return a text on one line, escaped so that Markdown shows it unchanged."""
     escaped = []
     for mark in one_line(text):
         if mark in _MARKS:
@@ -90,37 +90,37 @@ def markdown_text(text: object) -> str:
 
 
 def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table; its cells are Markdown already."""
+    """Return the lines of a Markdown table from cells that are already escaped."""
     lines = [f"| {' | '.join(map(markdown_text, heads))} |", f"|{'---|' * len(heads)}"]
     return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
 
 
 def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as MLflow's views read a table: the columns' names, and the values by row."""
+    """Return rows as JSON for MLflow's table views: column names, and the values of each row."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     data = [[_finite_or_none(row.get(name)) for name in names] for row in rows]
     return json.dumps({"columns": names, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _finite_or_none(value: Any) -> Any:
-    """Return a value; None for a number that JSON cannot write."""
+    """Return the value, or None for a number that JSON cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
 def short_id(run_id: str) -> str:
-    """Return the beginning of a run's id."""
+    """Return the first 8 characters of a run's id."""
     return run_id[:8]
 
 
 def capital(text: str) -> str:
-    """Return a text with a capital at its beginning."""
+    """Return a text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def counted(n: float, noun: str) -> str:
-    """Return ``1 sample`` or ``1,200 samples``; fractional weights keep a decimal."""
+    """Return ``1 row`` or ``1,200 rows``; fractional weights keep a decimal."""
     if n == 1:
         return f"{count(n)} {noun}"
     ending = "es" if noun.endswith("s") else "s"
@@ -128,7 +128,7 @@ def counted(n: float, noun: str) -> str:
 
 
 def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
-    """Return the number of evaluated samples or documents; if ``weighed``, also their weight."""
+    """Return the number of evaluated rows or documents; if ``weighed``, also their weight."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
     text = counted(rows, evaluation.unit)
@@ -147,7 +147,7 @@ def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
 def metric_title(
     name: str, positive: Label | None = None, *, brief: bool = False, catalog: Catalog = BUILT_IN
 ) -> str:
-    """Return ``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
+    """Return a metric's title, such as "recall for “promoter”"; ``brief`` for a table's heading."""
     title_label: Callable[[object], str] = quoted
     shown_positive = "" if positive is None else quoted(positive)
     if brief:
@@ -162,11 +162,11 @@ def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = wit
 
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return a metric's value: a count, a number, or the range of a 0.
+    """Return a metric's value as text: a count, a number, or a range that starts at 0.
 
-    A number has the digits that its interval makes sensible.
+    The interval of a number decides its digits.
     """
-    # Without an upper end and a better direction it is a support or another number of rows.
+    # A metric without an upper limit and without a better direction is a count of rows.
     is_unbounded = math.isinf(metric.high) and not metric.better
     if is_unbounded and metric.section not in ("calibration", "cost"):
         return count(value)
@@ -179,9 +179,9 @@ def missing_word(evaluation: BaseEvaluation, name: str) -> str:
 
 
 def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
-    """Return the word for a metric without a finite value, with its reason.
+    """Return the word for a metric without a finite value, and the reason.
 
-    For example "infinite: 1 row gives …".
+    For example, "infinite: 1 row gives …".
     """
     word = missing_word(evaluation, name)
     reason = evaluation.undefined.get(name, "")
@@ -193,10 +193,10 @@ def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
 
 
 def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return the interval of a metric; empty if :func:`metric_value` is the interval already."""
+    """Return the interval of a metric; empty if :func:`metric_value` already shows a range."""
     return "" if _range_of_zero(metric, value, ends) else interval(value, ends)
 
 
 def _range_of_zero(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return ``0 to 0.070`` for a calibration error that is estimated as 0; else empty."""
+    """Return ``0 to 0.070`` for a calibration error with an estimate of 0; else empty."""
     return upper_bound(value, ends) if metric.interval == "square" else ""

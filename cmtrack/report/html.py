@@ -1,8 +1,8 @@
-"""Self-contained HTML pages from templates: they load nothing, and names in them are escaped.
+"""Self-contained HTML pages from templates, which load nothing and escape all names.
 
-Whoever names a run, a label or a group decides what stands on a page that other people open. The
-templates escape every value; what is here holds for the finished page, so that no template and no
-value can be forgotten.
+The names of runs, labels and groups are untrusted: other people open a page with these names. The
+templates escape every value. The functions of this module protect the finished page, so that they
+cover every template and every value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
 _SMALL_FIGURE = 720
-"""Largest width in pixels of figures that stand two in a row on a wide screen."""
+"""Largest width in pixels of figures that a wide screen shows side by side."""
 _FIRST = '<meta charset="utf-8">'
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')
@@ -36,7 +36,7 @@ _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
 def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str, Picture]:
-    """Return the figures of a page; none without Matplotlib, and a sentence in ``problems``."""
+    """Return the figures of a page; without Matplotlib, return none and add to ``problems``."""
     try:
         from cmtrack.report.figures import draw_pictures
     except ImportError as error:
@@ -46,30 +46,30 @@ def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str
 
 
 def render_page(name: str, /, **values: Any) -> str:
-    """Return one HTML document without any reference to the outside.
+    """Return a page as one HTML document without external references.
 
-    It carries a Content-Security-Policy by which a browser loads nothing and runs nothing but the
-    page's own script and style, which are named by their hashes; it works in a frame with
-    ``sandbox="allow-scripts"``, as that of the MLflow UI. Names cannot reorder the text around them
-    (:func:`cmtrack.untrusted.for_page`).
+    With its Content-Security-Policy, a browser loads nothing and uses only the page's own script
+    and style, which the policy names by their hashes. The page works in a frame with
+    ``sandbox="allow-scripts"``, such as the frame of the MLflow UI. Names cannot reorder the text
+    around them (:func:`cmtrack.untrusted.for_page`).
 
-    ``name``: the template.
-    ``**values``: what it shows; text is escaped.
+    ``name``: name of the template.
+    ``**values``: values for the template, which escapes text.
     """
     html = _template(name).render(values)
     parts = _COPIED.split(html)
     for place, part in enumerate(parts):
         is_copied = place % 2 == 1
-        # People copy these parts into a terminal or a script: they have no mark that nobody sees.
+        # People copy these parts into a terminal or a script: they must not have invisible marks.
         parts[place] = printable(part) if is_copied else for_page(part)
     html = "".join(parts)
     return html.replace(_FIRST, f"{_FIRST}\n{_meta(html)}", 1)
 
 
 def without_rows(page: bytes) -> bytes:
-    """Return a report without the rows that it lists.
+    """Return a report without its lists of rows.
 
-    The marks around them are no value, as a ``<`` of a value is escaped.
+    No value can contain the marks around these lists, because a ``<`` in a value is escaped.
     """
     return _ROWS.sub(b"", page)
 
@@ -81,14 +81,14 @@ def _meta(html: str) -> str:
 def figure_block(
     picture: Picture, opens: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return a picture as the pages show it.
+    """Return the values with which a page shows a picture.
 
-    Cells of its matrices are links to what they open, titles by their ids.
+    ``opens``: titles of tables by id; the matrix cells of the picture become links to these tables.
     """
     svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
     is_linked = svg != picture.svg
     if is_linked:
-        # A browser reaches nothing inside an image.
+        # With the role of an image, assistive technology would not reach the links.
         svg = svg.replace('role="img"', 'role="group"', 1)
     return {
         "name": picture.name,
@@ -102,9 +102,9 @@ def figure_block(
 
 
 def _links(cells: str, opens: Mapping[str, str]) -> str:
-    """Return the links on a matrix; empty if none of its cells opens a table.
+    """Return the links on a matrix; empty if no cell opens a table.
 
-    Its cells are named and placed by :func:`cmtrack.plots._heatmap.name_cells`.
+    ``cells``: the names and places of the cells, from :func:`cmtrack.plots._heatmap.name_cells`.
     """
     matrix, rows, columns, *box = cells.split(" ")
     left, top, width, height = map(float, box)
@@ -113,7 +113,7 @@ def _links(cells: str, opens: Mapping[str, str]) -> str:
         for j, column in enumerate(columns.split(",")):
             target = f"rows-{matrix}-{row}-{column}"
             if row == "m":
-                # Mismatches have a row of the figure, and are the last column of a matrix.
+                # The figure's row of mismatches opens the same tables as the column of mismatches.
                 target = f"rows-{matrix}-{column}-m"
             if target in opens:
                 title = escape(opens[target])
@@ -126,7 +126,7 @@ def _links(cells: str, opens: Mapping[str, str]) -> str:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text to a file in one step, and make missing folders."""
+    """Write a text to a file in one step, and create missing folders."""
     write_whole({path: text.encode("utf-8")})
     return path
 
@@ -145,15 +145,15 @@ def _template(name: str) -> Template:
 
 
 def _policy(html: str) -> str:
-    """Return the rules for a browser: show the page, with its own style, script and pictures.
+    """Return the Content-Security-Policy: only the page's own style, script and pictures.
 
-    Style *attributes* are allowed without a hash: the widths in them come from the numbers, and
-    nothing that they could name (a picture, a font) can be loaded.
+    Style *attributes* need no hash. They contain widths computed from numbers, and the browser
+    loads no picture or font that an attribute could name.
     """
     return "; ".join(
         (
             "default-src 'none'",
-            # Cells of large matrices and colour bars are pictures.
+            # The cells of large matrices and the colour bars are embedded pictures.
             "img-src data:",
             f"style-src {_hashes('style', html)}",
             "style-src-attr 'unsafe-inline'",
@@ -165,9 +165,9 @@ def _policy(html: str) -> str:
 
 
 def _hashes(element: str, html: str) -> str:
-    """Return the hashes of an element's contents.
+    """Return the hashes of the contents of all elements of a kind.
 
-    All are the template's, as a ``<`` of a value is escaped.
+    All such elements are part of the template, because a ``<`` in a value is escaped.
     """
     contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
     digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)

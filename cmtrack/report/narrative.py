@@ -35,24 +35,33 @@ from cmtrack.report.formatting import (
 from cmtrack.report.probabilities import average, confidence, judgement
 from cmtrack.statistics import BinaryCounts
 
-MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
+MISMATCHES = (
+    "IM (intragroup mismatch) counts predictions of the wrong class in the right group. Each "
+    "mismatch is shown twice, in a row and in a column."
+)
 LEAST_WITHOUT_COUNTS = 50
-"""Rows from which on a share needs no counts: one of fewer rows moves it by over 2% points."""
-RARE_SHARE = 0.1
-"""Share of positives below which accuracy says little of them.
+"""Least number of rows for a share without counts.
 
-It is not compared with the most frequent class then.
+With fewer rows, a single row changes the share by more than 2 percentage points.
+"""
+RARE_SHARE = 0.1
+"""Share of positives below which accuracy hardly depends on them.
+
+The report then does not compare the accuracy with the most frequent class.
 """
 GOOD_AREA = 0.8
-"""Area under the ROC curve from which on a score ranks well: the threshold is worth a word."""
+"""Least area under the ROC curve of a score that ranks well.
+
+If its labels miss most positives, the report suggests another threshold.
+"""
 CLEAR = 0.01
-"""Largest p-value of a clear difference: at 0.05 one in twenty equal models would have one."""
+"""Largest p-value of a clear difference: with 0.05, one in twenty equal models would have one."""
 AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
-"""The area that stands for all classes, where there are no two groups."""
+"""The area under the ROC curve for all classes, used if there is no positive group."""
 _SOURCES = (
-    "the number of scored samples: scoring more samples",
-    "the number of labelled samples of {positive}: labelling more of them",
-    "the number of labelled samples of {negative}: labelling more of them",
+    "the number of scored rows. Scoring more rows",
+    "the number of labelled rows of {positive}. Labelling more of them",
+    "the number of labelled rows of {negative}. Labelling more of them",
 )
 
 
@@ -64,12 +73,12 @@ QUESTIONS = {
     "prevalence": "How many positives are there?",
     "facts": "What was evaluated?",
 }
-"""The sections of a report by their keys, in the order in which people ask.
+"""The headings of a report's sections by key, in the order in which people ask these questions.
 
-What has no section is at the top of the page.
+Sentences and figures without a section are at the top of the page.
 """
 _COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
-"""The question of an estimate on labelled rows, a check: their share of positives is known."""
+"""The heading for an estimate on labelled rows, which is a check: the actual share is known."""
 
 
 def question(key: str, evaluation: BaseEvaluation) -> str:
@@ -82,7 +91,7 @@ def question(key: str, evaluation: BaseEvaluation) -> str:
 
 def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return the sentences on an evaluation, each with its section, the most important first."""
-    # Each function with the section of metrics that it reads, and the section of its sentences.
+    # Each function with the section of the metrics that it reads and the section of its sentences.
     sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
         _findings: ("binary", ""),
         _overall: (_overall_section(evaluation), ""),
@@ -105,7 +114,7 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def _overall_section(evaluation: Evaluation) -> str:
-    """Return the section of metrics of all classes."""
+    """Return the section of the metrics over all classes."""
     return "multiclass" if evaluation.none is None else "spans"
 
 
@@ -115,10 +124,10 @@ def verdict(evaluation: Evaluation) -> list[str]:
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """Return the first sentences: on the positive group, and on how many predictions are right."""
+    """Return the first sentences: on the positive group and on the share of correct predictions."""
     sentences = []
     if evaluation.has_section("binary"):
-        # This is also why few are found.
+        # With a low recall, these sentences also give the reason.
         sentences += _findings(evaluation)
     if evaluation.has_section(_overall_section(evaluation)):
         sentences += _overall(evaluation)[:1]
@@ -126,9 +135,10 @@ def lead(evaluation: Evaluation) -> list[str]:
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
-    """Return the most frequent error of each class with errors.
+    """Return the most frequent error of each class: actual, predicted, count and share.
 
-    It is (actual, predicted, count, share of the actual class).
+    The share is the count divided by the rows of the actual class. Classes without errors have no
+    entry.
     """
     counts = evaluation.confusion_matrix.counts.astype(np.float64)
     errors = counts.copy()
@@ -147,16 +157,16 @@ def _overall_spans(evaluation: Evaluation) -> list[str]:
     # The row and the column of "none" count spans of the other side without a counterpart.
     actual = counted(int(counts.sum() - counts[none].sum()), "actual span")
     predicted = counted(int(counts.sum() - counts[:, none].sum()), "predicted span")
-    right = count(int(counts.trace()))
+    correct = count(int(counts.trace()))
     recall = shown(evaluation, "spans/recall_micro")
     precision = shown(evaluation, "spans/precision_micro")
     f1 = shown(evaluation, "spans/f1_micro")
     f1_macro = shown(evaluation, "spans/f1_macro")
     labels = counted(len(evaluation.classes), "label")
     return [
-        f"Of {actual}, {right} are found with the right label (recall {recall}); "
-        f"of {predicted}, {right} are right (precision {precision}).",
-        f"F1 is {f1} over all spans, and {f1_macro} on average over {labels}.",
+        f"{correct} of {actual} are found with the correct label (recall {recall}); "
+        f"{correct} of {predicted} are correct (precision {precision}).",
+        f"F1 is {f1} over all spans and {f1_macro} on average over {labels}.",
     ]
 
 
@@ -165,7 +175,7 @@ def _overall(evaluation: Evaluation) -> list[str]:
         return _overall_spans(evaluation)
     accuracy = shown(evaluation, "multiclass/accuracy", percent_with_interval)
     overall = (
-        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} "
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')}, "
         f"the accuracy is {accuracy} ({level(evaluation.confidence_level)} interval)."
     )
     mcc = "multiclass/matthews_corrcoef"
@@ -180,9 +190,9 @@ def _overall(evaluation: Evaluation) -> list[str]:
 
 
 def _against_constant(evaluation: Evaluation) -> list[str]:
-    """Return the sentence that compares the accuracy with the most frequent class.
+    """Return the sentence that compares the accuracy with always predicting the largest class.
 
-    None if positives are rare.
+    The list is empty if positives are rare.
     """
     if _has_rare_positives(evaluation):
         return []
@@ -191,7 +201,7 @@ def _against_constant(evaluation: Evaluation) -> list[str]:
         raise ValueError("an accuracy of single labels needs a constant answer")
     answer = named(constant.answer)
     if constant.unbeatable:
-        return [f"Every sample is of the class {answer}: always predicting it makes no error."]
+        return [f"All rows are of class {answer}, so always predicting it makes no errors."]
     comparison = "not clearly different from"
     if constant.shown_better or constant.shown_worse:
         comparison = "better than" if constant.ahead else "worse than"
@@ -207,7 +217,7 @@ def _against_constant(evaluation: Evaluation) -> list[str]:
 
 
 def _has_rare_positives(evaluation: Evaluation) -> bool:
-    """Return whether so few rows are positive that accuracy says little of them."""
+    """Return whether positives are so rare that accuracy hardly depends on them."""
     cells = evaluation.binary
     if evaluation.positive is None or cells is None:
         return False
@@ -231,11 +241,12 @@ def _classes(evaluation: Evaluation) -> list[str]:
     if top == bottom:
         return [f"All classes have the same F1 ({number(top)})."]
     if n_present == 2 and evaluation.positive is not None:
-        # The sentence on the positive group says it already.
+        # The sentence on the positive group already covers both classes.
         return []
     best = _with_f1(evaluation, [label for label, f1 in f1_by_class.items() if f1 == top], top)
     worst = [label for label, f1 in f1_by_class.items() if f1 == bottom]
-    return [f"Best class by F1: {best}. Worst: {_with_f1(evaluation, worst, bottom)}."]
+    worst_with_f1 = _with_f1(evaluation, worst, bottom)
+    return [f"The best class by F1 is {best}; the worst is {worst_with_f1}."]
 
 
 def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
@@ -253,21 +264,21 @@ def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
 def _confusion(evaluation: Evaluation) -> list[str]:
     rows = confusions(evaluation)
     if not rows:
-        return ["There are no errors on these samples."]
+        return ["There are no errors on these rows."]
     actual, predicted, n, share = max(rows, key=lambda row: row[2])
     answer = named(predicted)
     if evaluation.none is not None and evaluation.none in (actual, predicted):
         spans = counted(n, "span")
         error = f"{spans} of class {named(actual)} missed ({percent(share)})"
         if actual == evaluation.none:
-            error = f"{spans} predicted as {answer} where there is none"
+            error = f"{spans} predicted as {answer} where the text has no span"
         return [f"Most frequent error: {error}."]
     if evaluation.weights_are == "sampling":
         weight = significant(n, 2)
         confusion = f"{named(actual)} was predicted as {answer}, with weight {weight}"
     else:
         were = "was" if n == 1 else "were"
-        rows_of_class = f"{counted(n, 'sample')} of class {named(actual)}"
+        rows_of_class = f"{counted(n, 'row')} of class {named(actual)}"
         confusion = f"{rows_of_class} {were} predicted as {answer}"
     return [f"Most frequent confusion: {confusion} ({percent(share)} of the class)."]
 
@@ -278,12 +289,12 @@ def _steps(evaluation: Evaluation) -> list[str]:
         prefix = f"reduced/{encode_label(step.name)}"
         rate = evaluation.metrics[f"{prefix}/mismatch_rate"]
         groups = join_names([named(group, 30) for group in step.labels], 6)
-        right = shown(evaluation, f"{prefix}/accuracy", percent_with_interval)
-        text = f"Grouped by {named(step.name)} ({groups}), {right} are correct"
+        accuracy = shown(evaluation, f"{prefix}/accuracy", percent_with_interval)
+        text = f"Grouped by {named(step.name)} ({groups}), {accuracy} of the rows are correct"
         if rate > 0:
             text += (
-                f"; another {percent(rate)} are in the right group but the wrong class, "
-                "which does not count"
+                f". Another {percent(rate)} are predicted as the wrong class in the right group, "
+                "which does not count as correct"
             )
         sentences.append(f"{text}.")
     return sentences
@@ -292,51 +303,52 @@ def _steps(evaluation: Evaluation) -> list[str]:
 def _findings(evaluation: Evaluation) -> list[str]:
     """Return recall and precision in words.
 
-    ``Finds 71.2% [61.0, 80.4] of “spam”; 87.1% … of what it calls so is right``.
+    For example, ``The model finds 71.2% [61.0, 80.4] of “spam”; 87.1% [80.0, 92.4] of its
+    “spam” predictions are correct``.
     """
     if evaluation.binary is None or evaluation.positive is None:
         return []
     found = _recall_in_words(evaluation, evaluation.binary)
-    right = _precision_in_words(evaluation, evaluation.binary)
+    correct = _precision_in_words(evaluation, evaluation.binary)
     threshold = evaluation.decision_threshold
     if threshold is None:
         found = capital(found)
     else:
-        found = f"At a score of {number(threshold)} or more: {found}"
-    return [f"{found}; {right}.", *_ranks_well(evaluation)]
+        found = f"With a threshold of {number(threshold)}, {found}"
+    return [f"{found}; {correct}.", *_ranks_well(evaluation)]
 
 
 def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
     """Return how many positives are found."""
     name = named(evaluation.positive)
     if not cells.actual_positives:
-        return f"there is no sample of {name}"
+        return f"no row is {name}"
     recall = shown(evaluation, "binary/recall", percent_with_interval)
     if _needs_counts(cells.tp, cells.actual_positives):
-        positives = counted(cells.actual_positives, "sample")
-        return f"finds {count(cells.tp)} of {positives} of {name} ({recall})"
-    return f"finds {recall} of {name}"
+        positives = counted(cells.actual_positives, "row")
+        return f"the model finds {count(cells.tp)} of {positives} of {name} ({recall})"
+    return f"the model finds {recall} of {name}"
 
 
 def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
-    """Return how many positive predictions are right."""
+    """Return how many positive predictions are correct."""
     predicted = cells.predicted_positives
     if not cells.actual_positives:
         if not predicted:
-            return "it is never predicted"
+            return "the model never predicts it"
         times = "once" if predicted == 1 else f"{count(predicted)} times"
-        return f"it is predicted {times}"
+        return f"the model predicts it {times}"
     if not predicted:
-        return "it never predicts it"
+        return f"it never predicts {named(evaluation.positive)}"
     precision = shown(evaluation, "binary/precision", percent_with_interval)
     counts = ""
     if _needs_counts(cells.tp, predicted):
         counts = f" ({count(cells.tp)} of {count(predicted)})"
-    return f"{precision} of what it calls so is right{counts}"
+    return f"{precision} of its {named(evaluation.positive)} predictions are correct{counts}"
 
 
 def _needs_counts(hits: float, total: float) -> bool:
-    """Return whether a share is of few rows; weights have no counts."""
+    """Return whether a share of few rows needs its counts; weighted rows have none."""
     if not total > 0:
         return False
     are_counts = hits == round(hits) and total == round(total)
@@ -344,7 +356,7 @@ def _needs_counts(hits: float, total: float) -> bool:
 
 
 def _ranks_well(evaluation: Evaluation) -> list[str]:
-    """Return the sentence on a score that ranks well although the labels miss most positives."""
+    """Return the sentence on a score that ranks well while the labels miss most positives."""
     cells = evaluation.binary
     area = evaluation.metrics.get("binary/roc_auc", math.nan)
     if cells is None or not area >= GOOD_AREA or cells.actual_positives == 0:
@@ -356,11 +368,11 @@ def _ranks_well(evaluation: Evaluation) -> list[str]:
     decision = "the predicted labels miss"
     if evaluation.decision_threshold is not None:
         decision = f"the threshold of {number(evaluation.decision_threshold)} misses"
-    positives = f"{counted(cells.actual_positives, 'sample')} of {named(evaluation.positive)}"
+    positives = f"{counted(cells.actual_positives, 'row')} of {named(evaluation.positive)}"
     return [
         f"The score ranks well (area under the ROC curve {number(area)}), "
-        f"but {decision} {count(missed)} of {positives}: "
-        "choose a threshold with cmtrack threshold."
+        f"but {decision} {count(missed)} of {positives}. "
+        "Choose a threshold with cmtrack threshold."
     ]
 
 
@@ -369,14 +381,14 @@ def _area(evaluation: Evaluation) -> list[str]:
     name = "binary/roc_auc"
     if evaluation.positive is None or not math.isfinite(metrics.get(name, math.nan)):
         return []
-    score = f"by the score for {named(evaluation.positive)}"
-    text = f"The area under the ROC curve, {score}, is {shown(evaluation, name)}"
+    score = f"the score for {named(evaluation.positive)}"
+    text = f"The area under the ROC curve of {score} is {shown(evaluation, name)}"
     ceiling = metrics["binary/roc_auc_ceiling"]
     if ceiling < 1:
         relative = number(metrics["binary/roc_auc_normalized"])
         text += (
-            f". Mismatches within the group cap it at {number(ceiling)}; "
-            f"relative to that cap it is {relative} (chance: 0.5)"
+            f". Mismatches within the group cap the area at {number(ceiling)}; "
+            f"relative to this cap it is {relative} (chance: 0.5)"
         )
     return [f"{text}."]
 
@@ -386,30 +398,30 @@ def _areas(evaluation: Evaluation) -> list[str]:
     if evaluation.positive is not None or math.isnan(area):
         return []
     return [
-        "The area under the ROC curve, of each class against all others, is "
+        "The area under the ROC curve of each class against all others is "
         f"{shown(evaluation, AREA_OF_CLASSES)} on average (chance: 0.5)."
     ]
 
 
 def costs(evaluation: Evaluation) -> list[str]:
-    """Return sentences on what decisions cost, and what the best constant answer would cost."""
+    """Return the sentences on the cost of decisions and of the best constant answer."""
     if "cost/mean" not in evaluation.metrics:
         return []
     constant = constant_answer(evaluation, "cost/mean")
     if constant is None:
         raise ValueError("costs of single labels need a constant answer")
     if math.isnan(evaluation.metrics["cost/saved"]):
-        outcome = ", and nothing costs less"
+        outcome = ", the least possible cost"
     elif constant.shown_worse:
         outcome = f", which is less ({p_of(constant)})"
     elif not constant.shown_better:
         outcome = f", which is not clearly different ({p_of(constant)})"
     else:
         saved = shown(evaluation, "cost/saved", percent_with_interval)
-        outcome = f": {saved} of the avoidable cost is saved"
+        outcome = f". The decisions save {saved} of the avoidable cost"
     return [
         f"A decision costs {shown(evaluation, 'cost/mean')} on average. "
-        f"Always answering {named(constant.answer)}, the best constant answer, "
+        f"Always predicting {named(constant.answer)}, the best constant answer, "
         f"would cost {number(constant.value)}{outcome}."
     ]
 
@@ -424,18 +436,18 @@ def _log_loss(evaluation: Evaluation) -> list[str]:
     text = f"The log loss of the probabilities is {shown(evaluation, 'probability/log_loss')}"
     if not math.isfinite(skill):
         return [f"{text}."]
-    share = "its share" if evaluation.reference is None else "the share of the reference"
+    shares = "class shares" if evaluation.reference is None else "reference class shares"
     interval = evaluation.intervals.get("probability/log_skill")
     if interval is not None and interval[0] <= 0 <= interval[1]:
-        comparison = "not clearly different from that of"
+        comparison = "which is not clearly different from"
     else:
-        less = "less" if skill > 0 else "more"
-        comparison = f"{percent(abs(skill))} {less} than"
-    return [f"{text}, {comparison} always giving each class {share}."]
+        lower = "lower" if skill > 0 else "higher"
+        comparison = f"{percent(abs(skill))} {lower} than"
+    return [f"{text}, {comparison} the log loss of always predicting the {shares}."]
 
 
 def _probabilities(evaluation: Evaluation) -> list[str]:
-    """Return what is said of the confidence, and of the probabilities of the positive group."""
+    """Return the sentences on the confidence and on the probabilities of the positive group."""
     on_confidence = confidence(evaluation)
     on_positives = judgement(evaluation)
     sentences = [on_positives.sentence] if on_positives else []
@@ -458,25 +470,25 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         rows = "the target"
         actual = ""
     else:
-        rows = "these samples"
+        rows = "these rows"
         actual = f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
     text = (
         f"Estimated from labelled scores, the prevalence of {positive} in {rows} is {share}"
-        f"{actual}; this {ASSUMES}"
+        f"{actual}. The estimate {ASSUMES}"
     )
     if doubt(estimate.fit_pvalue):
         pvalue = p_equals(estimate.fit_pvalue)
-        return [f"{text}. They may not be ({pvalue}): do not trust the estimate."]
+        return [f"{text}. This assumption may fail ({pvalue}): do not trust the estimate."]
     if all(map(math.isfinite, estimate.shares)):
         text += f". {_largest_uncertainty(evaluation, estimate)}"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
-        text += f". A shift that the test of the fit would miss moves it by up to {most}"
+        text += f". A shift that the test of the fit would miss can change it by up to {most}"
     return [f"{text}."]
 
 
 def _largest_uncertainty(evaluation: Evaluation, estimate: PrevalenceEstimate) -> str:
-    """Return where most of the uncertainty of a prevalence comes from."""
+    """Return the words for the largest source of uncertainty of a prevalence."""
     largest = int(np.argmax(estimate.shares))
     share = estimate.shares[largest]
     most = "Most" if share > 0.5 else "The largest part"

@@ -1,11 +1,14 @@
-"""The judgement of probabilities in words, for reports, reviews and their figures.
+"""The assessment of probabilities in words, for reports, reviews and their figures.
 
-It is on the probabilities of the positive group, or on the confidence of the predictions: the
-probability that each is right. A fault is claimed if the test of calibration finds it, and either
-the reliability curve leaves its band or both parts of the test find it. Without a band the test
-alone counts. Otherwise there are signs of a fault. Slope, mean and the curve say of what kind it
-is, and where: one word, and one example. Each uses the evaluation's confidence level. A fault
-smaller than a margin of practical importance is real, but too small to matter.
+An assessment is about the probabilities of the positive group, or about the confidence of the
+predictions: the probability that each prediction is correct. It claims a fault if the test of
+calibration finds one, and either the reliability curve leaves its band or both parts of the test
+find the fault. Without a band the test alone decides. If only the test finds the fault, the
+assessment reports signs of miscalibration.
+
+The slope, the mean and the curve decide the word for the kind of fault, and an example shows where
+the fault is largest. All of them use the evaluation's confidence level. A fault smaller than a
+margin of practical importance is real, but too small to matter.
 """
 
 from __future__ import annotations
@@ -30,21 +33,21 @@ from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 
 FEW = 100
-"""Rows, below which the test sees gross faults only."""
+"""Number of rows below which the test finds only gross faults."""
 MARGIN = 0.01
 """Calibration error, or difference of means, below which a fault is too small to matter.
 
-If less than a tenth of the samples have the rarer outcome, it is a tenth of their share.
+If less than a tenth of the rows have the rarer outcome, the margin is a tenth of their share.
 """
 CERTAIN = "some 0% or 100% scores are wrong"
 NONE = "no miscalibration found"
 SIGNS = "signs of miscalibration"
 _LEAST = 20
-"""Rows of an example."""
+"""Least number of rows for an example."""
 
 
 class Judgement(NamedTuple):
-    """A word for a table, and a sentence."""
+    """The assessment of probabilities: a word for a table, and a sentence."""
 
     word: str
     sentence: str
@@ -52,14 +55,16 @@ class Judgement(NamedTuple):
 
 @dataclass(frozen=True)
 class _Judged:
-    """Probabilities with what the data say about them.
+    """Probabilities with the evidence for and against their calibration.
 
-    ``subject``, ``noun``: the words for all of them, and for a row with one of them.
-    ``outcomes``: what did not come true, and what did: "13 are …".
+    ``subject``: the words for the probabilities.
+    ``noun``: the word for a row with one of these probabilities.
+    ``outcomes``: the words for rows whose probability did not come true and did come true, as in
+        "13 are wrong".
     ``faults``: the kinds of fault that an interval shows, each with its reason.
-    ``towards``: the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's
-        fit.
-    ``mean_interval``: of the mean score minus the observed share.
+    ``towards``: the side on which to look for an example: 1 for scores that are too high, -1 for
+        scores that are too low, 0 for any, None for the side of Cox's fit.
+    ``mean_interval``: confidence interval of the mean score minus the observed share.
     ``largest_margin``: as :data:`MARGIN`.
     """
 
@@ -101,9 +106,10 @@ class _Judged:
 
     @property
     def mean_matters(self) -> bool:
-        """True if the mean is off by more than the margin.
+        """True if the mean score is off by more than the margin.
 
-        The error is at least the mean's, but bins with one row each do not show it.
+        The calibration error is at least as large as the error of the mean, but bins with a single
+        row do not show it.
         """
         if self.mean_interval is None:
             return False
@@ -119,17 +125,17 @@ class _Judged:
 
     @property
     def may_be_small(self) -> bool:
-        """True if the error itself is too small to matter."""
+        """True if the estimated error, without its interval, is too small to matter."""
         return self.size < self.margin and not self.mean_matters
 
     @cached_property
     def failures(self) -> str:
-        """The words on scores of 0 or 100% that were wrong; empty without any."""
+        """The words on scores of 0 or 1 that did not come true; empty without any."""
         return _failures(self)
 
     @cached_property
     def example(self) -> str:
-        """The words on the place of the largest fault; empty if only the mean shows one."""
+        """The scores with the largest fault in words; empty if only the mean is off."""
         return _example(self)
 
     @property
@@ -152,19 +158,23 @@ class _Judged:
 
     @property
     def evidence(self) -> str:
-        """The p-value and the error, in brackets."""
+        """The p-value and the error in parentheses."""
         return f"({self.test}; {self.error})"
 
 
 def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Judge the probabilities of the positive group; None without the section ``calibration/``.
+    """Assess the probabilities of the positive group; None without the section ``calibration/``.
 
     ``margin``: as :data:`MARGIN`.
 
-    The word is "over-confident", "under-confident", "the wrong way round", "too high" or "too low",
-    else "miscalibrated", each with "negligibly" if it is below the margin; :data:`CERTAIN` if a
-    score of 0 or 1 failed; :data:`SIGNS`; "unclear" if the test finds nothing and the curve or an
-    interval does; :data:`NONE`; "not tested", or "all came true".
+    The word of the assessment is one of these:
+
+    - "over-confident", "under-confident", "the wrong way round", "too high", "too low" or
+      "miscalibrated", with "negligibly" in front if the fault is below the margin
+    - :data:`CERTAIN` if a score of 0 or 1 did not come true
+    - :data:`SIGNS` if the test finds a fault, but the curve or the size of the error is against it
+    - "unclear" if the curve or an interval shows a fault that the test does not find
+    - :data:`NONE`, "not tested" or "all came true"
     """
     curve = curve_of(evaluation, "calibration")
     if curve is None:
@@ -174,11 +184,12 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
     if slope is not None and not slope[0] <= 1 <= slope[1]:
         faults[_slope_fault(slope)] = f"the slope is {_slope(evaluation)}"
     elif _parted(curve) and evaluation.metrics["calibration/error"] >= _margin(curve, margin):
-        faults["under-confident"] = "the scores part the groups"
+        faults["under-confident"] = "the scores separate the groups perfectly"
     mean_interval = evaluation.intervals.get("prevalence/bias")
     mean_interval = mean_interval or _mean_interval(evaluation, curve)
     side = _side(mean_interval, curve)
-    # Cox's fit shows where a slope's fault is. A fault of the mean is on one side everywhere.
+    # If the slope is off, Cox's fit tells on which side each score is. If only the mean is off, all
+    # scores are on one side.
     towards = None if faults and curve.table.fit is not None else side
     if side:
         faults[_level(side)] = f"the mean is {_level(side)}"
@@ -190,7 +201,7 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
             "calibration",
             curve,
             subject=f"probabilities of {positive}",
-            noun="sample",
+            noun="row",
             outcomes=(negative, positive),
             faults=faults,
             towards=towards,
@@ -201,7 +212,7 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
 
 
 def _slope_fault(slope: Interval) -> str:
-    """Return the fault of a slope whose interval excludes 1."""
+    """Return the word for a slope whose interval excludes 1."""
     if slope[0] > 1:
         return "under-confident"
     if slope[1] > 0:
@@ -210,10 +221,10 @@ def _slope_fault(slope: Interval) -> str:
 
 
 def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Judge the confidence of the predictions: the probability that each is right.
+    """Assess the confidence of the predictions; None without the section ``confidence/``.
 
-    None without the section ``confidence/``. Words are those of :func:`judgement`. Over-confident
-    predictions are right less often than they say.
+    The confidence is the probability that a prediction is correct. :func:`judgement` lists the
+    words. Over-confident predictions are correct less often than their probabilities promise.
     """
     curve = curve_of(evaluation, "confidence")
     if curve is None:
@@ -231,7 +242,7 @@ def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | No
             curve,
             subject="probabilities of the predicted classes",
             noun="prediction",
-            outcomes=("wrong", "right"),
+            outcomes=("wrong", "correct"),
             faults=faults,
             towards=side,
             mean_interval=mean_interval,
@@ -244,23 +255,24 @@ JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {
     "calibration": judgement,
     "confidence": confidence,
 }
-"""The judgement of each section."""
+"""The function that assesses the probabilities of each section of metrics."""
 
 
 def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
-    """Return a sentence on the mean probability and the share of the positive group.
+    """Return a sentence that compares the mean probability with the share of positive rows.
 
-    Empty without them.
+    The sentence is empty without a positive group or without probabilities.
     """
     metrics = evaluation.metrics
     bias = metrics.get("prevalence/bias", math.nan)
     curve = evaluation.calibration
     if math.isnan(bias) or evaluation.positive is None or curve is None:
         return ""
+    positive = fmt.named(evaluation.positive)
     mean, share = shares(metrics["prevalence/expected"], metrics["prevalence/actual"], least=1)
     text = (
-        f"On average the probabilities give {fmt.named(evaluation.positive)} {mean}, "
-        f"and {share} of the samples are"
+        f"On average the probability of {positive} is {mean}, "
+        f"and {share} of the rows are {positive}"
     )
     interval = evaluation.intervals.get("prevalence/bias")
     if interval is None:
@@ -270,17 +282,17 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     if not side:
         if not low <= 0 <= high:
             difference = f"a difference of {fmt.points(bias, None)}, within chance"
-            return f"{text}: {difference}: labels drawn with these probabilities differ as much."
+            return f"{text}: {difference}. Labels drawn with these probabilities differ as much."
         within = ", within chance" if low < high else ""
         return f"{text}: a difference of {fmt.points(bias, interval)}{within}."
-    # The sentence names the direction: its number is positive.
+    # The sentence names the direction in words, so its number is positive.
     distance = interval if bias > 0 else (-high, -low)
     margin = _margin(curve, margin)
     small = ""
     if max(abs(low), abs(high)) <= margin:
-        small = f", but less than {_points(margin)}: too little to matter"
+        small = f", but too little to matter (less than {_points(margin)})"
     points = fmt.points(abs(bias), distance)
-    return f"{text}: {points} {_level(side)}, more than chance explains{small}."
+    return f"{text}: {points} {_level(side)}, which is more than chance explains{small}."
 
 
 def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
@@ -294,10 +306,11 @@ def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
 
 
 def _side(mean_interval: Interval | None, curve: CalibrationCurve) -> int:
-    """Return 1 or -1 for a mean score that is too high or too low, else 0.
+    """Return 1 for a mean score that is too high, -1 for one that is too low, else 0.
 
-    The interval of the mean excludes 0, and labels drawn with the scores seldom differ as much. If
-    few rows come true, or none, the observed labels spread less than drawn ones.
+    Two conditions must hold. The interval of the mean excludes 0, and labels drawn with the scores
+    as probabilities seldom differ as much. The second condition is needed if few rows or no rows
+    come true: then the observed labels vary less than drawn labels, and the interval is too narrow.
     """
     if mean_interval is None:
         return 0
@@ -319,8 +332,9 @@ def _level(side: int) -> str:
 def _mean_interval(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
     """Return the interval of the mean score minus the observed share.
 
-    None for clustered rows that are not stored. Of clustered rows it is the confidence's: the mean
-    of the probabilities of the positive group has an interval among the metrics.
+    For clustered rows this is the interval of the mean confidence, because the metrics already have
+    an interval for the probabilities of the positive group. None if the clustered rows are not
+    stored.
     """
     if evaluation.n_clusters is not None:
         return _mean_interval_of_clusters(evaluation)
@@ -337,10 +351,7 @@ def _mean_interval(evaluation: Evaluation, curve: CalibrationCurve) -> Interval 
 
 
 def _mean_interval_of_clusters(evaluation: Evaluation) -> Interval | None:
-    """Return the interval of the mean confidence minus the share of right predictions.
-
-    It is from sums over the clusters.
-    """
+    """Return the interval of the mean confidence minus the accuracy, from sums over clusters."""
     rows = evaluation.rows
     if not (isinstance(rows, Predictions) and rows.design.has_clusters):
         return None
@@ -357,20 +368,21 @@ def _mean_interval_of_clusters(evaluation: Evaluation) -> Interval | None:
 
 
 def _parted(curve: CalibrationCurve) -> bool:
-    """Return whether a score separates the groups, so that an infinite slope fits best."""
+    """Return whether a score separates the groups perfectly; the best slope is then infinite."""
     observed = curve.recalibrated
     parts = bool(np.isin(observed, (0, 1)).all() and observed[0] < observed[-1])
     return parts and bool((curve.scores != observed).any())
 
 
 def _slope(evaluation: Evaluation) -> str:
-    return f"{fmt.shown(evaluation, 'calibration/slope')} (right: 1)"
+    return f"{fmt.shown(evaluation, 'calibration/slope')} (ideal: 1)"
 
 
 def _margin(curve: CalibrationCurve, margin: float) -> float:
-    """Return the margin; for a rare outcome a tenth of its share, at least a tenth of a row.
+    """Return the margin, limited to a tenth of the share of a rare outcome.
 
-    The share is the expected or the observed one, whichever is larger.
+    The share is the expected share or the observed share, whichever is larger, and at least one
+    row.
     """
     blocks = curve.table.blocks
     total = float(blocks.total.sum())
@@ -388,7 +400,11 @@ def _points(margin: float) -> str:
 
 
 def _judge(judged: _Judged) -> Judgement:
-    """Return the judgement: failed scores count before the test, and the test before looks."""
+    """Return the assessment.
+
+    A score of 0 or 1 that did not come true decides first, then the test, then the curve and the
+    intervals.
+    """
     if math.isnan(judged.pvalue):
         return _judge_untested(judged)
     if judged.failures:
@@ -399,21 +415,21 @@ def _judge(judged: _Judged) -> Judgement:
 
 
 def _judge_untested(judged: _Judged) -> Judgement:
-    """Judge probabilities for which there is no test."""
+    """Assess probabilities without a test."""
     if np.isin(judged.curve.scores, (0, 1)).all() and not judged.failures:
-        text = f"All {judged.subject} are 0 or 100%, and each came true: there is nothing to test."
+        text = f"All {judged.subject} are 0% or 100% and came true, so there is nothing to test."
         return Judgement("all came true", text)
     evaluation = judged.evaluation
     numbers = fmt.capital(judged.error)
     if math.isfinite(evaluation.metrics.get(f"{judged.section}/slope", math.nan)):
         numbers += f", slope {_slope(evaluation)}"
     reason = evaluation.undefined[f"{judged.section}/pvalue"]
-    text = f"There is no test of the {judged.subject} ({reason}). {numbers}."
+    text = f"The {judged.subject} are not tested ({reason}). {numbers}."
     return Judgement("not tested", text)
 
 
 def _judge_failed(judged: _Judged) -> Judgement:
-    """Judge probabilities of which some of 0 or 100% were wrong."""
+    """Assess probabilities with scores of 0 or 1 that did not come true."""
     text = f"Of the {judged.subject}, {CERTAIN}: {judged.failures}"
     if not judged.faults or not judged.example or judged.may_be_small:
         return Judgement(CERTAIN, f"{text} {judged.evidence}.")
@@ -422,7 +438,7 @@ def _judge_failed(judged: _Judged) -> Judgement:
 
 
 def _judge_significant(judged: _Judged) -> Judgement:
-    """Judge probabilities in which the test finds a fault."""
+    """Assess probabilities with a fault that the test finds."""
     if judged.is_small:
         text = (
             f"The {judged.subject} are negligibly {judged.word}: the fault is real, "
@@ -443,7 +459,7 @@ def _judge_significant(judged: _Judged) -> Judgement:
 
 
 def _doubts(judged: _Judged) -> list[str]:
-    """Return what speaks against a fault that the test finds."""
+    """Return the evidence against a fault that the test finds."""
     test = judged.curve.test
     both_parts = test is not None and max(test.kuiper_pvalue, test.cox_pvalue) <= judged.alpha
     doubts = []
@@ -455,7 +471,7 @@ def _doubts(judged: _Judged) -> list[str]:
 
 
 def _judge_not_significant(judged: _Judged) -> Judgement:
-    """Judge probabilities in which the test finds no fault."""
+    """Assess probabilities without a fault that the test finds."""
     rows = judged.evaluation.statistics.digest.rows
     look = _look(judged, rows)
     if look:
@@ -470,7 +486,7 @@ def _judge_not_significant(judged: _Judged) -> Judgement:
 
 
 def _look(judged: _Judged, rows: int) -> str:
-    """Return what looks like a fault that the test does not find; empty if nothing does."""
+    """Return the sign of a fault that the test does not find; empty without one."""
     if judged.curve.leaves_band:
         return "the curve leaves its band"
     if judged.is_small:
@@ -484,25 +500,25 @@ def _look(judged: _Judged, rows: int) -> str:
 
 
 def _caution(judged: _Judged, rows: int) -> str:
-    """Return the caution for a reader if no miscalibration is found."""
+    """Return the caution to add if no miscalibration is found; empty without one."""
     blocks = judged.curve.table.blocks
     text = ""
     if len(blocks.scores) == 1:
         score = fmt.percent(float(blocks.scores[0]))
-        text = f"; every {judged.noun} is given the same, {score}"
+        text = f"; every {judged.noun} has the same probability, {score}"
     if rows < FEW:
-        return f"{text}; of {fmt.counted(rows, judged.noun)} the test sees gross faults only"
+        return f"{text}; with {fmt.counted(rows, judged.noun)} the test finds only gross faults"
     sizes = (float(blocks.negative.sum()), float(blocks.positive.sum()))
     least = min(sizes)
     if least >= FEW_OF_A_GROUP:
         return text
     outcome = judged.outcomes[sizes.index(least)]
     few = f"{fmt.count(least)} {judged.noun}s that are {outcome}"
-    return f"{text}; with {few} the test sees gross faults only"
+    return f"{text}; with {few} the test finds only gross faults"
 
 
 def _failures(judged: _Judged) -> str:
-    """Return the words on certain scores (0 or 100%) that were wrong; empty without any."""
+    """Return the words on scores of 0 or 1 that did not come true; empty without any."""
     blocks = judged.curve.table.blocks
     texts = []
     for score, missed, outcome in (
@@ -512,17 +528,17 @@ def _failures(judged: _Judged) -> str:
         has_score = blocks.scores == score
         wrong = float(missed[has_score].sum())
         if wrong:
-            samples = fmt.counted(float(blocks.total[has_score].sum()), judged.noun)
+            rows = fmt.counted(float(blocks.total[has_score].sum()), judged.noun)
             are = "is" if wrong == 1 else "are"
-            texts.append(f"of {samples} given {100 * score}%, {fmt.count(wrong)} {are} {outcome}")
+            texts.append(f"of {rows} given {100 * score}%, {fmt.count(wrong)} {are} {outcome}")
     return "; ".join(texts)
 
 
 def _example(judged: _Judged) -> str:
-    """Return the reliability curve at its largest fault in words.
+    """Return the largest fault of the reliability curve in words.
 
-    Empty if the example would be the mean of all rows, and the sentence on the mean calls its
-    difference chance.
+    Empty if the example would be the mean of all rows and the difference of the mean is within
+    chance.
     """
     fault = largest_fault(judged.curve, judged.towards)
     if fault is None:
@@ -535,22 +551,23 @@ def _example(judged: _Judged) -> str:
 
 
 def _example_bins(curve: CalibrationCurve) -> int:
-    """Return the number of bins of the rows, of which one is the example."""
+    """Return the number of bins for the rows; the example is one of the bins."""
     return int(np.clip(curve.table.blocks.total.sum() // _LEAST, 1, 10))
 
 
 def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
-    """Return the score at which the reliability curve is farthest from it, and the curve's height.
+    """Return the score that differs most from its observed share, and this share; None for none.
 
-    Both are means over a tenth of the rows, or over more if a tenth is fewer than 20.
+    Both are means over a tenth of the rows, or over more rows if a tenth has fewer than 20.
 
-    ``towards``: scores above the curve, below it, or any; None: on the side on which Cox's fit is.
+    ``towards``: 1 for scores that are too high, -1 for scores that are too low, 0 for any, None for
+    the side on which Cox's fit is.
     """
     total = curve.table.blocks.total
     fit = curve.table.fit
     n_bins = _example_bins(curve)
     middles = (np.cumsum(total) - total / 2) / total.sum()
-    # The small number keeps a middle on an edge in its bin, whatever the rounding of the sums.
+    # The small number keeps a middle on an edge in its bin if the sums are rounded.
     bins = np.minimum((n_bins * middles + 1e-9).astype(int), n_bins - 1)
     sizes = np.bincount(bins, total)
     filled = sizes > 0
@@ -578,7 +595,7 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
 def about(score: float, observed: float) -> tuple[str, str]:
     """Return two shares in whole per cent: "about 78%" or "more than 99%".
 
-    They have more digits if they would look equal.
+    The texts have more digits if the shares would otherwise look equal.
     """
     edges = (_edge(score), _edge(observed))
     if edges[0] == edges[1]:
@@ -590,7 +607,7 @@ def about(score: float, observed: float) -> tuple[str, str]:
 
 
 def _edge(share: float) -> str:
-    """Return the words for a share that rounds to 0 or 100% but is not; else empty."""
+    """Return the words for a share that would be rounded to 0% or 100%; else empty."""
     if 0 < share < 0.005:
         return "less than 1%"
     if 0.995 <= share < 1:
@@ -599,9 +616,9 @@ def _edge(share: float) -> str:
 
 
 def shares(score: float, observed: float, least: int = 0) -> tuple[str, str]:
-    """Return two shares in per cent, with as many digits as distinguish them.
+    """Return two shares in per cent, with enough digits to distinguish them.
 
-    Uncertain ones are also distinguished from 0 and 100%.
+    Shares other than 0 and 1 also get enough digits to differ from 0% and 100%.
     """
     values = (score, observed)
     for places in range(least, 4):
@@ -613,7 +630,7 @@ def shares(score: float, observed: float, least: int = 0) -> tuple[str, str]:
 
 
 def _look_certain(values: Sequence[float], texts: Sequence[str]) -> bool:
-    """Return whether an uncertain share is written as 0 or 100%."""
+    """Return whether a share other than 0 and 1 would be written as 0% or 100%."""
     return any(
         value not in (0, 1) and not 0 < float(text) < 100
         for value, text in zip(values, texts, strict=True)

@@ -1,4 +1,4 @@
-"""Rows on the pages: tables of a few rows, and those behind the confusions of an evaluation."""
+"""Tables of single rows on the pages, such as the rows behind the confusions."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 NUMBERED = "Row numbers count from 0."
 MAX_CELLS = 20
-"""Cells of matrices with a table of rows."""
+"""Most cells of matrices that get a table of rows."""
 PER_CELL = 25
-"""Rows of such a table."""
+"""Most rows of the table of a cell."""
 _MAX_SEGMENTS = 6
 _MAX_COLUMNS = 12
 _TEXT = 200
-"""Characters of a text of a row."""
+"""Most characters of a text in a table of rows."""
 
 
 class Joined(NamedTuple):
-    """Columns of a table, with an entry for each row of an evaluation.
+    """Columns of a user's table, with an entry for each row of an evaluation.
 
-    ``images``: the name of the column with addresses of images; None without one.
+    ``images``: name of the column with the addresses of images; None without such a column.
     """
 
     columns: Mapping[str, Any] = MappingProxyType({})
@@ -55,7 +55,7 @@ NOTHING_JOINED = Joined()
 
 
 def lists_rows(problems: list[str]) -> bool:
-    """Return whether pages can list rows; without pandas add a sentence to ``problems``."""
+    """Return whether pages can list rows; without pandas, add the reason to ``problems``."""
     try:
         import cmtrack._pandas  # noqa: F401
     except ImportError as error:
@@ -67,15 +67,15 @@ def lists_rows(problems: list[str]) -> bool:
 def joined_table(
     evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None
 ) -> Joined:
-    """Return the columns of a table that the author of a page asks for.
+    """Return the columns of the user's table that a page shows next to its rows.
 
-    A column of ids joins the rows, and is not shown.
+    If a column of ids joins the rows, the page does not show it.
 
-    ValueError if the page lists no rows, the table has other rows or too many columns, or an
-    address is none.
+    ValueError if the page lists no rows, if the table has different rows or too many columns, or if
+    an address is not a web address.
     """
     if table is None and images is not None:
-        raise ValueError(f"images goes with table=, got {images!r:.80} alone")
+        raise ValueError(f"images= needs table=, got only images={images!r:.80}")
     if table is not None and not rows:
         raise ValueError("table= needs a page that lists rows, got rows=False")
     columns = joined_columns(evaluation, table, row_ids, stacklevel=5)
@@ -86,7 +86,7 @@ def joined_table(
         columns.pop(row_ids, None)
     if len(columns) > _MAX_COLUMNS:
         raise ValueError(
-            f"a page shows at most {_MAX_COLUMNS} columns of a table beside ids, got "
+            f"a page shows at most {_MAX_COLUMNS} columns of table= (ids do not count), got "
             f"{len(columns):,}"
         )
     return Joined(columns, images)
@@ -98,9 +98,12 @@ def rows_table(
     probabilities: Collection[str] = (),
     joined: Joined = NOTHING_JOINED,
 ) -> dict[str, Any]:
-    """Return the columns of a frame of rows by their heads, and those of a table.
+    """Return a table of a frame's rows, followed by the columns of the user's table.
 
     Long texts are cut.
+
+    ``heads``: the frame's columns to show, each with its heading.
+    ``probabilities``: the names of columns with probabilities.
     """
     titles = []
     columns = []
@@ -127,17 +130,17 @@ def _text(value: Any, probability: bool = False, most: int = _TEXT) -> str:
 
 
 def shows_ids(rows: Predictions) -> bool:
-    """Return whether a setting asks for the ids of rows."""
+    """Return whether the settings store the ids of rows, so that a page may show them."""
     return rows.ids is not None and rows.ids.stored
 
 
 def has_probabilities(rows: Predictions) -> bool:
-    """Return whether rows have probabilities; decision values only rank."""
+    """Return whether rows have probabilities, not only decision values that rank them."""
     return rows.source is not None and not rows.source.ranking_only
 
 
 class _Cell(NamedTuple):
-    """A cell of a matrix that has rows: its matrix and step, its codes there, and how many."""
+    """A matrix cell with rows: its matrix and step, the codes of both labels, and the count."""
 
     matrix: str
     step: str | None
@@ -150,10 +153,11 @@ class _Cell(NamedTuple):
 def behind_confusions(
     evaluation: BaseEvaluation | None, most: int = MAX_CELLS, joined: Joined = NOTHING_JOINED
 ) -> dict[str, Any] | None:
-    """Return a table of the surest rows for cells of the matrices.
+    """Return a table of the most confident rows for each of the most important matrix cells.
 
-    None without rows or without errors. The matrices take turns until there are ``most`` tables:
-    confusions first, the largest first, then what is right. Right cells of classes come last.
+    The matrices take turns until there are ``most`` tables. The confusions of a matrix come before
+    its correct cells, larger cells before smaller cells. The correct cells of the class matrix come
+    last. None without rows or without errors.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
@@ -173,12 +177,13 @@ def behind_confusions(
 
     confusions = make_tables(wrong)
     others = [(f"Grouped: {name}", make_tables(cells)) for name, cells in step_cells.items()]
-    others.append(("Right", make_tables(cell for cell in class_cells if cell.right)))
+    others.append(("Correct", make_tables(cell for cell in class_cells if cell.right)))
     reading = NUMBERED
     if has_probabilities(rows):
-        reading = f"The surest rows first. {reading}"
+        reading = f"The most confident predictions come first. {reading}"
     if len(wrong) > len(confusions):
-        reading += f" The {len(confusions)} most frequent of {len(wrong):,} confusions."
+        shown = f"the {len(confusions)} most frequent of {len(wrong):,} confusions"
+        reading += f" Rows are listed for {shown}."
     return {
         "reading": reading,
         "cells": confusions,
@@ -187,9 +192,9 @@ def behind_confusions(
 
 
 def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
-    """Return the first cell of each matrix, then the second of each, and so on.
+    """Return ``most`` cells: the first cell of each matrix, then the second cells, and so on.
 
-    Right cells of the first matrix come last.
+    The correct cells of the first matrix come last.
     """
     turns = [
         (cell.right and place == 0, turn, place)
@@ -200,7 +205,7 @@ def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the title of each table of rows by its id, which a cell of a matrix opens."""
+    """Return the titles of the tables of rows by id; a matrix cell links to its table by the id."""
     if behind is None:
         return {}
     groups = [behind["cells"], *(tables for _, tables in behind["others"])]
@@ -208,7 +213,7 @@ def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: str) -> list[_Cell]:
-    """Return the cells of a matrix that have rows: wrong ones first, with the most rows first."""
+    """Return the cells of a matrix with rows: errors first, then by the number of rows."""
     actual = rows.actual
     predicted = rows.predicted
     composed = None
@@ -219,7 +224,7 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
         predicted = composed.group_of_class[predicted]
         labels = composed.labels
     size = len(labels)
-    # A mismatch, in the right group but with the wrong class, has a column after the groups.
+    # A mismatch (the wrong class in the right group) has a column after the groups.
     is_mismatch = (actual == predicted) & ~right_rows(rows, composed)
     predicted = np.where(is_mismatch, size, predicted)
     codes = actual * (size + 1) + predicted
@@ -230,7 +235,7 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
         if j < size:
             cells.append(_Cell(matrix, step, i, j, count, i == j))
         elif step is None or MISMATCH not in labels:
-            # Rows of a mismatch are found by a name, which a group may have.
+            # rows_where finds mismatches by a reserved name. If a group has this name, skip them.
             cells.append(_Cell(matrix, step, i, ASIDE, count, False))
     return sorted(cells, key=lambda cell: (cell.right, -cell.rows))
 
@@ -238,16 +243,16 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
 def _behind(
     evaluation: Evaluation, rows: Predictions, cell: _Cell, joined: Joined
 ) -> dict[str, Any]:
-    """Return the table of the rows of a cell."""
+    """Return the table of a cell's rows."""
     groups = evaluation.labels if cell.step is None else step_called(evaluation, cell.step).labels
     actual_name = fmt.named(groups[cell.actual])
     predicted: Label
     if isinstance(cell.predicted, str):
         predicted = MISMATCH
-        answer = "called another class of it"
+        answer = "predicted as another class of the group"
     else:
         predicted = groups[cell.predicted]
-        answer = f"called {fmt.named(predicted)}"
+        answer = f"predicted as {fmt.named(predicted)}"
     frame = evaluation.rows_where(groups[cell.actual], predicted, cell.step, limit=PER_CELL)
     probabilities = {}
     if has_probabilities(rows):
@@ -258,7 +263,7 @@ def _behind(
     if cell.step is not None:
         heads |= {"actual": "Actual", "predicted": "Predicted"}
     heads |= probabilities
-    # The frame ends with a column for each column of segments.
+    # The last columns of the frame are the segments.
     segment_columns = [str(name) for name in frame][len(frame.columns) - len(rows.segments) :]
     for name, segments in zip(segment_columns[:_MAX_SEGMENTS], rows.segments, strict=False):
         heads[name] = fmt.short(segments.name)
@@ -272,9 +277,9 @@ def _behind(
 
 
 def _probability_heads(cell: _Cell, predicted: str, actual: str) -> dict[str, str]:
-    """Return the heads of a cell's columns of probabilities, by the names of the columns."""
+    """Return the headings of a cell's probability columns by column name."""
     if cell.step is not None:
-        # A group has classes: each row's own are in its columns.
+        # A group has several classes. The table has columns for the classes of each row.
         return {"probability": "p of predicted", "probability_actual": "p of actual"}
     heads = {"probability": f"p of {predicted}"}
     if not cell.right:

@@ -1,8 +1,8 @@
 """Segments of an evaluation in tables and words, for the report, MLflow and the command line.
 
-A sentence says that a segment is worse only if the interval of its difference to the rest excludes
-0. These intervals hold for all segments of a column together. If the interval of the gap between
-the segments includes 0, no sentence says so.
+A sentence names a segment as worse only if the interval of its difference from the rest excludes 0.
+These intervals hold for all segments of a column together. If the interval of the gap between the
+best and the worst segment includes 0, the text adds a note.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_ROWS = 20
-"""Segments of a column that the report shows."""
+"""Most segments of a column that the report shows."""
 MAX_SENTENCES = 3
-"""Sentences on one column."""
+"""Most sentences on one column."""
 
 
 @dataclass(frozen=True)
 class SegmentView:
-    """The segments of one column as they are shown.
+    """The segments of one column with the metrics to show.
 
-    ``metrics``: what is shown of them; the first one orders the segments.
+    ``metrics``: names of the metrics; the first one orders the segments.
     """
 
     table: SegmentTable
@@ -63,17 +63,17 @@ class SegmentView:
         return f"by {self.title_of(self.metrics[0])}, {self.table.order_of(self.metrics[0])}"
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
-        """Return a metric's name in a sentence; with ``brief`` in a table's head."""
+        """Return a metric's title for a sentence, or for a table's heading if ``brief``."""
         evaluation = self.table.evaluation
         return fmt.metric_title(
             metric, evaluation.positive, brief=brief, catalog=evaluation.catalog
         )
 
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
-        """Return a sentence for each segment that is worse than the rest in a metric.
+        """Return a sentence for each segment that is worse than the rest in at least one metric.
 
-        It is on the first such metric. Metrics come in their order, and of each the segment with
-        the largest difference first.
+        The sentence is about the first such metric. Sentences are in the order of the metrics; for
+        one metric, the segment with the largest difference is first.
         """
         by_segment: dict[str, str] = {}
         for metric in self.metrics:
@@ -81,7 +81,7 @@ class SegmentView:
             for row in sorted(worse, key=lambda row: -abs(row["difference"])):
                 by_segment.setdefault(row["segment"], self._sentence(metric, row))
         sentences = list(by_segment.values())
-        # One more is written out rather than announced.
+        # A sentence on "1 more segment" would be as long as the sentence on that segment.
         if len(sentences) <= most + 1:
             return sentences
         rest = len(sentences) - most
@@ -95,19 +95,19 @@ class SegmentView:
             difference = fmt.points(row["difference"], interval)
         else:
             difference = fmt.signed(row["difference"], interval)
-        rows = fmt.counted(row["rows"], "sample")
+        rows = fmt.counted(row["rows"], "row")
         value = self._text(metric, row["value"])
         rest = self._text(metric, row["rest"])
         return (
             f"{fmt.named(row['segment'])} (by {fmt.named(self.name)}, {rows}) is worse: "
-            f"{self.title_of(metric)} {value} against {rest} of the rest "
+            f"{self.title_of(metric)} {value} against {rest} for the rest "
             f"(difference {difference})."
         )
 
     def gap(self, metric: str) -> str:
-        """Return the difference of the best and the worst segment in words.
+        """Return the gap between the best and the worst segment in words.
 
-        Its interval allows for their choice.
+        The interval of the gap allows for the choice of these two segments.
         """
         disparity = self.table.disparity(metric)
         title = fmt.capital(self.title_of(metric))
@@ -156,9 +156,9 @@ class SegmentView:
 
 
 def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[SegmentView]:
-    """Yield the segments of each column with some metrics.
+    """Yield the segments of each column with the given metrics.
 
-    By default these are accuracy and, of two groups, recall and precision.
+    The default metrics are accuracy and, with a positive group, recall and precision.
     """
     chosen = tuple(metrics) or tuple(name for name in DEFAULT_METRICS if name in evaluation.metrics)
     if chosen:
@@ -175,7 +175,7 @@ def sentences(evaluation: Evaluation) -> list[str]:
 
 
 def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the table of each column for the report's page, and its gaps in words."""
+    """Return a table of segments for each column of the report's page, with its gaps in words."""
     return [
         {
             "name": fmt.named(view.name),
@@ -190,7 +190,7 @@ def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
-    """Return the row of a segment."""
+    """Return a segment's row of the table on the page."""
     size = view.rows[view.metrics[0]][text]["rows"]
     return {
         "label": text,
@@ -202,7 +202,7 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
 
 
 def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
-    """Return what the page shows of a metric of a segment."""
+    """Return a segment's cell of the table on the page: a metric and its difference."""
     row = view.rows[metric][text]
     value = row["value"]
     interval = (row["low"], row["high"])
@@ -221,7 +221,7 @@ def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
         difference_interval = (row["difference_low"], row["difference_high"])
         reach = fmt.interval(difference, difference_interval)
         signed = fmt.signed(difference, difference_interval)
-        # The interval has a column of its own.
+        # The page shows the interval below the difference.
         cell["difference"] = signed.removesuffix(reach).rstrip()
         cell["reach"] = reach
         cell["difference_sort"] = difference
@@ -232,15 +232,15 @@ def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
 
 
 def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return a row for each segment, its column and value first.
+    """Return a row for each segment of each column.
 
-    MLflow's artifact view groups runs by the first column.
+    The segment comes first, because MLflow's artifact view groups runs by the first column.
     """
     return [_view_row(view, text) for view in views(evaluation) for text in view.table.texts]
 
 
 def _view_row(view: SegmentView, text: str) -> dict[str, Any]:
-    """Return a segment's row in the table of MLflow's views."""
+    """Return a segment's row of the table for MLflow's views."""
     results = []
     numbers: dict[str, float | None] = {}
     for metric in view.metrics:
@@ -262,8 +262,8 @@ def _view_row(view: SegmentView, text: str) -> dict[str, Any]:
 
 
 def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
-    """Draw the segments of a column with the intervals of all metrics side by side."""
-    # Matplotlib is imported only if a figure is drawn.
+    """Draw the segments of a column, with a panel for each metric."""
+    # Import Matplotlib only if a figure is drawn.
     from cmtrack.plots.segments import SegmentPanel, plot_segments
 
     panels = []

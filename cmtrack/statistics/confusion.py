@@ -170,7 +170,7 @@ class ConfusionMatrix(Record):
         )
 
     def __repr__(self) -> str:
-        return f"ConfusionMatrix({len(self.labels)} classes, {count(self.total)} samples)"
+        return f"ConfusionMatrix({len(self.labels)} classes, {count(self.total)} rows)"
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.matrix(self.to_frame()))

@@ -183,7 +183,7 @@ class ReducedConfusionMatrix(Record):
     def __repr__(self) -> str:
         groups = ", ".join(map(str, self.labels))
         return printable(
-            f"ReducedConfusionMatrix({self.name}: {groups}; {count(self.total)} samples, "
+            f"ReducedConfusionMatrix({self.name}: {groups}; {count(self.total)} rows, "
             f"{count(self.mismatches.sum().item())} intragroup mismatches)"
         )
 

@@ -152,11 +152,11 @@ class Held:
         entry = self.entry
         if not self.is_complete or self.has_same_evaluation or entry.step is not None:
             return ""
-        samples = untrusted.printable(self.tag("samples") or "?")
-        rows = "other rows"
+        n_rows = untrusted.printable(self.tag("samples") or "?")
+        rows = f"{n_rows} other rows"
         if self._digests().get("labels") == names.digests(entry.tags, entry.prefix).get("labels"):
-            rows = "the same rows"
-        return f"an evaluation of {samples} samples ({rows}){names.under_prefix(entry.prefix)}"
+            rows = f"the same {n_rows} rows"
+        return f"an evaluation of {rows}{names.under_prefix(entry.prefix)}"
 
     def evaluation_that_stays(self, is_late: bool) -> str:
         """The evaluation that keeps its place in the run, in words; empty if the entry takes it.

@@ -332,9 +332,9 @@ def _described(path: Path) -> Waiting:
 
 
 def _content_of(entry: Entry) -> str:
-    samples = entry.tags.get(tag("samples", entry.prefix), "?")
+    n_rows = entry.tags.get(tag("samples", entry.prefix), "?")
     under = f", prefix {entry.prefix!r}" if entry.prefix else ""
-    return f"evaluation of {samples} samples{under}"
+    return f"evaluation of {n_rows} rows{under}"
 
 
 def _run_of(entry: Entry) -> str:

@@ -141,7 +141,7 @@ def test_a_fault_of_a_text_is_found(text: str) -> None:
 
 def test_a_text_without_a_fault_has_none() -> None:
     assert not in_text(
-        "Finds 71.2% [60.9, 80.1]; −0.019 [−0.049, 0.012], p = 0.030; 12 of 1,200. None of them is −3."
+        "The model finds 71.2% [60.9, 80.1]; −0.019 [−0.049, 0.012], p = 0.030; 12 of 1,200. None of them is −3."
     )
 
 
@@ -157,7 +157,7 @@ def tampered(sentences: list[str], old: str, new: str) -> list[str]:
         ("clearly better than", "clearly worse than"),
         ("clearly better than", "not clearly different from"),
         ("the accuracy is 87.5%", "the accuracy is 86.5%"),
-        ("Best class by F1: “ant”", "Best class by F1: “cat”"),
+        ("best class by F1 is “ant”", "best class by F1 is “cat”"),
         ("of class “ant” were predicted", "of class “cat” were predicted"),
         ("Most frequent confusion: 4", "Most frequent confusion: 3"),
     ],
@@ -179,10 +179,10 @@ def test_a_sentence_that_is_not_true_is_found(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("Finds 32 of 40", "Finds 33 of 40"),
+        ("finds 32 of 40", "finds 33 of 40"),
         ("(80.0% [", "(88.9% ["),
-        ("samples of “ant” (", "samples of “bee” ("),
-        ("88.9% [74.7, 95.6] of what", "80.0% [74.7, 95.6] of what"),
+        ("rows of “ant” (", "rows of “bee” ("),
+        ("88.9% [74.7, 95.6] of its", "80.0% [74.7, 95.6] of its"),
     ],
 )
 def test_a_sentence_on_the_positive_class_that_is_not_true_is_found(old, new, monkeypatch) -> None:

@@ -31,8 +31,8 @@ SIGNS, CERTAIN = "signs of miscalibration", "some 0% or 100% scores are wrong"
 
 _SUBJECT = "probabilities of (?:the predicted classes|“.*?”)"
 _OPENINGS = {
-    rf"All {_SUBJECT} are 0 or 100%, and each came true": "all came true",
-    rf"There is no test of the {_SUBJECT} \(": "not tested",
+    rf"All {_SUBJECT} are 0% or 100% and came true": "all came true",
+    rf"The {_SUBJECT} are not tested \(": "not tested",
     rf"Of the {_SUBJECT}, {CERTAIN}: ": CERTAIN,
     rf"The {_SUBJECT} are (negligibly .*?): the fault is real": "",
     rf"There are {SIGNS} in the {_SUBJECT}: ": SIGNS,
@@ -41,7 +41,7 @@ _OPENINGS = {
     rf"The {_SUBJECT} are ({'|'.join(KINDS)})[ :]": "",
 }
 """How a sentence on probabilities begins, and the word that it stands for; without one its kind of fault is the word."""
-_AVERAGE = "On average the probabilities give "
+_AVERAGE = "On average the probability of "
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
 _ERROR = re.compile(
     r"(?:alibration|onfidence) error (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?"

@@ -216,14 +216,16 @@ def in_numbers(evaluation: Evaluation) -> list[str]:
 _CONSTANT = re.compile(
     r"((?:clearly )?better than|(?:clearly )?worse than|not clearly different from) always predicting"
 )
-_CLASSES = re.compile(r"Best class by F1: (.*?) \(F1 ([\d.]+).*?\)\. Worst: (.*?) \(F1 ([\d.]+)")
+_CLASSES = re.compile(
+    r"The best class by F1 is (.*?) \(F1 ([\d.]+).*?\); the worst is (.*?) \(F1 ([\d.]+)"
+)
 _CONFUSION = re.compile(
-    r"Most frequent confusion: ([\d,.]+) samples? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
+    r"Most frequent confusion: ([\d,.]+) rows? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
 )
 _FINDS = re.compile(
-    rf"[Ff]inds (?:({_NUMBER}) of ({_NUMBER}) samples? of “(.*?)” \(({_NUMBER})%[^)]*\)"
+    rf"[Tt]he model finds (?:({_NUMBER}) of ({_NUMBER}) rows? of “(.*?)” \(({_NUMBER})%[^)]*\)"
     rf"|({_NUMBER})%(?: \[.*?\])? of “(.*?)”)"
-    rf"; (?:({_NUMBER})%(?: \[.*?\])? of what it calls so is right(?: \([^)]*\))?|it never predicts it)\."
+    rf"; (?:({_NUMBER})%(?: \[.*?\])? of its “.*?” predictions are correct(?: \([^)]*\))?|it never predicts “.*?”)\."
 )
 _WORSE = re.compile(r"“(.*?)” \(.*?\bis worse\b|“(.*?)” .*?\bis worse\b")
 
@@ -295,7 +297,7 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
                     f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it"
                 )
     wrong += _in_findings(evaluation, said)
-    if ("There are no errors on these samples" in said) != (right == total):
+    if ("There are no errors on these rows" in said) != (right == total):
         wrong.append(f"“no errors” with {total - right:g} wrong")
     for match in _CONFUSION.finditer(said):
         wrong_counts = counts - np.diag(np.diag(counts))
@@ -360,7 +362,7 @@ def _in_findings(evaluation: Evaluation, said: str) -> list[str]:
 
 def _in_costs(evaluation: Evaluation, said: str) -> list[str]:
     match = re.search(
-        r"Always answering “(.*?)”, the best constant answer, would cost ([\d.,]+?)(?=[,:.]? )(.*?\.)",
+        r"Always predicting “(.*?)”, the best constant answer, would cost ([\d.,]+?)(?=[,:.]? )(.*?\.)",
         said,
     )
     if match is None or evaluation.costs is None:

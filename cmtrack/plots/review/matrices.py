@@ -237,7 +237,7 @@ def plot_matrix_difference(
         "Orange ▼: it does worse."
     ]
     if cell.holds_text:
-        below = " (in brackets: samples)" if has_counts else ""
+        below = " (in brackets: rows)" if has_counts else ""
         lines.append(f"Numbers: percentage points of the actual class{below}, {b} minus {a}.")
     if is_tested:
         lines.append(_explain_marks(marked, "bold number" if cell.holds_text else "triangle"))

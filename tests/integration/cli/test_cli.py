@@ -121,7 +121,7 @@ def test_the_summary_fits_the_terminal(run: Any, width: int) -> None:
     out = ok(run("evaluate", "many.csv", *MANY, "--grouping", "groups.yaml", width=width)).stdout
     assert max(map(len, out.splitlines())) <= width
     for part in (
-        "On 200 samples",
+        "On 200 rows",
         "multiclass/matthews_corrcoef",
         "95% interval",
         "Grouped: side",
@@ -387,7 +387,7 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
 
     shown = json.loads(ok(run("show", logged["run_id"], *store, "--json")).stdout)
     assert shown["metrics"] == pytest.approx(logged["metrics"], nan_ok=True)
-    assert "On 200 samples" in ok(run("show", logged["run_id"], *store)).stdout
+    assert "On 200 rows" in ok(run("show", logged["run_id"], *store)).stdout
 
     priced = json.loads(
         ok(run("price", logged["run_id"], "--costs", "costs.yaml", *store, "--json")).stdout

@@ -251,7 +251,7 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
     assert done.exit_code == 0
     lowest = f"{-check['low']:.3f}"
     assert (
-        f"Not shown to be worse does not mean as good: 240 samples leave room for {lowest} less. "
+        f"Not shown to be worse does not mean as good: 240 rows leave room for {lowest} less. "
         in flat(done)
     )
     assert (
@@ -279,8 +279,7 @@ def test_only_what_is_open_is_said_to_be_open(filled, tested, metric, open_end, 
     assert ("leave room for" in text) == (check["passed"] and loss > 0)
     if "leave room for" in text:
         assert (
-            f"240 samples leave room for {number(loss, (check['low'], check['high']))} {way}. "
-            in text
+            f"240 rows leave room for {number(loss, (check['low'], check['high']))} {way}. " in text
         )
         assert f"--require '{metric}.difference.{bound}' asks for a loss of at most" in text
 
@@ -320,7 +319,7 @@ def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkey
     text = said(
         None, "evaluate", "rows.parquet", "--y-true", "y", "--y-pred", "guess", width=80
     ).output
-    title = "The 10 classes of lowest F1, of 60 (2 with fewer than 5 samples are not shown)"
+    title = "The 10 classes of lowest F1, of 60 (2 with fewer than 5 rows are not shown)"
     assert title in " ".join(text.split())
     rows = re.findall(r"^ *(\d+) +12 ", text, re.MULTILINE)
     assert len(rows) == 10

@@ -160,7 +160,7 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
     direct = cmtrack.compare([store.runs[name] for name in THREE], tracking_uri=store.uri)
     assert direct.summary().split(".")[0] in text
     for part in (
-        "3 runs on 240 samples, by binary/matthews_corrcoef",
+        "3 runs on 240 rows, by binary/matthews_corrcoef",
         "from the best other",
         "status",
         "95% interval",
@@ -222,12 +222,8 @@ def test_runs_of_different_data_get_rankings_of_their_own(run: Any) -> None:
         line for line in text.splitlines() if line.startswith("Ranking ") and ", by " in line
     ]
     assert len(headings) == 2
-    assert headings[0].startswith(
-        "Ranking 1 of 2: 2 runs on 240 samples, by binary/matthews_corrcoef"
-    )
-    assert headings[1].startswith(
-        "Ranking 2 of 2: 1 run on 180 samples, by binary/matthews_corrcoef"
-    )
+    assert headings[0].startswith("Ranking 1 of 2: 2 runs on 240 rows, by binary/matthews_corrcoef")
+    assert headings[1].startswith("Ranking 2 of 2: 1 run on 180 rows, by binary/matthews_corrcoef")
     assert not any(
         word in heading for heading in headings for word in ("classes", "weight", "grouping")
     )
@@ -706,7 +702,7 @@ def test_a_gate_against_the_champion(run: Any, tmp_path: Path) -> None:
     own.client.set_registered_model_alias("party", "champion", version)
     champion = ("--against", "models:/party@champion")
     failed = ok(run("gate", own.runs["poor"], *champion, uri=own.uri), 1)
-    assert f" against “good ({own.runs['good'][:8]})”, 240 samples." in failed.stdout
+    assert f" against “good ({own.runs['good'][:8]})”, 240 rows." in failed.stdout
     assert (
         "it is the baseline itself"
         in ok(run("gate", own.runs["good"], *champion, uri=own.uri)).stdout

@@ -46,7 +46,7 @@ def test_what_waits_is_listed_and_sent(waiting, store):
     code, text = call("spool")
     assert code == 0
     assert "2 in" in text
-    assert "evaluation of 3 samples" in text
+    assert "evaluation of 3 rows" in text
     assert "no run" in text
     code, text = call("push")
     assert code == 1  # its store does not answer, and the other was meant for none

@@ -74,8 +74,7 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
     assert logged.status == "completed"
     (said,) = [str(one.message) for one in warned]
     assert (
-        f"run {run_id} held an evaluation of 120 samples (other rows), which is replaced: use prefix="
-        in said
+        f"run {run_id} held an evaluation of 120 other rows, which is replaced: use prefix=" in said
     )
     assert "MLflow keeps these metrics of it" in said
     assert said == f"cmtrack: {logged.replaced}"
@@ -111,14 +110,12 @@ def test_where_nothing_may_be_replaced_the_second_waits(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)
     before = everything(store, run_id)
-    with pytest.warns(
-        EvaluationWarning, match="holds an evaluation of 120 samples .*: use prefix="
-    ):
+    with pytest.warns(EvaluationWarning, match="holds an evaluation of .*: use prefix="):
         kept = log_evaluation(second, run_id=run_id, on_existing="error")
     assert kept.status == "saved"
     assert everything(store, run_id) == before
     (again,) = push()
-    assert (again.status, "holds an evaluation of 120 samples" in again.reason) == ("kept", True)
+    assert (again.status, "holds an evaluation of " in again.reason) == ("kept", True)
     with pytest.warns(
         EvaluationWarning, match="on_existing must be 'replace' or 'error', got 'keep'"
     ):
@@ -168,11 +165,11 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     text = note(store, run_id)
     accuracy = [f"{e.metrics['multiclass/accuracy']:.3f}" for e in (first, second)]
     whole, train = text.split("<!-- /cmtrack -->")
-    assert whole.startswith("**Evaluation**: On 120 samples of 3 classes the accuracy is ")
+    assert whole.startswith("**Evaluation**: On 120 rows of 3 classes, the accuracy is ")
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
-    assert "**Evaluation “train”**: Finds " in train
-    assert " of what it calls so is right" in train
-    assert "On 5 samples of 2 classes" in train
+    assert "**Evaluation “train”**: The model finds " in train
+    assert " predictions are correct" in train
+    assert "On 5 rows of 2 classes" in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log_evaluation(first, run_id=run_id, prefix="train/")
@@ -196,7 +193,7 @@ def test_a_persons_own_words_stay(store, first, second):
     assert text.startswith("# My run\nwith | a table |\n")
     assert text.endswith("\n\nAn afterthought.")
     assert text.count("**Evaluation**") == 1
-    assert "5 samples" in text
+    assert "5 rows" in text
 
 
 @pytest.mark.slow
@@ -206,8 +203,8 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     (done,) = regroup_runs([run.info.run_id], GROUPING)
     text = note(store, run.info.run_id)
     assert done.status == "completed"
-    assert "**Evaluation**: On 120 samples of 3 classes" in text
-    assert "**Evaluation “two”**: Finds " in text
+    assert "**Evaluation**: On 120 rows of 3 classes" in text
+    assert "**Evaluation “two”**: The model finds " in text
     assert "of “high”" in text
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
 
@@ -226,7 +223,7 @@ def test_the_first_lines_answer_and_lead_on(store, first):
         plain[0]
         == f"**Evaluation “val set”**: {said[0]} [Report]({address}) <!-- cmtrack val set/ -->"
     )
-    assert said[0].startswith("Finds ")
+    assert said[0].startswith("The model finds ")
     assert plain[1] == said[1]
     pictures = [line for line in lines if line.startswith("!")]
     picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
@@ -446,7 +443,7 @@ def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, se
     as_before(store, run_id)
     with pytest.warns(
         EvaluationWarning,
-        match=r"held an evaluation of 120 samples \(other rows\), which is replaced",
+        match=r"held an evaluation of 120 other rows, which is replaced",
     ):
         log_evaluation(second, run_id=run_id)
     assert not {tag(name) for name in TAGS_BEFORE.values()} & set(store.get_run(run_id).data.tags)

@@ -357,7 +357,7 @@ def test_a_persons_description_is_left_alone(store, seven_classes):
     with mlflow.start_run(description="my words") as run:
         log_evaluation(y, y_prob=p, strict=True)
     text = store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
-    assert text.startswith("my words\n\n**Evaluation**: On 400 samples")
+    assert text.startswith("my words\n\n**Evaluation**: On 400 rows")
 
 
 @pytest.mark.slow

@@ -195,14 +195,14 @@ def test_a_ranking_by_cost_says_first_that_a_constant_answer_is_cheaper(tmp_path
     )
     assert constant.difference == pytest.approx(4.0 - 0.3)
     assert constant.shown_worse
-    first = "No run has a lower mean cost than always answering “a”, which needs no model (0.300): “m2” has 4 "
+    first = "No run has a lower mean cost than always predicting “a”, which needs no model (0.300): “m2” has 4 "
     first += "(p < 0.001)."
     assert comparison.summary().startswith(f"{first} Of the runs, take “m2”: ")
     assert repr(comparison).endswith("not better than always “a”)")
     page, text = (
         comparison.report(tmp_path / f"review.{ending}").read_text() for ending in ("html", "md")
     )
-    assert "No run has a lower mean cost than always answering “a”" in page
+    assert "No run has a lower mean cost than always predicting “a”" in page
     assert "| always “a” | constant | 0.300 |" in text
     assert comparison.to_dict()["rankings"][0]["constants"][0]["value"] == pytest.approx(0.3)
     assert "always “a”" in comparison._repr_html_()
@@ -299,7 +299,7 @@ def test_a_sentence_names_the_leader_if_another_run_is_shown_to_be_better():
     assert (constant.run, constant.shown) == ("one", ("many",))
     said = comparison.summary()
     assert said.startswith(
-        "“one” is not shown to have a higher precision for “1” than always answering “1”"
+        "“one” is not shown to have a higher precision for “1” than always predicting “1”"
     )
     assert "No run" not in said
 

@@ -301,7 +301,7 @@ def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     assert f"| Status | {head.capitalize()} |" in markdown(comparison)
     assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
     for text in (html(comparison), markdown(comparison)):
-        assert "2 runs on 900 samples" in text
+        assert "2 runs on 900 rows" in text
         assert "sampling weight" not in text
     here = compare(two_models(), rank_by="multiclass/accuracy")
     assert not any("udged at" in text for text in (html(here), markdown(here), notebook_html(here)))

@@ -527,7 +527,7 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     assert set(with_interval["metric"]) == set(evaluation.intervals)
     assert "positive 'high'" in repr(evaluation)
     page = evaluation._repr_html_()
-    assert page.startswith("<div><p><b>Finds ")
+    assert page.startswith("<div><p><b>The model finds ")
     assert "area under the ROC curve for “high”" in page
     assert "positive group “high”" in page
     low, high = (f"{end:.3f}" for end in evaluation.intervals["binary/recall"])

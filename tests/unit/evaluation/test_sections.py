@@ -75,7 +75,7 @@ WITHOUT = [
 @pytest.mark.parametrize(("section", "options"), [*WITH_GROUPS, *WITHOUT])
 def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]) -> None:
     one = evaluate(Y, **options, sections=[section])
-    assert "200 samples" in repr(one)
+    assert "200 rows" in repr(one)
     assert one._repr_html_()
     assert one.to_frame()["metric"].str.startswith(section).all()
     assert one.class_table().equals(table_of_classes("grouping" in options))

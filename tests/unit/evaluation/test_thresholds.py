@@ -666,7 +666,10 @@ def test_a_decision_is_stored_compared_and_merged(tmp_path):
         assert Evaluation.load(tmp_path / str(threshold), rows=False) == found
         assert Evaluation.load(tmp_path / str(threshold)).decision_threshold == threshold
     found = evaluate(y, y_prob=s, threshold=0.3)
-    assert "At a score of 0.300 or more: finds " in found.report(tmp_path / "r.html").read_text()
+    assert (
+        "With a threshold of 0.300, the model finds "
+        in found.report(tmp_path / "r.html").read_text()
+    )
     assert found != evaluate(y, (s >= 0.3).astype(int), y_prob=s)
     assert (found + found).decision_threshold == 0.3
     with pytest.raises(ValueError, match=r"same threshold to be merged, got 0.3 and 0.4"):

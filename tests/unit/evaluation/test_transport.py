@@ -496,7 +496,7 @@ def test_an_estimate_adds_its_error() -> None:
         "the target's scores fit (p = 0.842); this test finds only large changes"
     )
     assert 0 < ESTIMATE.missed_move < 0.5
-    assert "would miss moves it by up to" in ESTIMATE._repr_html_()
+    assert "would miss can change it by up to" in ESTIMATE._repr_html_()
 
 
 def test_classes_by_an_estimate() -> None:

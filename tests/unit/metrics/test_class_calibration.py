@@ -197,7 +197,7 @@ NAN = math.nan
             [row("a", 0.2, support=19), row("b", NAN), row("c", 0.6)],
             0.95,
             "0 of 2 tested classes (of 3) show signs of miscalibration (least p by Holm 0.200); 1 class has fewer than 20 "
-            "samples, of which the test sees gross faults only.",
+            "rows, for which the test finds only gross faults.",
         ),
         ([row(k, NAN) for k in range(3)], 0.95, "None of 3 classes has a test of calibration."),
         (
@@ -309,7 +309,7 @@ def test_classes_of_one_side_only_are_left_out_of_the_figure():
 
 # -- report ----------------------------------------------------------------------------------------------------
 
-AREA = "The area under the ROC curve, of each class against all others, is "
+AREA = "The area under the ROC curve of each class against all others is "
 
 
 @pytest.mark.slow

@@ -238,19 +238,19 @@ def test_the_interval_of_few_or_fractional_counts_ends_inside_the_support():
 def test_the_report_says_what_decisions_cost_and_by_which_costs(tmp_path, tv1):
     said = tv1.report(tmp_path / "report.html").read_text()
     assert "A decision costs 0.533 [" in said
-    assert "Always answering “2”, the best constant answer, would cost 0.933" in said
+    assert "Always predicting “2”, the best constant answer, would cost 0.933" in said
     assert "which is not clearly different" in said
     assert "“3” as “0” 10" in said
     (sentence,) = costs_in_words(priced(np.diag([10, 10, 10]), {}))
     assert sentence.endswith(
-        "would cost 0.667: 100.0% [90.3, 100.0] of the avoidable cost is saved."
+        "would cost 0.667. The decisions save 100.0% [90.3, 100.0] of the avoidable cost."
     )
     (sentence,) = costs_in_words(priced(np.fliplr(np.diag([10, 1, 10])), {}))
     assert sentence.endswith(
         "the best constant answer, would cost 0.524, which is less (p = 0.013)."
     )
     (sentence,) = costs_in_words(priced(np.array([[5, 1], [0, 0]]), {}))
-    assert sentence.endswith("would cost 0.000, and nothing costs less.")
+    assert sentence.endswith("would cost 0.000, the least possible cost.")
     assert costs_in_words(evaluate(*rows_of(TV1))) == []
 
 

@@ -385,22 +385,22 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     good = evaluate(Y, y_prob=P)
     low, high = good.intervals["probability/log_loss"]
     assert said_of_log_loss(good) == (
-        f"The log loss of the probabilities is 0.701 [{low:.3f}, {high:.3f}], 33.9% less than always giving each "
-        "class its share."
+        f"The log loss of the probabilities is 0.701 [{low:.3f}, {high:.3f}], 33.9% lower than the log "
+        "loss of always predicting the class shares."
     )
-    assert "than always giving each class the share of the reference." in said_of_log_loss(
+    assert "than the log loss of always predicting the reference class shares." in said_of_log_loss(
         evaluate(Y, y_prob=P, reference=SHARES)
     )
     y, _, p = random_problem(0, 400, skill=0.0)
     bad = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
     assert bad.intervals["probability/log_skill"][1] < 0
     assert (
-        f"{-100 * bad.metrics['probability/log_skill']:.1f}% more than always"
+        f"{-100 * bad.metrics['probability/log_skill']:.1f}% higher than the log loss of always"
         in said_of_log_loss(bad)
     )
     flat = evaluate(y, y_prob=np.full((400, 4), 0.25) + 0.01 * (p - 0.25), labels=[0, 1, 2, 3])
     assert said_of_log_loss(flat).endswith(
-        "not clearly different from that of always giving each class its share."
+        "which is not clearly different from the log loss of always predicting the class shares."
     )
     p[0] = np.eye(4)[(y[0] + 1) % 4]
     infinite = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])

@@ -198,12 +198,12 @@ def test_the_kind_is_kept_and_shown(tmp_path: Path) -> None:
         loaded = Evaluation.load(judged.save(tmp_path / kind))
         assert loaded == judged
         assert loaded.weights_are == kind
-        assert f"400 samples ({kind} weight 1,160)" in repr(loaded)
-        assert f"400 samples ({kind} weight 1,160)" in loaded._repr_html_()
+        assert f"400 rows ({kind} weight 1,160)" in repr(loaded)
+        assert f"400 rows ({kind} weight 1,160)" in loaded._repr_html_()
         page = judged.report(tmp_path / f"{kind}.html").read_text()
-        assert f"400 samples ({kind} weight 1,160)" in page
+        assert f"400 rows ({kind} weight 1,160)" in page
         assert {
-            "frequency": "a weight is a number of equal samples",
+            "frequency": "a weight is a number of equal rows",
             "sampling": "robust (sandwich)",
         }[kind] in page
     assert "weight" not in repr(evaluate(Y, T))

@@ -93,8 +93,8 @@ def test_diagonal_is_framed_and_empty_class_is_hatched() -> None:
     hatch, frames = [c for c in ax.collections if isinstance(c, PatchCollection)]
     assert (hatch.get_hatch(), len(hatch.get_paths())) == ("////", 1)
     assert len(frames.get_paths()) == 2
-    assert "no samples" in notes(figure)
-    assert any(t.startswith("Hatched: no samples of this class (1 of 3") for t in notes(figure))
+    assert "no rows" in notes(figure)
+    assert any(t.startswith("Hatched: no rows of this class (1 of 3") for t in notes(figure))
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     figure = plot_confusion_matrix(counts, ["many", "one"])
     opacity = main_axes(figure).images[0].get_alpha()
     np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
-    assert "Pale rows: fewer than 20 samples (1 of 2 rows)." in notes(figure)
+    assert "Pale: fewer than 20 rows of the class (1 of 2 classes)." in notes(figure)
     # weights, not samples
     assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
@@ -182,7 +182,7 @@ def test_reduced_matrix_shares_are_of_the_actual_group() -> None:
     np.testing.assert_allclose(column, [[0], [150 / 429]])
     np.testing.assert_allclose(row, [[0, 150 / 429]])
     assert {"273\n64%", "150\n35%", "150"} <= set(cell_texts(figure))
-    assert "neither hit nor false alarm" in notes(figure)[-1].replace("\n", " ")
+    assert "neither a hit nor a false alarm" in notes(figure)[-1].replace("\n", " ")
     assert tick_names(figure) == ["rest (n=80)", "promoter (n=429)", "intragroup\nmismatch"]
 
 
@@ -284,7 +284,7 @@ def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_s
     assert expected[1, 0] > 0.85 > evaluation.spcc_matrix[1, 0]
     assert tick_names(figure)[1] == "1 (n=60)"
     assert any(
-        "fewer than 20 samples of a class (6 of 12 pairs)" in t.replace("\n", " ")
+        "fewer than 20 rows of a class (6 of 12 pairs)" in t.replace("\n", " ")
         for t in notes(figure)
     )
     assert "at equal shares" in ax.get_title()
@@ -326,7 +326,7 @@ def test_score_histogram_before_and_after_on_both_axes() -> None:
     figure = plot_score_histogram(values, counts, ["no", "yes"], calibrated=values**2, n_bins=10)
     panels = figure.axes
     assert [ax.get_yscale() for ax in panels] == ["linear", "log", "linear", "log"]
-    assert [ax.get_ylabel() for ax in panels[:2]] == ["share of the class", "samples (log scale)"]
+    assert [ax.get_ylabel() for ax in panels[:2]] == ["share of the class", "rows (log scale)"]
     # the rare class is no bar in a corner
     for ax, where in zip(panels[::2], (values, values**2), strict=True):
         steps = bars(ax)

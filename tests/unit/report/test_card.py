@@ -20,9 +20,7 @@ def test_a_card_has_the_words_of_the_report_the_intervals_the_data_and_the_segme
         y, y_prob=p, segments={"region": np.where(np.arange(len(y)) % 3 == 0, "north|a", "south")}
     )
     text = evaluation.card("A <model>")
-    assert text.startswith(
-        f"## A &lt;model&gt;\n\nOn {len(y)} samples of 3 classes the accuracy is"
-    )
+    assert text.startswith(f"## A &lt;model&gt;\n\nOn {len(y)} rows of 3 classes, the accuracy is")
     low, high = evaluation.intervals["multiclass/accuracy"]
     accuracy = evaluation.metrics["multiclass/accuracy"]
     assert f"| accuracy | {accuracy:.3f} | \\[{low:.3f}, {high:.3f}\\] | higher |" in text

@@ -203,6 +203,6 @@ def test_a_figure_that_is_not_there_is_refused_with_the_names_that_are():
     for name in ("reduced", "roc", 3):
         assert name not in figures
         with pytest.raises(
-            KeyError, match=rf"no figure {name!r} here, use one of 'confusion_matrix'"
+            KeyError, match=rf"there is no figure {name!r}, use one of 'confusion_matrix'"
         ):
             figures[name]

@@ -158,7 +158,7 @@ def test_an_example_is_never_the_mean_that_the_next_sentence_calls_chance():
             and evaluation.metrics["calibration/pvalue"] <= 0.05
         ):
             found += 1
-            assert "of samples given" not in judgement(evaluation).sentence, seed
+            assert "of rows given" not in judgement(evaluation).sentence, seed
     assert found > 5
 
 
@@ -175,11 +175,11 @@ def test_the_confidence_of_rows_that_belong_together_has_a_side():
 
 def test_the_sentence_of_the_over_confident():
     assert judgement(case("over-confident")).sentence == (
-        "The probabilities of “bad” are over-confident: of samples given about 90%, about 75% are “bad” "
+        "The probabilities of “bad” are over-confident: of rows given about 90%, about 75% are “bad” "
         "(calibration p = 0.002)."
     )
     assert average(case("over-confident")) == (
-        "On average the probabilities give “bad” 50.0%, and 50.0% of the samples are: a difference of 0.0 percentage "
+        "On average the probability of “bad” is 50.0%, and 50.0% of the rows are “bad”: a difference of 0.0 percentage "
         "points [−4.1, 4.1], within chance."
     )
 
@@ -187,22 +187,22 @@ def test_the_sentence_of_the_over_confident():
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("certain and wrong", "of 60 samples given 0%, 3 are “bad” (calibration p ≤ 0.001"),
+        ("certain and wrong", "of 60 rows given 0%, 3 are “bad” (calibration p ≤ 0.001"),
         (
             "perfect",
-            "All probabilities of “bad” are 0 or 100%, and each came true: there is nothing to test.",
+            "All probabilities of “bad” are 0% or 100% and came true, so there is nothing to test.",
         ),
-        ("constant", "; every sample is given the same, 25.0%."),
-        ("few", "; of 40 samples the test sees gross faults only."),
-        ("few positives", "; with 5 samples that are “bad” the test sees gross faults only."),
-        ("one class, few", "; of 5 samples the test sees gross faults only."),
+        ("constant", "; every row has the same probability, 25.0%."),
+        ("few", "; with 40 rows the test finds only gross faults."),
+        ("few positives", "; with 5 rows that are “bad” the test finds only gross faults."),
+        ("one class, few", "; with 5 rows the test finds only gross faults."),
         (
             "clusters without rows",
-            "There is no test of the probabilities of “bad” (rows belong together in groups, ",
+            "The probabilities of “bad” are not tested (rows belong together in groups, ",
         ),
         ("clusters without rows", "Calibration error 0.089, slope 0."),
-        ("nearly all", ": of samples given about 82%, more than 99% are “bad”"),
-        ("nearly none", ": of samples given less than 1%, about 5% are “bad”"),
+        ("nearly all", ": of rows given about 82%, more than 99% are “bad”"),
+        ("nearly none", ": of rows given less than 1%, about 5% are “bad”"),
         (
             "slight",
             "are negligibly over-confident: the fault is real, but less than 1 percentage point, too small",
@@ -237,7 +237,7 @@ def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
     evaluation = case(name)
     curve = evaluation.calibration
     sentence = judgement(evaluation).sentence
-    (found,) = re.findall(r"of samples given about (\S+)%, about (\S+)% are “bad”", sentence)
+    (found,) = re.findall(r"of rows given about (\S+)%, about (\S+)% are “bad”", sentence)
     given, observed = (float(share) / 100 for share in found)
     # the sentence has whole per cent
     ends = np.interp([given - 0.005, given + 0.005], curve.scores, np.arange(len(curve.scores)))
@@ -391,7 +391,7 @@ TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
         (
             TOO_SURE,
             "over-confident",
-            "are over-confident: of predictions given about 90%, about 78% are right",
+            "are over-confident: of predictions given about 90%, about 78% are correct",
         ),
         (TENTHS[3:] + 0.09, "under-confident", "are under-confident: of predictions given about "),
     ],
@@ -726,7 +726,7 @@ def test_rows_that_belong_together_and_that_the_scores_part_are_not_called_wrong
         assert judgement(evaluation).word == "no miscalibration found"
         one_sided = evaluate(0 * y, y_prob=off, labels=[0, 1], positive=1, **options)
         assert not one_sided.intervals["prevalence/bias"][0] <= 0
-        assert "within chance: labels drawn with these probabilities differ as much" in average(
+        assert "within chance. Labels drawn with these probabilities differ as much" in average(
             one_sided
         )
 
@@ -735,7 +735,7 @@ def test_a_mean_that_is_off_by_less_than_the_margin_is_too_little_to_matter():
     evaluation = of_shares(TENTHS - 0.004, n=15_000)
     said = average(evaluation)
     assert said.endswith(
-        "too high, more than chance explains, but less than 1 percentage point: too little to matter."
+        "too high, which is more than chance explains, but too little to matter (less than 1 percentage point)."
     )
     assert judgement(evaluation).word == "negligibly too high"
 

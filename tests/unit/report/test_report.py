@@ -145,7 +145,7 @@ def test_the_reduced_matrix_stands_in_the_printed_layout(html: str, evaluation: 
         ["IM", str(im), str(im2), "0"],
     ]
     assert im2 > 0
-    assert "IM: right group, wrong class. Shown twice (row and column): do not add them." in html
+    assert "Each mismatch is shown twice, in a row and in a column." in html
 
 
 def test_warnings_are_prominent(evaluation: Evaluation) -> None:
@@ -199,7 +199,7 @@ def test_many_classes_stay_small() -> None:
     wrong = np.where(y == 7, 8, y)
     names = np.array([f"class {i:03d} with a name of about forty letters" for i in range(k)])
     page = report_html(evaluate(names[y], names[wrong]), {})
-    (shown,) = re.findall(rf"The (\d+) classes of lowest F1 out of {k}", page)
+    (shown,) = re.findall(rf"the (\d+) classes with the lowest F1, out of {k}", page)
     assert 100 < int(shown) < k
     assert names[7] in page
     assert len(page) < 2_000_000
@@ -207,16 +207,19 @@ def test_many_classes_stay_small() -> None:
 
 def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     said = " ".join(verdict(evaluation))
-    assert said.startswith("Finds ")
+    assert said.startswith("The model finds ")
     assert " of “above”; " in said
-    assert " of what it calls so is right. On 300 samples of 4 classes the accuracy is " in said
+    assert (
+        " of its “above” predictions are correct. On 300 rows of 4 classes, the accuracy is "
+        in said
+    )
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
     assert "Most frequent confusion: " in said
     assert "Grouped by “side” (“low” and “above”), " in said
-    assert "in the right group but the wrong class, which does not count" in said
-    assert "Mismatches within the group cap it at " in said
-    assert "On average the probabilities give “above” " in said
+    assert "are predicted as the wrong class in the right group, " in said
+    assert "Mismatches within the group cap the area at " in said
+    assert "On average the probability of “above” is " in said
     assert "Estimated from labelled scores" not in said  # the labels tell the share
 
 
@@ -227,10 +230,10 @@ def test_the_verdict_of_a_weak_and_of_a_perfect_classifier() -> None:
     wrong = " ".join(verdict(evaluate(y, 1 - y)))
     assert "clearly worse than" in wrong
     perfect = " ".join(verdict(evaluate(y, y)))
-    assert "There are no errors on these samples." in perfect
+    assert "There are no errors on these rows." in perfect
     assert "All classes have the same F1 (1.000)." in perfect
     absent = " ".join(verdict(evaluate([0, 1, 1, 3], [0, 1, 3, 2], labels=range(4))))
-    assert "Worst: “3” (F1 0, n = 1)." in absent  # class 2 has no samples to be judged on
+    assert "the worst is “3” (F1 0, n = 1)." in absent  # class 2 has no samples to be judged on
 
 
 def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
@@ -242,16 +245,16 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     evaluation = evaluate(y, predicted, grouping=group)
     assert verdict(evaluation) == [
         verdict(evaluation)[0],
-        "On 100 samples of 3 classes the accuracy is 67.0% [57.3, 75.4] (95% interval). This is clearly better than "
+        "On 100 rows of 3 classes, the accuracy is 67.0% [57.3, 75.4] (95% interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
         verdict(evaluation)[2],
-        "Grouped by “side” (“yes” and “no”), 67.0% [57.3, 75.4] are correct; another 19.0% are in the right group "
-        "but the wrong class, which does not count.",
-        "Best class by F1: “a, b” (F1 0.851, n = 45). Worst: “d” (F1 0.412, n = 25).",
-        "Most frequent confusion: 18 samples of class “d” were predicted as “c” (72.0% of the class).",
+        "Grouped by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of the rows are correct. Another 19.0% are "
+        "predicted as the wrong class in the right group, which does not count as correct.",
+        "The best class by F1 is “a, b” (F1 0.851, n = 45); the worst is “d” (F1 0.412, n = 25).",
+        "Most frequent confusion: 18 rows of class “d” were predicted as “c” (72.0% of the class).",
     ]
-    found = r"Finds 27 of 55 samples of “no” \(49.1% \[[^]]*\]\)"
-    right = r"52.9% \[[^]]*\] of what it calls so is right \(27 of 51\)"
+    found = r"The model finds 27 of 55 rows of “no” \(49.1% \[[^]]*\]\)"
+    right = r"52.9% \[[^]]*\] of its “no” predictions are correct \(27 of 51\)"
     assert re.fullmatch(rf"{found}; {right}\.", verdict(evaluation)[0])
     assert verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
@@ -270,28 +273,28 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         (
             [1] * 15 + [0] * 985,
             [1] + [0] * 999,
-            "Finds 1 of 15 samples of “1” (6.7% [1.2, 29.8]); 100.0% "
-            "[20.7, 100.0] of what it calls so is right (1 of 1).",
+            "The model finds 1 of 15 rows of “1” (6.7% [1.2, 29.8]); 100.0% "
+            "[20.7, 100.0] of its “1” predictions are correct (1 of 1).",
         ),
         (
             [1] * 80 + [0] * 60,
             [1] * 49 + [0] * 91,
-            "Finds 49 of 80 samples of “1” (61.2% [50.3, 71.2]); 100.0% "
-            "[92.7, 100.0] of what it calls so is right (49 of 49).",
+            "The model finds 49 of 80 rows of “1” (61.2% [50.3, 71.2]); 100.0% "
+            "[92.7, 100.0] of its “1” predictions are correct (49 of 49).",
         ),
         (
             [1] * 80 + [0] * 60,
             [1] * 50 + [0] * 90,
-            "Finds 62.5% [51.5, 72.3] of “1”; 100.0% [92.9, 100.0] of what it calls so is right.",
+            "The model finds 62.5% [51.5, 72.3] of “1”; 100.0% [92.9, 100.0] of its “1” predictions are correct.",
         ),
         (
             [1] * 40 + [0] * 60,
             [0] * 100,
-            "Finds 0 of 40 samples of “1” (0.0% [0.0, 8.8]); it never predicts it.",
+            "The model finds 0 of 40 rows of “1” (0.0% [0.0, 8.8]); it never predicts “1”.",
         ),
-        ([0] * 30, [0] * 28 + [1] * 2, "There is no sample of “1”; it is predicted 2 times."),
-        ([0] * 30, [0] * 29 + [1], "There is no sample of “1”; it is predicted once."),
-        ([0] * 30, [0] * 30, "There is no sample of “1”; it is never predicted."),
+        ([0] * 30, [0] * 28 + [1] * 2, "No row is “1”; the model predicts it 2 times."),
+        ([0] * 30, [0] * 29 + [1], "No row is “1”; the model predicts it once."),
+        ([0] * 30, [0] * 30, "No row is “1”; the model never predicts it."),
     ],
 )
 def test_the_first_sentence_answers_for_the_positive_class(y, predicted, sentence) -> None:
@@ -328,11 +331,10 @@ def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_t
         y, predicted, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1, **given
     )
     first, second = verdict(evaluation)[:2]
-    assert first.endswith("of what it calls so is right (2 of 2).")
+    assert first.endswith("of its “1” predictions are correct (2 of 2).")
     misses = "the threshold of 0.600 misses" if given else "the predicted labels miss"
     assert (
-        f"but {misses} 29 of 31 samples of “1”: choose a threshold with cmtrack threshold."
-        in second
+        f"but {misses} 29 of 31 rows of “1”. Choose a threshold with cmtrack threshold." in second
     )
     found = evaluate(y, score > 0.25, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1)
     assert "cmtrack threshold" not in " ".join(verdict(found))
@@ -340,7 +342,7 @@ def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_t
 
 def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:
     page = Page(html).words
-    assert "as if both had equally many" in page
+    assert "as if both had the same number of rows" in page
     assert "0 is chance" not in page
 
 
@@ -354,10 +356,10 @@ def test_the_verdict_tells_the_target_from_the_samples() -> None:
 def test_weights_are_told_from_samples() -> None:
     y = [0, 1, 0, 1]
     assert (
-        "On 4 samples (sampling weight 3) of 2 classes"
+        "On 4 rows (sampling weight 3) of 2 classes"
         in verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[1]
     )
-    assert "On 4 samples of" in verdict(evaluate(y, y))[1]
+    assert "On 4 rows of" in verdict(evaluate(y, y))[1]
 
 
 def test_metrics_link_their_page_where_the_distribution_names_a_site(evaluation, monkeypatch):

@@ -241,7 +241,7 @@ def test_several_rankings_are_never_one():
     said = " ".join(verdict(Review(comparison)))
     assert "2 separate rankings" in said
     assert said.count("not compared with each other") == 1
-    assert "Ranking 2 of 2: 1 run on 300 samples. There, “X” has 0." in said
+    assert "Ranking 2 of 2: 1 run on 300 rows. There, “X” has 0." in said
     assert list(comparison.to_frame()["ranking"]) == [1, 1, 2]
     assert "Ranking 2 of 2" in markdown(comparison)
 
@@ -298,7 +298,7 @@ def test_rare_positives_below_the_threshold_are_ranked_by_their_scores_not_by_ac
     assert "no run to compare it with" not in said
     assert "multiclass/accuracy" not in said
     assert "rank by binary/average_precision, or choose a threshold with cmtrack threshold" in said
-    assert context(Review(comparison), None, {})["facts"][0] == "1 of 4 runs on 500 samples"
+    assert context(Review(comparison), None, {})["facts"][0] == "1 of 4 runs on 500 rows"
     asked = compare(runs, rank_by="binary/matthews_corrcoef").summary()
     assert "rank by" not in asked
     assert "it predicts only “0”; choose a threshold with cmtrack threshold" in asked

@@ -308,7 +308,7 @@ def test_matrices_write_counts_only_while_legible(size: int, written: bool) -> N
     assert len(figure.axes) == 6
     assert ("31" in said(figure)) == written
     assert "6 of 8 matrices are shown." in said(figure)
-    assert f"Hatched: no samples of this class (1 of {size} classes)." in said(figure)
+    assert f"Hatched: no rows of this class (1 of {size} classes)." in said(figure)
 
 
 # --- difference of matrices -------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_one_sample_is_pale_and_only_what_is_significant_is_saturated() -> None:
     assert image.get_clim() == (-0.05, 0.05)
     np.testing.assert_allclose(image.get_alpha(), [[0.2, 0.2], [0.07, 0.07]])
     assert tick_names(ax) == ["a (n=114)", "b (n=12)"]
-    assert "Pale rows: fewer than 20 samples (1 of 2 rows)." in said(figure)
+    assert "Pale: fewer than 20 rows of the class (1 of 2 classes)." in said(figure)
     assert lines_labelled(ax, "_better") == lines_labelled(ax, "_worse") == []
     drawn = np.array([[0.1, -0.1], [0.3, -0.3]])
     marked = np.array([[True, True], [False, False]])

@@ -202,7 +202,7 @@ def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
     assert totals == sorted(counts[counts > 0].tolist(), reverse=True)
     i, j = np.unravel_index(counts.argmax(), counts.shape)
     first = confused[0]
-    assert first.title == f"{totals[0]} “{LABELS[i]}” called “{LABELS[j]}”: the first 25"
+    assert first.title == f"{totals[0]} “{LABELS[i]}” predicted as “{LABELS[j]}”: the first 25"
     expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=25)
     assert [row[0] for row in first.rows] == list(map(str, expected["row"]))
     assert [row[1] for row in first.rows] == [f"{p:.3f}" for p in expected["probability"]]
@@ -216,7 +216,7 @@ def test_a_report_has_rows_only_where_they_are_given() -> None:
     assert "Rows behind the confusions" in page
     assert "<b>low</b>" not in page
     bare = report_html(evaluation, {})
-    assert "called “" not in bare
+    assert "Rows behind the confusions" not in bare
     assert row_tables(bare) == []
     assert "<th>Id</th>" not in page
     assert "<th>Id</th>" in report_html(evaluation, {}, rows=with_ids(evaluation, stored=True))
@@ -240,7 +240,7 @@ def test_cells_of_matrices_open_their_rows() -> None:
         assert tables[f"rows-c-{i}-{j}"].title.startswith(f"{counts[i, j]} ")
     aside = tables["rows-s0-0-m"]
     assert aside.title.startswith(
-        f"{evaluation.reduced['two'].mismatches[0]} “low” called another class of it"
+        f"{evaluation.reduced['two'].mismatches[0]} “low” predicted as another class of the group"
     )
     assert all(row[1] != row[2] for row in aside.rows)
     assert page.count('href="#rows-s0-0-m"') == 4  # twice in the figure, twice in the table
@@ -340,7 +340,7 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"images": "url"}, "images goes with table=, got 'url' alone"),
+        ({"images": "url"}, "images= needs table=, got only images='url'"),
         ({"row_ids": "id"}, "row_ids goes with table=, got 'id' alone"),
         (
             {"table": {"x": range(N)}, "rows": False},
@@ -357,7 +357,7 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
         ),
         (
             {"table": {f"x{k}": range(N) for k in range(13)}},
-            "at most 12 columns of a table beside ids, got 13",
+            "at most 12 columns of table= \\(ids do not count\\), got 13",
         ),
         (
             {"table": "texts.xlsx"},

@@ -47,7 +47,7 @@ def test_a_sentence_says_what_is_worse_with_the_numbers_of_the_table():
     evaluation = by_hits()
     (found,) = sentences(evaluation)
     assert found.startswith(
-        "“south” (by “region”, 200 samples) is worse: accuracy 75.0% against 93.7% of the rest (difference −18.7 "
+        "“south” (by “region”, 200 rows) is worse: accuracy 75.0% against 93.7% for the rest (difference −18.7 "
     )
     row = evaluation.segments["region"].to_frame("multiclass/accuracy").iloc[0]
     assert (
@@ -162,8 +162,8 @@ def test_sentences_are_of_a_metric_in_which_the_segment_is_worse():
     )
     found = sentences(evaluation)
     assert [text.split(" against")[0] for text in found] == [
-        "“a” (by “side”, 200 samples) is worse: recall for “yes” 60.0%",
-        "“b” (by “side”, 200 samples) is worse: precision for “yes” 71.4%",
+        "“a” (by “side”, 200 rows) is worse: recall for “yes” 60.0%",
+        "“b” (by “side”, 200 rows) is worse: precision for “yes” 71.4%",
     ]
 
 
@@ -180,7 +180,7 @@ def test_of_errors_the_higher_segment_is_worse():
     assert [view.side("probability/log_loss", text) for text in view.order] == [-1, 1]
     (found,) = view.sentences()
     assert found.startswith(
-        "“bad” (by “kind”, 200 samples) is worse: log loss 0.597 against 0.103 of the rest ("
+        "“bad” (by “kind”, 200 rows) is worse: log loss 0.597 against 0.103 for the rest ("
     )
     assert "(difference +0.494 [" in found
 
@@ -227,7 +227,7 @@ def test_the_report_shows_20_segments_and_the_number():
     page = report_html(evaluation, {})
     part = page[page.index('<section id="failures">') : page.index('<section id="facts">')]
     assert part.count('<td class="label"') == MAX_ROWS == 20
-    assert "20 of 45 segments are shown" in " ".join(part.split())
+    assert "The table shows 20 of 45 segments." in " ".join(part.split())
     few = report_html(by_hits(), {})
     assert "segments are shown" not in few
     assert "&lt;b&gt;$x$" in few
@@ -287,7 +287,7 @@ def test_the_forest_draws_the_numbers():
     assert [text.get_text() for text in ax.texts] == ["undefined"]
     assert ax.lines[0].get_xdata()[0] == 0.75
     words = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert words[:3] == ["worse than the rest", "no difference to the rest shown", "all samples"]
+    assert words[:3] == ["worse than the rest", "no difference to the rest shown", "all rows"]
 
 
 @pytest.mark.slow

@@ -305,7 +305,7 @@ def test_a_description_has_the_result_the_first_warnings_and_six_numbers(
     tmp_path: Path, evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = packed(tmp_path, evaluation, prefix="my val/").description.split("\n\n")
-    first = "**Evaluation “my val”**: On 6 samples of 3 classes the accuracy is 66.7%"
+    first = "**Evaluation “my val”**: On 6 rows of 3 classes, the accuracy is 66.7%"
     assert lines[0].startswith(first)
     assert lines[0].endswith("[Report](artifact:my_val_cmtrack_report.html)")
     assert [line.partition(" ")[0] for line in lines[1:-1]] == ["**Warning:**"]
@@ -314,7 +314,7 @@ def test_a_description_has_the_result_the_first_warnings_and_six_numbers(
     assert table[2] == "| my val/multiclass/accuracy | 0.667 | [0.300, 0.903] |"
     scored = evaluate([False, True, True, False] * 20, y_prob=[0.2, 0.7, 0.4, 0.6] * 20)
     text = packed(tmp_path, scored).description
-    assert text.startswith("**Evaluation**: Finds 20 of 40 samples of “True” (50.0%")
+    assert text.startswith("**Evaluation**: The model finds 20 of 40 rows of “True” (50.0%")
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
     assert rows[1:] == [
         "| multiclass/accuracy",

@@ -123,7 +123,7 @@ def test_an_entry_is_listed_with_what_it_holds_and_where_it_goes(entry: Path) ->
     assert listed["name"] == NAME
     assert listed["kind"] == "evaluation"
     assert listed["made"] == "2026-01-02 03:04:05"
-    assert listed["what"] == "evaluation of 6 samples"
+    assert listed["what"] == "evaluation of 6 rows"
     assert listed["meant_for"] == f"run {'a' * 32} in {CLOSED}"
     assert listed["size"] == sum(p.stat().st_size for p in entry.rglob("*") if p.is_file())
     change(entry, run_id=None)
