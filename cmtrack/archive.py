@@ -1,4 +1,4 @@
-"""Saved evaluations of all kinds: one versioned JSON file, with the rows next to it as Parquet."""
+"""Saved evaluations of all kinds: a versioned JSON file, and the rows next to it as Parquet."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SCHEMA = EVALUATION.newest
 FILE_NAME = "cmtrack_evaluation.json"
 ROWS_NAME = "cmtrack_predictions.parquet"
 MAX_ROWS_BYTES = 32 << 20
-"""Most bytes of rows, before compression, that ``rows="auto"`` keeps."""
+"""Maximum size of the rows that ``rows="auto"`` keeps, in bytes before compression."""
 CLASSES = "classes"
 FAMILIES = "families"
-"""Kinds of evaluations; files without a kind are of the first."""
+"""Kinds of evaluations; a file without a kind is an evaluation of classes."""
 _READERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
 DAMAGED = (
     KeyError,
@@ -40,43 +40,45 @@ DAMAGED = (
     RecursionError,
     zlib.error,
 )
-"""Errors of reading a file that others have changed."""
+"""Errors that can occur when a damaged or modified file is read."""
 
 MAX_BYTES = 1 << 30
-"""A larger evaluation is not read: it would fill the memory, and none comes near it."""
+"""Maximum size of an evaluation in bytes: a larger one would fill the memory."""
 
 _MOST_BYTES_OF_ROWS = 4 << 30
-"""A larger file of rows is not read into memory."""
+"""Maximum size of a file of rows in bytes."""
 _BYTES_BY_PAIR = 16 * (5 + 4 * 64)
-"""Bytes of an evaluation's arrays for each pair of classes.
+"""Maximum bytes of an evaluation's arrays for each pair of classes.
 
-The counts, four moments and four tables of 64 cells take 8 bytes a number, and with weights also
-their squares.
+The counts, four moments and four tables of 64 cells take 8 bytes per number. With weights, their
+squares are also stored.
 """
 _ALWAYS_READ = 1 << 30
-"""Bytes of unpacked rows that are read from a file of any size."""
+"""Unpacked bytes of rows that may be read from a file of any size."""
 _MAX_RATIO = 1000
-"""Most unpacked bytes of rows for each byte of a larger file."""
+"""Maximum number of unpacked bytes of rows for each byte of a larger file."""
 
 
 def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
-    """Write an evaluation's JSON, and optionally its rows to a file beside it.
+    """Write an evaluation's JSON, and optionally its rows to a file next to it.
 
-    Both are written before they replace older files, the rows first. A process that ends in between
-    leaves rows that do not belong to the evaluation next to them, and reading them raises an error.
+    Both files are written before they replace older files, the rows first. If the process ends
+    between the two replacements, the new rows do not belong to the old evaluation, and reading the
+    rows raises an error.
 
     Raises
     ------
     ValueError
-        If rows must be kept and there are none, or ``keep_rows`` is none of "auto", True and False.
+        If ``keep_rows`` is True and the evaluation has no rows, or if ``keep_rows`` is not "auto",
+        True or False.
     """
     if not (isinstance(keep_rows, bool) or keep_rows == "auto"):
         raise ValueError(f'rows must be "auto", True or False, got {keep_rows!r}')
     rows = evaluation.rows
     if keep_rows is True and rows is None:
         raise ValueError(
-            "rows=True needs an evaluation with rows, this one has none (loaded without them, or "
-            "merged)"
+            "rows=True needs an evaluation with rows, but this one was merged or loaded without "
+            "its rows"
         )
     path = directory / FILE_NAME
     rows_path = directory / ROWS_NAME
@@ -90,7 +92,7 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
     files[path] = evaluation.to_json().encode("utf-8")
     write_whole(files)
     if not keeps_rows:
-        # Rows of the evaluation that was here before do not belong to this one.
+        # Rows of an earlier evaluation in this folder do not belong to the new one.
         rows_path.unlink(missing_ok=True)
     if why_not:
         warnings.warn(
@@ -117,9 +119,9 @@ def _why_not_kept(size: int) -> str:
 
 
 def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
-    """Attach the rows of the file next to the evaluation's, if it exists.
+    """Attach the rows from the file next to the evaluation's file, if it exists.
 
-    ValueError if they are damaged, or of another evaluation.
+    ValueError if the rows are damaged, or belong to another evaluation.
     """
     file = (path if path.is_dir() else path.parent) / ROWS_NAME
     if not file.exists():
@@ -141,16 +143,16 @@ def read_file(path: Path) -> str:
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no evaluation at {path}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
+        raise ValueError(f"this is not a cmtrack evaluation: {error}") from None
 
 
 def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
     """Return the text of an evaluation's file.
 
-    ``stored``: the fields of its kind. Metrics, intervals and warnings follow from them and are for
-    readers.
+    ``stored``: the fields that evaluations of this kind store. Metrics, intervals and warnings can
+    be computed from them and are added for people who read the file.
     """
-    # JSON has no NaN and no infinity: an undefined metric is null, its reason is under "undefined".
+    # JSON has no NaN or infinity: an undefined metric is null, with its reason under "undefined".
     metrics = {
         name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()
     }
@@ -169,16 +171,16 @@ def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
 
 
 def parse(text: str, kind: str | None = None) -> dict[str, Any]:
-    """Parse the text of an evaluation's file, and bring it to the newest schema.
+    """Parse the text of an evaluation's file, and migrate it to the newest schema.
 
-    ValueError if the text is not an evaluation, is of a newer schema, or not of this ``kind``.
+    ValueError if the text is not an evaluation, has a newer schema, or is not of this ``kind``.
     """
     try:
         data: dict[str, Any] = untrusted.parsed_json(text, finite=True)
         data["schema"]
         stored_kind = data.get("kind", CLASSES)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
+        raise ValueError(f"this is not a cmtrack evaluation: {error}") from None
     data = EVALUATION.migrated(data)
     if not isinstance(stored_kind, str):
         raise ValueError(
@@ -197,9 +199,9 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
 
 
 def _check_sizes(data: dict[str, Any]) -> None:
-    """Refuse an evaluation whose arrays would be larger than its number of classes allows.
+    """Raise ValueError if the arrays would be larger than the number of classes allows.
 
-    Their shapes are added up, and nothing is unpacked.
+    The sizes are computed from the shapes, without unpacking the arrays.
     """
     total = 0
     waiting = [data.get("statistics")]
@@ -245,7 +247,7 @@ def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
 
 
 class _Refused(ValueError):
-    """The rule that a file of rows breaks."""
+    """A file of rows is damaged or too large."""
 
 
 def checked_table(
@@ -253,11 +255,11 @@ def checked_table(
 ) -> Any:
     """Read the named columns of a Parquet file, after checking its metadata.
 
-    ValueError if the file is damaged, has other rows or kinds of columns, or is more than 1 GB and
-    1,000 times its size when it is unpacked.
+    ValueError if the file is damaged, has another number of rows, or has columns of another type;
+    also if it unpacks to more than 1 GB and more than 1,000 times its size.
 
-    ``rows``: how many it must have; None: as many as it says.
-    ``texts``, ``numbers``: names of the columns that hold texts, and of those that hold numbers.
+    ``rows``: number of rows that the file must have; None accepts the number in its metadata.
+    ``texts``, ``numbers``: names of the columns with texts, and of the columns with numbers.
     """
     pa, pq = parquet()
     kinds = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
@@ -282,7 +284,7 @@ def checked_table(
             )
         batches = []
         unpacked = 0
-        # The sizes in the metadata may be wrong, so the bytes are counted once more.
+        # The sizes in the metadata may be wrong, so count the bytes while reading.
         for batch in file.iter_batches(columns=names):
             unpacked += batch.nbytes
             if unpacked > allowed:
@@ -293,7 +295,7 @@ def checked_table(
         table = pa.Table.from_batches(batches, schema=pa.schema(fields))
     except _Refused:
         raise
-    except Exception as error:  # a damaged file makes Arrow raise errors of many types
+    except Exception as error:  # Arrow raises many types of errors for a damaged file
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ValueError):
             reason = str(error)
@@ -303,13 +305,13 @@ def checked_table(
 
 
 def _check_rows(found: int, wanted: int) -> None:
-    """Refuse a file that does not have as many rows as the evaluation."""
+    """Raise ValueError if a file has another number of rows than the evaluation."""
     if found != wanted:
-        raise _Refused(f"the predictions must have {wanted} rows, as the evaluation, got {found}")
+        raise _Refused(f"the predictions must have {wanted} rows like the evaluation, got {found}")
 
 
 def _stored_size(metadata: Any, names: list[str]) -> int:
-    """Return the bytes that columns take when unpacked, as the metadata of a Parquet file state."""
+    """Return the unpacked size of columns in bytes, according to a Parquet file's metadata."""
     positions = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
     size = 0
     for group in range(metadata.num_row_groups):

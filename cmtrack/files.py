@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files: all of them are written, or none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 PARTIAL = ".partial"
-"""End of the name of a file that is being written, or whose writer ended."""
+"""Suffix of a file that is being written, or that a stopped process left unfinished."""
 
 
 def write_whole(
@@ -19,14 +19,15 @@ def write_whole(
     private: bool = False,
     synced: bool = True,
 ) -> None:
-    """Write files under other names; when all are written, rename them one after the other.
+    """Write files under temporary names, then rename them one after the other.
 
-    OSError if one of them cannot be written; then no file has changed.
+    OSError if a file cannot be written; in that case no file has changed.
 
-    ``files``: the content, or a function that writes it into a file. Missing folders are made.
-    ``private``: whether only their owner may read them and enter the folders that are made.
-    ``synced``: whether the disk has them before they are renamed, so that not even a loss of power
-    leaves half a file.
+    ``files``: for each path the content, or a function that writes it into a file. Missing folders
+    are created.
+    ``private``: whether only the owner may read the files and enter the created folders.
+    ``synced``: whether the files are flushed to disk before they are renamed, so that a loss of
+    power does not leave half a file.
     """
     folder_mode = 0o777
     file_mode = 0o666
@@ -43,7 +44,7 @@ def write_whole(
             make_folder(path.parent, folder_mode)
             partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
             written[partial] = path
-            # The file has its mode from the start: others could open it before a later chmod.
+            # Set the mode at creation: others could open the file before a later chmod.
             with open(partial, "xb", opener=open_new) as file:
                 if isinstance(content, bytes):
                     file.write(content)
@@ -62,7 +63,7 @@ def write_whole(
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """Make a folder and its missing parents; existing ones keep their mode."""
+    """Create a folder and its missing parents; existing folders keep their mode."""
     if folder.is_dir():
         return
     make_folder(folder.parent, mode)

@@ -1,8 +1,7 @@
-"""Schemas of stored files: the newest one of each file, and the migrations from older ones.
+"""Schemas of stored files: the newest schema of each file, and migrations from older schemas.
 
-A schema gets the next number if files of the one before cannot be read as they are. A new key that
-may be absent needs no new number. Files of every schema are in ``tests/golden``, and the tests read
-them.
+A schema gets a new number if files of the previous schema cannot be read without a migration. A new
+optional key does not need a new number. The tests read files of every schema from ``tests/golden``.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Stored:
-    """One kind of file, a JSON mapping with its schema's number under ``schema``.
+    """A kind of JSON file whose key ``schema`` has the number of its schema.
 
-    ``name``: the file's name in errors.
-    ``newest``: the schema that is written.
-    ``migrations``: by schema, the function from its plain data to plain data of the next schema.
+    ``name``: the file's name in error messages.
+    ``newest``: the schema that cmtrack writes.
+    ``migrations``: for each older schema, a function from its plain data to plain data of the next
+    schema.
     ``unnumbered``: the schema of files without a number.
     """
 
@@ -30,9 +30,9 @@ class Stored:
     unnumbered: int | None = None
 
     def migrated(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Bring the data of a file to the newest schema.
+        """Migrate the data of a file to the newest schema.
 
-        ValueError if the schema is newer than this version of cmtrack, or is not a schema.
+        ValueError if the schema is invalid, or newer than this version of cmtrack can read.
         """
         schema = data.get("schema", self.unnumbered)
         if (
@@ -50,11 +50,11 @@ class Stored:
 
 
 def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Schema 1 to 2: add ``on_existing``, which was always "replace"."""
+    """Migrate schema 1 to 2: add ``on_existing``, which was always "replace"."""
     return {"on_existing": "replace"} | manifest
 
 
-# Notes of schema 1 by their first words, and the member of Lost that says the same since schema 2.
+# First words of notes in schema 1, and the member of Lost that replaces each note in schema 2.
 _LOST = {
     "regrouped without the data: the counts by": "SCORES",
     "regrouped without the data: log loss": "LOSSES",
@@ -70,7 +70,11 @@ _LOST = {
 
 
 def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
-    """Schema 1 to 2: losses were notes, ``lost`` had the metrics of another order of classes."""
+    """Migrate schema 1 to 2: losses were notes, and ``lost`` had another meaning.
+
+    Schema 1 listed losses among the notes. Its ``lost`` had the metrics of another class
+    order.
+    """
     notes = []
     lost = set()
     for note in evaluation.get("notes", ()):
@@ -90,13 +94,13 @@ def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
-"""An evaluation of classes or of families, as its ``kind`` says."""
+"""An evaluation of classes or of families, depending on its ``kind``."""
 REVIEW = Stored("the review", 1)
 ENTRY = Stored("entry.json", 1)
-"""The file of an entry of the spool."""
+"""The file that describes an entry of the spool."""
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
-"""The file of a whole entry of cmtrack 0.1 or 0.2, which wrote no ``entry.json``."""
+"""The file of a complete entry of cmtrack 0.1 or 0.2, which did not write ``entry.json``."""
 INTENT = Stored("intent.json", 1, unnumbered=1)
 """The destination of an entry that cmtrack 0.1 or 0.2 did not finish."""
 BUNDLE = Stored("the bundle", 1)
-"""The manifest of a review that is written with everything that it is computed from."""
+"""The manifest of a review that is stored together with all of its inputs."""

@@ -1,8 +1,8 @@
-"""Validation of values from a store, a file or a server: one function for each kind of value.
+"""Validation of values from a store, a file or a server, with a function for each kind of value.
 
-Whoever may edit a run's tags, a file in a spool or a server's answer decides what these values are.
-Before one of them becomes a path, a pattern, a URL, a size, or text on a terminal, it passes
-through a function of this module.
+Anyone who can edit a run's tags, a file in a spool or a server's answer controls these values.
+Before cmtrack uses such a value as a path, a pattern, a URL, a size, or text on a terminal, a
+function of this module checks it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.[0-9A-Za-z.+-]{1,30})?)\s*", re.ASCII)
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
-# "?" and "&" end a name, so that each character is read once: a server's message may be long.
+# "?" and "&" end a name, so each character is read only once: a server's message may be long.
 _QUERY_VALUE = re.compile(r"([?&])([^?&=#\s]*)=([^&#\s\"'<>]+)")
 _SECRET_NAME = re.compile(r"(?i)password|passwd|token|secret|signature|credential")
-# C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional
-# overrides and isolates); surrogates, which no stream can encode
+# C0 and C1 controls except tab and newline; marks that reorder text (bidirectional overrides and
+# isolates); surrogates, which streams cannot encode
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff"
     "\ud800-\udfff]"
 )
 # scripts that are written from right to left: Hebrew to Arabic Extended-A, their presentation
-# forms, and beyond the BMP
+# forms, and blocks beyond the BMP
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _RIGHT_TO_LEFT_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ '_-]+[{_RIGHT_TO_LEFT}]+)*")
 
@@ -45,8 +45,8 @@ _RIGHT_TO_LEFT_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ '_-]+[{_RIGHT_TO_LEFT}
 def digest(value: Any) -> str | None:
     """Return the digest of a file, or None if it is invalid.
 
-    :func:`cmtrack.tracking.cache.digest_of` writes it. A digest names a file of the cache, so
-    nothing but 32 hexadecimal digits is accepted.
+    :func:`cmtrack.tracking.cache.digest_of` computes digests. A digest becomes the name of a file
+    in the cache, so only 32 hexadecimal digits are accepted.
     """
     if isinstance(value, str) and _DIGEST.fullmatch(value):
         return value
@@ -54,9 +54,9 @@ def digest(value: Any) -> str | None:
 
 
 def file_name(value: Any, what: str = "a file's name") -> str:
-    """Return the name of a file, which cannot lead out of its folder.
+    """Return the name of a file after checking that it stays in its folder.
 
-    ValueError if it is empty, leads to another folder, or holds control characters.
+    ValueError if the name is empty, leads to another folder, or contains control characters.
     """
     if not isinstance(value, str) or value in (".", "..") or not _FILE_NAME.fullmatch(value):
         raise ValueError(f"{what} must be a plain name without folders, got {str(value)!r:.80}")
@@ -64,9 +64,9 @@ def file_name(value: Any, what: str = "a file's name") -> str:
 
 
 def identifier(value: Any, what: str) -> str:
-    """Return the id of a run, model or experiment, which becomes a part of URLs and paths.
+    """Return the id of a run, model or experiment after checking that it fits into URLs and paths.
 
-    ValueError if it holds anything but letters, digits, ``_``, ``.`` and ``-``.
+    ValueError if the id contains anything other than letters, digits, ``_``, ``.`` and ``-``.
     """
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value) or ".." in value:
         raise ValueError(
@@ -76,7 +76,7 @@ def identifier(value: Any, what: str) -> str:
 
 
 def version(value: Any) -> str:
-    """Return the version that a server names; ValueError if it does not begin with two numbers."""
+    """Return a server's version; ValueError if it does not begin with two numbers."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(
@@ -87,36 +87,35 @@ def version(value: Any) -> str:
 
 _WEB = re.compile(r"(?i:https?)://[\w.:\[\]-]+(?:[/?#][!#-;=?-\[\]_a-~]*)?", re.ASCII)
 MAX_ADDRESS = 2000
-"""Characters of a web address; browsers and servers refuse much longer ones."""
+"""Maximum characters of a web address; browsers and servers refuse much longer addresses."""
 _MAX_URI = 4096
-"""Characters of a URI or path; Linux has no longer path."""
+"""Maximum characters of a URI or path, which is also the limit of Linux."""
 
 
 def web_address(value: Any, what: str) -> str:
-    """Return the address of a page or picture, which becomes a link for readers.
+    """Return the address of a page or picture after checking that it is safe as a link.
 
-    ValueError if it is of another scheme than http and https, has a user name, or holds what an
-    address has to encode.
+    ValueError if the scheme is not http or https, or if the address has a user name or characters
+    that must be encoded.
     """
     if not isinstance(value, str) or len(value) > MAX_ADDRESS or not _WEB.fullmatch(value):
         raise ValueError(
-            f"{what} must hold addresses of http or https, without a user name, of at most "
-            f"{MAX_ADDRESS:,} characters "
-            f"of ASCII without blanks, got {str(value)!r:.80}"
+            f"{what} must be http or https addresses without a user name, of at most "
+            f"{MAX_ADDRESS:,} ASCII characters without blanks, got {str(value)!r:.80}"
         )
     return value
 
 
 SERVED = ("http", "https", "mlflow-artifacts")
-"""Schemes of folders of artifacts that are on a server."""
+"""Schemes of artifact folders that are on a server."""
 
 
 def artifact_uri(value: Any) -> str:
-    """Return the URI or path of a folder of artifacts.
+    """Return the URI or path of a folder of artifacts after checking it.
 
-    ValueError if it is no text, holds control characters, is a reference to a run or a model, or is
-    an address of a server with '..', a query, or what programs read differently: a user name,
-    blanks or a backslash.
+    ValueError if it is not a text, contains control characters, or refers to a run or a model.
+    Addresses on a server must not contain '..' or a query, nor anything that programs read
+    differently: a user name, blanks or a backslash.
     """
     if (
         not isinstance(value, str)
@@ -124,29 +123,34 @@ def artifact_uri(value: Any) -> str:
         or len(value) > _MAX_URI
         or any(character < " " for character in value)
     ):
-        raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
+        raise ValueError(f"the location of artifacts must be a URI or path, got {str(value)!r:.80}")
     parts = urlsplit(value)
     if parts.scheme in ("runs", "models"):
         shown = without_credentials(value)
-        raise ValueError(f"artifacts must lie under a URI or path of their own, got {shown!r:.80}")
+        raise ValueError(
+            "the location of artifacts must be a URI or path, not a reference to a run or model, "
+            f"got {shown!r:.80}"
+        )
     if parts.scheme in SERVED:
         _check_served_uri(value)
     return value
 
 
 def _check_served_uri(uri: str) -> None:
-    """Refuse an address on a server that leaves its folder or that programs read differently."""
+    """Raise ValueError if an address leaves its folder or can be read in two ways."""
     parts = urlsplit(uri)
     shown = without_credentials(uri)
     # The server unquotes the path, so "%2e%2e" leads out of the folder as ".." does.
     if ".." in unquote(parts.path).split("/") or parts.query or parts.fragment:
-        raise ValueError(f"the URI of artifacts must not hold '..' or a query, got {shown!r:.80}")
+        raise ValueError(
+            f"the URI of artifacts must not contain '..' or a query, got {shown!r:.80}"
+        )
     has_backslash = "\\" in unquote(uri)
     has_user = "@" in parts.netloc
     has_blanks = uri != uri.strip() or len(parts.netloc.split()) > 1
     if has_backslash or has_user or has_blanks:
         raise ValueError(
-            f"the URI of artifacts must not hold a user name, blanks or '\\', got {shown!r:.80}"
+            f"the URI of artifacts must not contain a user name, blanks or '\\', got {shown!r:.80}"
         )
 
 
@@ -186,9 +190,9 @@ _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+(?![a-z])")
 
 
 def without_secret(name: str, value: str) -> str:
-    """Return the value of a parameter, hidden if its name is the name of a secret.
+    """Return the value of a parameter, or ``***`` if the parameter's name suggests a secret.
 
-    Other values lose the credentials in their addresses.
+    Credentials in URIs are removed from all other values.
 
     Examples
     --------
@@ -204,7 +208,7 @@ def without_secret(name: str, value: str) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Spell out the control and bidirectional characters of a text, such as ``\x1b``.
+    r"""Escape the control and bidirectional characters of a text, such as ``\x1b``.
 
     Examples
     --------
@@ -215,7 +219,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: object) -> str:
-    r"""Return a text that is safe to print inside a line, with blanks for line breaks and tabs.
+    r"""Return a text that is safe to print in one line, with blanks for line breaks and tabs.
 
     Examples
     --------
@@ -228,7 +232,7 @@ def one_line(text: object) -> str:
 def printable_json(text: str) -> str:
     r"""Return JSON that is safe to print and has the same data.
 
-    The characters that :func:`printable` spells out become JSON's own escapes.
+    The characters that :func:`printable` escapes become JSON escapes.
 
     Examples
     --------
@@ -239,11 +243,11 @@ def printable_json(text: str) -> str:
 
 
 def for_page(html: str) -> str:
-    r"""Return HTML or Markdown whose names cannot reorder the text next to them.
+    r"""Return HTML or Markdown in which names cannot reorder the text next to them.
 
-    Control characters and marks that reorder text are spelled out, as by :func:`printable`. Words
-    of scripts that are written from right to left are put between U+2068 and U+2069, so that the
-    numbers and names around them keep their places. The markup does not change: callers have
+    Control characters and marks that reorder text are escaped as in :func:`printable`. Words of
+    scripts that are written from right to left are enclosed in U+2068 and U+2069, so the numbers
+    and names around them keep their places. The markup does not change: callers have already
     escaped the text.
 
     Examples
@@ -255,21 +259,21 @@ def for_page(html: str) -> str:
 
 
 def open_file(path: Path, *, own: bool = False) -> BinaryIO:
-    """Open a plain file for reading; never block on anything else.
+    """Open a plain file for reading, without blocking on a pipe or a device.
 
-    ValueError if it is a link, a folder, a pipe, a device or anything else but a plain file;
-    OSError if it cannot be read.
+    ValueError if the path is not a plain file, for example a link, a folder, a pipe or a device;
+    OSError if the file cannot be read.
 
-    ``own``: whether the user named it: a link is then followed. Others may write into the folders
-    of all other files.
+    ``own``: whether the user named the file; if so, a link is followed. Other people may be able to
+    write into the folders of all other files.
     """
-    # Opening a pipe that nobody writes to would wait for ever without O_NONBLOCK.
+    # Without O_NONBLOCK, opening a pipe without a writer would wait forever.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     shown = str(path)
     if not own:
         if path.is_symlink():
             raise ValueError(f"{path.name!r:.80} must be a plain file, got a link")
-        # Somebody may put a link there between the check and the opening.
+        # Somebody may replace the file with a link between the check and the opening.
         flags |= getattr(os, "O_NOFOLLOW", 0)
         shown = path.name
     handle = os.open(path, flags)
@@ -285,7 +289,7 @@ def open_file(path: Path, *, own: bool = False) -> BinaryIO:
 def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
     """Read a plain file of at most ``limit`` bytes; ``own`` as in :func:`open_file`.
 
-    ValueError if it is no plain file, or larger; OSError if it cannot be read.
+    ValueError if the path is not a plain file, or the file is larger; OSError if it cannot be read.
     """
     with open_file(path, own=own) as file:
         size = os.fstat(file.fileno()).st_size
@@ -316,10 +320,10 @@ _SCHEMES = (
 
 
 def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
-    """Parse a JSON text; ``finite`` refuses numbers that are not finite.
+    """Parse a JSON text strictly; with ``finite``, refuse NaN and infinity.
 
-    ValueError if it is no JSON, nested so deeply that Python does not read it, holds another
-    number, or a key twice: another reader may take the first of two.
+    ValueError if the text is not valid JSON, or is nested too deeply for Python. A repeated key is
+    also an error, because programs disagree on which value counts.
     """
     parsers: dict[str, Any] = {}
     if finite:
@@ -337,24 +341,24 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(data) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"a JSON text must hold each key once, got {twice!r:.80} twice")
+        raise ValueError(f"a JSON text must have each key once, got {twice!r:.80} twice")
     return data
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"a JSON text must hold finite numbers, got {text:.40}")
+        raise ValueError(f"a JSON text must have finite numbers, got {text:.40}")
     return number
 
 
 def array_bytes(shape: Any, limit: int) -> int:
-    """Return the bytes that an array of a shape takes, at 8 a number.
+    """Return the size of an array of this shape in bytes, with 8 bytes per number.
 
-    ValueError if it is no list of at most eight whole numbers, or the array would take more than
-    ``limit`` bytes.
+    ValueError if the shape is not a list of at most eight whole numbers, or the array would take
+    more than ``limit`` bytes.
     """
-    # type() and not isinstance(): True is an integer.
+    # type() instead of isinstance(), because True is an instance of int.
     is_shape = (
         isinstance(shape, list)
         and len(shape) <= 8
@@ -368,9 +372,9 @@ def array_bytes(shape: Any, limit: int) -> int:
 
 
 def unpacked(text: Any, size: int) -> bytes:
-    """Unpack a base64 text of zlib; more than ``size`` bytes are never unpacked.
+    """Unpack a base64 text of zlib data, and never unpack more than ``size`` bytes.
 
-    ValueError if it is damaged, or holds another number of bytes.
+    ValueError if the data are damaged, or unpack to another number of bytes.
     """
     try:
         raw = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
@@ -383,9 +387,10 @@ def unpacked(text: Any, size: int) -> bytes:
 
 
 def tracking_uri(value: Any) -> str:
-    """Return the URI of a tracking store from a file.
+    """Return the URI of a tracking store that was read from a file, after checking it.
 
-    ValueError if it is no text of one line, or of a scheme that no store has.
+    ValueError if the URI is not a text of one line, or has a scheme that tracking stores do not
+    use.
     """
     if (
         not isinstance(value, str)
@@ -399,28 +404,29 @@ def tracking_uri(value: Any) -> str:
     if scheme and scheme[1].split("+")[0].lower() not in _SCHEMES:
         schemes = ", ".join(_SCHEMES)
         raise ValueError(
-            f"a tracking URI must be of one of the schemes {schemes}, got {scheme[1]!r:.40}"
+            f"a tracking URI must have one of the schemes {schemes}, got {scheme[1]!r:.40}"
         )
     return value
 
 
 MAX_TEXT = 64 << 10
-"""Bytes of a file that a person writes: a rule, a grouping, costs."""
+"""Maximum bytes of a file that a person writes: a rule, a grouping, costs."""
 _DEEPEST = 64
-"""Levels of a YAML text: many more than a rule, a grouping or costs need."""
+"""Maximum nesting of a YAML text, far more than a rule, a grouping or costs need."""
 
 
 def parsed_yaml(content: bytes, what: str) -> Any:
-    """Parse a YAML text with the safe loader, the one in C if it is installed.
+    """Parse a YAML text with the safe loader, in its C version if that is installed.
 
-    ValueError if it is no YAML, nested more deeply than 64 times, or holds an alias or a key twice.
+    ValueError if the text is not valid YAML, is nested more than 64 levels deep, contains an alias,
+    or has a key twice.
 
-    ``what``: it, in messages.
+    ``what``: the name of the text in messages.
     """
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    too_deep = f"{what} must not be nested more deeply than {_DEEPEST} times"
+    too_deep = f"{what} must not be nested more than {_DEEPEST} levels deep"
 
     class Loader(base):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -435,14 +441,14 @@ def parsed_yaml(content: bytes, what: str) -> Any:
     try:
         text = content.decode("utf-8")
         depth = 0
-        # Events are read first: an alias of an alias of an alias would fill the memory.
+        # Read the events first: aliases of aliases could fill the memory.
         for event in yaml.parse(text, base):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if isinstance(event, yaml.AliasEvent):
-                raise yaml.YAMLError(f"{what} must have no anchors and no aliases")
+                raise yaml.YAMLError(f"{what} must not have anchors or aliases")
             if depth > _DEEPEST:
                 raise yaml.YAMLError(too_deep)
         return yaml.load(text, Loader)
@@ -457,14 +463,14 @@ _ENTRY = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}/){0,3}[A-Za-z0-9_][A-
 
 
 def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
-    """Read the files of a user's zip archive by their names; nothing is written to a disk.
+    """Read all files of a user's zip archive into memory, and return them by name.
 
-    ValueError if it is no zip archive or a damaged one, has too many or too large files, a name
-    twice, or an entry that is no plain file in folders of plain names: a link, a name with '..', an
-    encrypted one; OSError if it cannot be read.
+    ValueError if the archive is damaged or not a zip archive, has too many or too large files, or
+    has a name twice. Every entry must be a plain file with a plain path: links, names with '..' and
+    encrypted files raise ValueError. OSError if the archive cannot be read.
 
-    ``limit``: most bytes that they may have together, once unpacked; more are never unpacked.
-    ``most``: most files.
+    ``limit``: maximum total bytes of the unpacked files; more are never unpacked.
+    ``most``: maximum number of files.
     """
     contents: dict[str, bytes] = {}
     left = limit
@@ -473,7 +479,7 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
             entries = archive.infolist()
             if len(entries) > most:
                 raise ValueError(
-                    f"an archive must hold at most {most:,} files, got {len(entries):,}"
+                    f"an archive must have at most {most:,} files, got {len(entries):,}"
                 )
             for entry in entries:
                 _check_entry(entry, contents)
@@ -498,16 +504,16 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
 
 
 def _check_entry(entry: zipfile.ZipInfo, earlier: Container[str]) -> None:
-    """Refuse an entry of an archive that is not a plain file with a plain name of its own."""
+    """Raise ValueError if an entry is not a plain file with a plain and unique name."""
     name = entry.filename
     # The upper half of external_attr is the mode of the file on Unix; 0 if another system wrote it.
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if not _ENTRY.fullmatch(name) or ".." in name or kind not in (0, stat.S_IFREG):
-        raise ValueError(f"an archive must hold plain files in plain folders, got {name!r:.80}")
+        raise ValueError(f"an archive must contain plain files in plain folders, got {name!r:.80}")
     if name in earlier:
-        raise ValueError(f"an archive must hold each file once, got {name!r:.80} twice")
+        raise ValueError(f"an archive must contain each file once, got {name!r:.80} twice")
     is_encrypted = entry.flag_bits & 1
     if is_encrypted or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(
-            f"a file of an archive must be stored or deflated, not encrypted, got {name!r:.80}"
+            f"a file in an archive must be stored or deflated, and not encrypted, got {name!r:.80}"
         )

@@ -87,7 +87,7 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 REMOVED = object()
 REFUSED = (
-    "^(this is no evaluation of cmtrack: |the evaluation (has schema|is of the kind|is damaged: ))"
+    "^(this is not a cmtrack evaluation: |the evaluation (has schema|is of the kind|is damaged: ))"
 )
 DATA = json.loads(TEXT)
 PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 5
@@ -188,7 +188,7 @@ def test_an_evaluation_with_other_characters_is_refused_or_has_all_its_numbers(s
 def test_no_beginning_of_an_evaluation_loads_as_whole(scratch, end):
     file = scratch / "cmtrack_evaluation.json"
     file.write_text(TEXT[:end], encoding="utf-8")
-    with pytest.raises(ValueError, match="this is no evaluation of cmtrack"):
+    with pytest.raises(ValueError, match="this is not a cmtrack evaluation"):
         Evaluation.load(file)
 
 
@@ -320,7 +320,7 @@ def test_an_entry_names_nothing_outside_its_folder(tmp_path, change, words, name
         ({"model_id": 3}, "model_id must be a str, got int"),
         ({"step": True}, "step must be a whole number, got True"),
         ({"prefix": ["a"]}, "prefix must be a str, got list"),
-        ({"tracking_uri": "ftp://host"}, "a tracking URI must be of one of the schemes"),
+        ({"tracking_uri": "ftp://host"}, "a tracking URI must have one of the schemes"),
     ],
     ids=["run", "model", "step", "prefix", "store"],
 )
@@ -470,7 +470,7 @@ def test_other_columns_of_a_parquet_file_are_not_read():
 
 def test_predictions_of_other_rows_are_refused(parquet, monkeypatch):
     no_table_is_read(monkeypatch)
-    with pytest.raises(ValueError, match="must have 3 rows, as the evaluation, got 60"):
+    with pytest.raises(ValueError, match="must have 3 rows like the evaluation, got 60"):
         evaluate([0, 1, 2], [0, 1, 2]).with_rows(parquet)
 
 

@@ -273,7 +273,7 @@ def test_an_archive_may_hold_just_its_limits(tmp_path: Path) -> None:
     assert untrusted.unzipped(path, 5, 2) == {"a/b/c/d": b"12", "e": b"345"}
     with pytest.raises(ValueError, match="at most 0 MB together, got more"):
         untrusted.unzipped(path, 4, 2)
-    with pytest.raises(ValueError, match="an archive must hold at most 1 files, got 2"):
+    with pytest.raises(ValueError, match="an archive must have at most 1 files, got 2"):
         untrusted.unzipped(path, 5, 1)
     path = archive(tmp_path / "b.zip", ("a", b"1"), kind=stat.S_IFREG | 0o644)
     assert untrusted.unzipped(path, 1, 1) == {"a": b"1"}

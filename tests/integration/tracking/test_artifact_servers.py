@@ -247,5 +247,7 @@ def test_a_server_that_leads_on_does_not_pass_the_secret_on(
 
 @pytest.mark.parametrize("uri", ["runs:/0123/x", "models:/m/1", "models:/m-0123"])
 def test_a_reference_to_another_run_is_no_folder(uri):
-    with pytest.raises(ValueError, match="artifacts must lie under a URI or path of their own"):
+    with pytest.raises(
+        ValueError, match="the location of artifacts must be a URI or path, not a reference"
+    ):
         untrusted.artifact_uri(uri)

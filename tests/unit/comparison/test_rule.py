@@ -131,7 +131,7 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
             "margin: 0.1\nmargin: 0.2",
             "does not parse: a key must be given once, got 'margin' twice",
         ),
-        ("a: &x [1]\nb: *x", "does not parse: a rule file must have no anchors and no aliases"),
+        ("a: &x [1]\nb: *x", "does not parse: a rule file must not have anchors or aliases"),
         (
             "!!python/object/apply:os.system [ls]",
             "does not parse: could not determine a constructor",

@@ -569,7 +569,7 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
         statistics=good["statistics"] | {"scores": scores | {"counts": [[1]]}},
     )
     path.write_text("nothing")
-    with pytest.raises(ValueError, match="this is no evaluation of cmtrack"):
+    with pytest.raises(ValueError, match="this is not a cmtrack evaluation"):
         Evaluation.load(path)
     path.write_text(json.dumps(good))
     assert Evaluation.load(path) == evaluation

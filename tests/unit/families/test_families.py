@@ -442,7 +442,7 @@ def test_a_file_with_a_number_that_is_not_finite_is_refused(number):
     """It could be read, and not be written again."""
     text = of_figures(1).to_json()
     code = json.dumps(json.loads(text)["families"]["paths"][0][-1])
-    with pytest.raises(ValueError, match=f"a JSON text must hold finite numbers, got {number}"):
+    with pytest.raises(ValueError, match=f"a JSON text must have finite numbers, got {number}"):
         loads(text.replace(code, number))
 
 

@@ -167,7 +167,7 @@ def test_steps_of_64_bits_are_read(entry: Path, step: int | None) -> None:
         ({"step": 1 << 63}, "step must be a number of 64 bits, got one of 64"),
         ({"timestamp": None}, "timestamp must be a int, got NoneType"),
         ({"timestamp": -(1 << 63)}, "timestamp must be a number of 64 bits"),
-        ({"tracking_uri": "ftp://a"}, "a tracking URI must be of one of the schemes"),
+        ({"tracking_uri": "ftp://a"}, "a tracking URI must have one of the schemes"),
         ({"metrics": {"a": True}}, "metrics must be finite numbers, got True"),
         ({"metrics": {"a": "1"}}, "metrics must be finite numbers, got '1'"),
         ({"metrics": {"a": 10**400}}, "metrics must be finite numbers"),
