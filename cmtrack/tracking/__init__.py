@@ -1,15 +1,16 @@
 """Evaluations in MLflow: logged, loaded, listed, compared, regrouped and published.
 
-This is the only room that knows MLflow. What MLflow does not document is used in
-``mlflow_inside`` alone. Numbers, words and figures come from the rooms below: nothing here computes
-a metric or phrases a result.
+Only this package uses MLflow, and only ``mlflow_inside`` uses MLflow functions that are not
+documented. Numbers, texts and figures come from other packages: no module here computes a metric or
+phrases a result.
 
-Start with ``log``: it evaluates, has ``contents`` make an ``Entry`` (``entry``) in a folder of the
-``spool``, and has ``deliver`` send it in a thread. ``send`` puts it into the run in place of what
-the run holds (``held``), and ``shared_tags`` writes what several evaluations of a run share. An
-entry that did not arrive waits for ``push``, which reads it with the suspicion of ``entry_file``.
-The way back is ``runs`` (references to runs), ``load`` (one evaluation) and ``comparing`` (many, of
-which ``listed`` chooses those to read). ``publish`` and ``views`` write a comparison into a store.
+Start with ``log``, which evaluates and then sends an ``Entry`` (``entry``). ``contents`` makes the
+entry in a folder of the ``spool``, and ``deliver`` sends it in a thread. ``send`` replaces the
+evaluation that the run holds (``held``), and ``shared_tags`` writes the tags that all evaluations
+of a run share. An entry that could not be sent waits for ``push``, which validates it with
+``entry_file``. To read evaluations, ``runs`` finds runs, ``load`` reads one evaluation, ``listed``
+chooses runs to compare, and ``comparing`` reads and compares them. ``publish`` and ``views`` write
+a comparison into a store.
 """
 
 from cmtrack.tracking._warn import EvaluationWarning

@@ -1,4 +1,4 @@
-"""Warnings and one-line errors about what could not be made or sent; a training goes on."""
+"""Warnings and one-line errors about failed evaluations, which do not stop a training."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from types import FrameType
 from cmtrack import untrusted
 
 MAX_MESSAGE = 2000
-"""Characters of a server's message that are read: it may send any number."""
+"""Maximum characters of a server's message that are read; a server may send any number."""
 _PACKAGES = ("cmtrack", "cmtrack_integrations")
 _log = logging.getLogger("cmtrack")
 
 
 class EvaluationWarning(UserWarning):
-    """Part of an evaluation could not be made or sent; the training goes on."""
+    """Part of an evaluation could not be made or sent; the training continues."""
 
 
 def tell(message: str, category: type[UserWarning] = EvaluationWarning) -> None:
     """Warn at the line of the script that called cmtrack, and never raise.
 
-    Warnings may be errors, and streams and hooks of the script may fail.
+    The script may turn warnings into errors, and its streams and hooks may fail.
     """
     text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:
@@ -38,7 +38,7 @@ def tell(message: str, category: type[UserWarning] = EvaluationWarning) -> None:
 
 
 def _frames_inside() -> int:
-    """Number of frames from :func:`tell` to the first one that is outside of cmtrack's packages."""
+    """Count the frames from :func:`tell` to the first frame outside cmtrack's packages."""
     count = 1
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _PACKAGES:
@@ -48,13 +48,13 @@ def _frames_inside() -> int:
 
 
 def note(message: str) -> None:
-    """Log at level INFO, and never raise: a handler of the script may fail."""
+    """Log at level INFO, and never raise, because a handler of the script may fail."""
     with suppress(Exception):
         _log.info(message)
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an error; the name of its type if it has none, or making it raises."""
+    """Return the text of an error, or the name of its type if it has no usable text."""
     try:
         return str(error) or type(error).__name__
     except Exception:
@@ -62,10 +62,10 @@ def text_of(error: BaseException) -> str:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """True for an exit, and for what the script's own signal handler raised.
+    """Return True for an exit or interrupt, and for errors of the script's own signal handlers.
 
-    Such a handler may raise an error at the time limit of a job. Python runs it wherever the main
-    thread is, so that its error comes out of any code of ours.
+    A signal handler may raise an error at the time limit of a job. Python runs the handler wherever
+    the main thread is, so its error may come out of cmtrack's code.
     """
     if not isinstance(error, Exception):
         return True
@@ -80,13 +80,13 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without credentials or control characters of a server."""
+    """Return the first line of an error's text, without credentials and control characters."""
     line = text_of(error).strip().split("\n", 1)[0][:MAX_MESSAGE]
     return untrusted.printable(untrusted.without_credentials(line.strip()))
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the error that it came of, and so on to the first one."""
+    """Yield an error, its cause, the cause of that, and so on to the first error."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -94,7 +94,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def mlflow_errors_as(what: str, kind: type[Exception] = ValueError) -> Iterator[None]:
-    """Raise MLflow's errors as another kind: what failed, and the first line of why."""
+    """Raise MLflow's errors as another type, with ``what`` and the first line of their text."""
     from mlflow.exceptions import MlflowException
 
     try:

@@ -1,13 +1,12 @@
-"""Artifact files of runs: the servers that may be asked, and reading with one request per file.
+"""Artifact files of runs: allowed servers, and reading with one request per file.
 
-A store decides at which address the files of a run lie. A server gets the user's password or token
-with every request: therefore no other is asked than the tracking server, and those that the
-environment variable ``CMTRACK_ARTIFACT_HOSTS`` lists. :func:`repository_for` holds that for
-reading, listing, uploading and removing. A file is read only if it is a regular one, up to a size.
+The tracking store decides the address of a run's files. A server gets the user's password or token
+with every request. Therefore cmtrack sends requests only to the tracking server and to servers that
+the environment variable ``CMTRACK_ARTIFACT_HOSTS`` lists. :func:`repository_for` ensures this for
+reading, listing, uploading and removing. Only regular files up to a maximum size are read.
 
-MLflow's own download asks for the run, lists a folder and asks what the server can do before it
-reads a file. What the listing of runs says of their artifacts is enough to read a file from the
-server's address for it.
+MLflow's own download requests the run, lists a folder and asks for the server's capabilities before
+it reads a file. The artifact address in the list of runs is enough to read a file directly.
 """
 
 from __future__ import annotations
@@ -33,42 +32,43 @@ if TYPE_CHECKING:
     from cmtrack.tracking.mlflow_inside import ArtifactRepository
 
 HOSTS = "CMTRACK_ARTIFACT_HOSTS"
-"""Other servers that may be asked, separated by commas: ``https`` unless one says ``http://``."""
+"""Variable with other allowed servers, separated by commas, by default with ``https``."""
 
 _PORTS = {"http": 80, "https": 443}
 _CHUNK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes that are read at a time."""
 _MAX_SIGNED = 1 << 16
-"""Bytes of the answer that holds a signed address."""
+"""Maximum bytes of the response with a signed address."""
 _SIGNED_SECONDS = (5.0, 60.0)
-"""To connect to a signed address, and to each part of its answer."""
+"""Timeouts for connecting to a signed address, and for each part of its response."""
 _TRANSIENT = frozenset((408, 429, 502, 503, 504))
-"""HTTP codes after which MLflow asks again.
+"""HTTP codes after which MLflow sends the request again.
 
-Older servers answer 500 if there is no such file: it would be asked for during minutes.
+500 is not among them: older servers answer 500 for a missing file, and MLflow would repeat the
+request for minutes.
 """
 
 
 def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
-    """MLflow's client for a folder of artifacts.
+    """Return MLflow's client for a folder of artifacts.
 
-    ValueError if the address is invalid, or its server may not be asked.
+    ValueError if the address is invalid, or its server is not allowed.
 
-    ``uri``: the folder, as the tracking store names it.
-    ``tracking_uri``: of that store: its server serves ``mlflow-artifacts:`` addresses.
+    ``uri``: the address of the folder in the tracking store.
+    ``tracking_uri``: the URI of that store, whose server serves ``mlflow-artifacts:`` addresses.
     """
     _allowed(uri, tracking_uri)
     return mlflow_inside.artifact_repository(uri, tracking_uri)
 
 
 class NoFolder(ValueError):
-    """The run's artifact location is not one that files are sent to."""
+    """Files cannot be sent to the run's artifact location."""
 
 
 def filing(client: MlflowClient, uri: str) -> MlflowClient:
-    """A copy of the client that reads and writes one run's files through :func:`repository_for`.
+    """Copy the client, to read and write one run's files through :func:`repository_for`.
 
-    Its methods raise :class:`NoFolder` where there is none.
+    The methods of the copy raise :class:`NoFolder` if files cannot be sent to the run's location.
     """
 
     @functools.cache
@@ -79,7 +79,7 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
             raise NoFolder(str(error)) from None
 
     def upload(path: str, subfolder: str | None) -> None:
-        files = repository()  # raises where none may be sent
+        files = repository()  # raises if no file may be sent
         if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts(
             files, path
         ):
@@ -95,14 +95,14 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 
 
 class Redirected(ValueError):
-    """The store wants a file to be sent to another address."""
+    """The store redirects an upload to another address."""
 
 
 def _to_server(folder: str, file: str, subfolder: str | None) -> None:
-    """Upload a file to the server of its folder, and to no other.
+    """Upload a file to the server of its folder, and follow no redirect.
 
-    Redirected if the server sends it on; HTTPError if it refuses; OSError if a web page is the
-    answer.
+    Redirected if the server redirects the upload; HTTPError if the server refuses it; OSError if
+    the server answers with a web page.
     """
     name = os.path.basename(file)
     path = f"{subfolder}/{name}" if subfolder else name
@@ -111,39 +111,40 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
         answer = mlflow_inside.put(folder, f"/{quote(path)}", content, media_type)
     if 300 <= answer.status_code < 400:
         raise Redirected(
-            f"the store answers {answer.status_code} and sends the file on to another address"
+            f"the store answers {answer.status_code} and redirects the file to another address"
         )
     answer.raise_for_status()
-    # A proxy may answer with a page of its own. Other files are read back, but images are not.
+    # A proxy may answer with its own web page. Other files are read back, but images are not.
     if _is_web_page(answer):
         raise OSError(f"the store answers the upload of {name} with a web page")
 
 
 def _is_web_page(answer: Any) -> bool:
-    """True for a page, but not for a word that a server sends as HTML by default."""
+    """Return True for a web page, but not for plain text that a server sends as HTML."""
     is_html = answer.headers.get("Content-Type", "").startswith("text/html")
     begins_as_page = answer.content[:100].lstrip().lower().startswith((b"<!doctype html", b"<html"))
     return answer.status_code == 200 and is_html and begins_as_page
 
 
 def origin(address: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port of the server that a request to an address reaches.
+    """Return scheme, host and port of the server that a request to an address reaches.
 
-    The address is parsed as the HTTP library does it. ValueError if nothing can be sent to it.
+    The address is parsed in the same way as by the HTTP library. ValueError if no request can be
+    sent to the address.
     """
     from requests import Request
 
     try:
         parts = urlsplit(Request("GET", address).prepare().url or "")
         return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
-    except ValueError as error:  # requests' own are among them
+    except ValueError as error:  # errors of requests are ValueErrors
         raise ValueError(
             f"no request can be sent to {untrusted.without_credentials(address)!r:.80}: {error}"
         ) from None
 
 
 def _allowed(uri: str, tracking_uri: str) -> str:
-    """The resolved address of an artifact folder, if its server may be asked."""
+    """Resolve the address of an artifact folder; ValueError if its server is not allowed."""
     scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
     if scheme not in untrusted.SERVED:
         return uri
@@ -160,16 +161,16 @@ def _allowed(uri: str, tracking_uri: str) -> str:
     if not any(origin(server) == wanted for server in of_http):
         place = untrusted.printable("{}://{}:{}".format(*wanted))
         raise ValueError(
-            "its artifacts must lie on the tracking server, which gets your password or token, or "
-            f"on one that {HOSTS} lists, got {place:.80}"
+            "its artifacts must be on the tracking server, which gets your password or token, or "
+            f"on a server that {HOSTS} lists, got {place:.80}"
         )
     return folder
 
 
 def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
-    """The local path of an artifact folder; None if it is on another machine.
+    """Return the local path of an artifact folder; None if the folder is on a server.
 
-    ValueError if a tracking server names a folder of another machine in the manner of Windows.
+    ValueError if a tracking server gives a network path of Windows (``//host/share``).
     """
     parts = urlsplit(untrusted.artifact_uri(uri))
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
@@ -181,21 +182,21 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
     else:
         return None
     if path.replace("\\", "/").startswith("//") and tracking_uri.startswith(("http:", "https:")):
-        raise ValueError(f"its artifacts lie on another machine: {untrusted.printable(uri)!r}")
+        raise ValueError(f"its artifacts are on another machine: {untrusted.printable(uri)!r}")
     return Path(path)
 
 
 def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> bytes:
-    """The content of one file of a folder of artifacts.
+    """Return the content of a file in a folder of artifacts.
 
-    FileNotFoundError if there is no such file; OSError if it cannot be read, or the server does not
-    answer; ValueError if the address or its server may not be read, the file is not a regular one,
-    or it exceeds the limit.
+    FileNotFoundError if the file does not exist; OSError if it cannot be read, or the server does
+    not answer. ValueError if the address is invalid, its server is not allowed, or the file is not
+    a regular file or exceeds the limit.
 
-    ``uri``: the folder, as the tracking store names it.
-    ``name``: the file in it.
-    ``tracking_uri``: of that store: its server serves ``mlflow-artifacts:`` addresses.
-    ``limit``: bytes.
+    ``uri``: the address of the folder in the tracking store.
+    ``name``: the name of the file in the folder.
+    ``tracking_uri``: the URI of that store, whose server serves ``mlflow-artifacts:`` addresses.
+    ``limit``: maximum size in bytes.
     """
     untrusted.file_name(name)
     folder = folder_of(uri, tracking_uri)
@@ -207,7 +208,7 @@ def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> byte
 
 
 def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
-    """One request, as MLflow's own client would make it for this file."""
+    """Read a file from a server with the request that MLflow's own client would send."""
     from mlflow.exceptions import MlflowException
     from requests import RequestException
 
@@ -230,10 +231,10 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 
 
 def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
-    """A file from the address that the tracking server signs for it; None if it signs none.
+    """Read a file from an address that the tracking server signs; None if it signs none.
 
-    The tracking server has named the address, and the address itself is the permission: it is asked
-    once, for this file, without the user's password or token and without following a redirect.
+    The tracking server provides the address, which itself grants the permission. It gets a single
+    request for this file, without the user's password or token, and redirects are not followed.
     """
     import requests
 
@@ -243,7 +244,7 @@ def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
     signed = untrusted.parsed_json(_streamed(answer, _MAX_SIGNED))
     address = signed.get("url") if isinstance(signed, dict) else None
     if not isinstance(address, str) or urlsplit(address).scheme not in _PORTS:
-        raise ValueError(f"a signed address must be one of http or https, got {str(address)!r:.40}")
+        raise ValueError(f"a signed address must use http or https, got {str(address)!r:.40}")
     headers = {str(key): str(value) for key, value in dict(signed.get("headers") or {}).items()}
     how: dict[str, Any] = {"stream": True, "allow_redirects": False, "timeout": _SIGNED_SECONDS}
     with closing(requests.get(address, headers=headers, auth=_without_password, **how)) as answer:
@@ -255,12 +256,12 @@ def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
 
 
 def _without_password(request: Any) -> Any:
-    """Leave a request as it is: otherwise requests takes a password from the user's netrc file."""
+    """Leave a request unchanged: otherwise requests adds a password from the user's netrc file."""
     return request
 
 
 def _streamed(answer: Any, limit: int) -> bytes:
-    """The body of an answer, read to its end so that the connection can be kept open."""
+    """Read the whole body of a response, so that the connection can be reused."""
     content = bytearray()
     for chunk in answer.iter_content(_CHUNK):
         content += chunk
@@ -270,7 +271,7 @@ def _streamed(answer: Any, limit: int) -> bytes:
 
 
 def _from_repository(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
-    """A file of an object store, by MLflow's own client."""
+    """Read a file of an object store with MLflow's own client."""
     from mlflow.exceptions import MlflowException
 
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:

@@ -1,4 +1,4 @@
-"""Downloaded artifacts, kept by the digest of their content."""
+"""Cache of downloaded artifacts, by the digest of their content."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from cmtrack import untrusted
 from cmtrack.files import write_whole
 
 MAX_BYTES = 2 << 30
-"""Above this the files that were used longest ago are removed."""
+"""Maximum size of the cache; above it, the least recently used files are removed."""
 
 
 def digest_of(content: bytes) -> str:
-    """The digest that identifies a file's content."""
+    """Return the digest that identifies a file's content."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def cache_folder() -> Path:
-    """The user's cache folder, or what the environment variable ``CMTRACK_CACHE`` names."""
+    """Return the folder in the variable ``CMTRACK_CACHE``, or the user's cache folder."""
     named = os.environ.get("CMTRACK_CACHE")
     if named:
         return Path(named)
@@ -30,7 +30,7 @@ def cache_folder() -> Path:
 
 
 def cached(digest: str) -> bytes | None:
-    """The cached file with this digest; None if it is absent or damaged."""
+    """Return the cached file with this digest; None if the file is missing or damaged."""
     path = _place(digest)
     if path is None:
         return None
@@ -48,12 +48,12 @@ def cached(digest: str) -> bytes | None:
 
 
 def keep(digest: str, content: bytes) -> None:
-    """Cache a file; a cache that cannot be written is ignored."""
+    """Add a file to the cache; a cache that cannot be written is ignored."""
     path = _place(digest)
     if path is None:
         return
     with contextlib.suppress(OSError):
-        write_whole({path: content}, private=True, synced=False)  # reading compares the digest
+        write_whole({path: content}, private=True, synced=False)  # cached() compares the digest
 
 
 def trim(limit: int = MAX_BYTES) -> None:
@@ -69,6 +69,6 @@ def trim(limit: int = MAX_BYTES) -> None:
 
 
 def _place(digest: str) -> Path | None:
-    """The cache path of a digest; None for any other text, which must never become a path."""
+    """Return the path of a digest in the cache; None for any other text."""
     checked = untrusted.digest(digest)
     return None if checked is None else cache_folder() / checked[:2] / checked

@@ -1,4 +1,4 @@
-"""``compare``: runs of tracking stores, or evaluations in memory, to one decision."""
+"""``compare``: rank runs of tracking stores, or evaluations in memory."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _CUSTOM_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]*")
-"""The name of a metric in a gate or criterion, but not of a run's parameter, tag or metric."""
+"""Matches a metric's name in a gate or criterion, but not a run's parameter, tag or metric."""
 _MOST_ASKED = 20
-"""Evaluations that are read to find the declaration of a custom metric."""
+"""Maximum evaluations that are read to find the declaration of a custom metric."""
 _MOST_LOOKS = 500
-"""Runs that a store is asked for to count those on the same rows."""
+"""Maximum runs that are listed to count the runs on the same rows."""
 _MOST_NAMED = 6
-"""Prefixes of other evaluations that an error names."""
+"""Maximum prefixes of other evaluations that an error names."""
 
 
 @takes_options
@@ -58,45 +58,47 @@ def compare(
     progress: Progress | None = None,
     **options: Unpack[CompareArguments],
 ) -> Comparison:
-    """Rank evaluated runs, and say which differences are real.
+    """Rank evaluated runs, and report which of them may be the best.
 
     Parameters
     ----------
     runs : str, object, sequence of these, frame or mapping, optional
-        Run ids or their beginnings (8 characters or more), names that a single run has,
+        Run ids or their beginnings (8 characters or more), names that only one run has,
         ``runs:/<id>``, ids of logged models, model URIs (``models:/name/3``,
         ``models:/name@champion``), MLflow's run and model entities, or the frame of
-        ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By
-        default the runs of the experiments, or of the active experiment.
+        ``mlflow.search_runs``. For evaluations that are not in a run, give ``{name: Evaluation}``.
+        By default the runs of the given experiments, or of the active experiment.
     progress : callable, optional
-        Called with (what is being done, done, in all; 0 where that is not known).
+        Called with (current activity, number done, total number); the total is 0 if it is not
+        known.
     **options
         As in :class:`cmtrack.comparison.spec.CompareSpec`.
 
     Returns
     -------
     RunComparison or ModelComparison
-        The second where ``block`` is given.
+        A ModelComparison if ``block`` is given.
 
     Raises
     ------
     ValueError, TypeError
-        If a run or an experiment does not exist, nothing is evaluated, no run has a metric, or a
-        gate does not parse.
+        If a run or an experiment does not exist, no run has an evaluation, no run has a requested
+        metric, or a gate does not parse.
     ConnectionError
         If a tracking server does not answer.
 
     Notes
     -----
-    Differences use the rows' predictions where these were kept: the models were judged on the same
-    rows, and what is common to them cancels. The *tied set* holds the runs that may be the best
-    (multiple comparisons with the best, Hsu 1984, 1996), the best one with at least the confidence
-    level. Many runs invite finding a winner by chance: the intervals from the best other run are
-    simultaneous, that of the leader's value allows for its selection, and the probability of being
-    the best allows for how little equal runs would differ.
+    If the runs kept their row-level predictions, differences are paired: the models were evaluated
+    on the same rows, and errors that they share cancel. The *tied set* contains all runs that may
+    be the best (multiple comparisons with the best, Hsu 1984, 1996). It includes the truly best run
+    with at least the confidence level. With many runs, a winner may be found by chance. Therefore
+    the intervals of the differences from the best other run are simultaneous, and the interval of
+    the leader's value allows for its selection. The probability of being the best allows for how
+    little equal runs would differ.
 
     Cost: reading the runs' files, several at a time, and R² paired differences for R runs on the
-    same rows. Of ten evaluations in memory with 10⁵ rows each, about 1 s on one core.
+    same rows. Comparing ten evaluations in memory with 10⁵ rows each takes about 1 s on one core.
 
     Examples
     --------
@@ -109,7 +111,7 @@ def compare(
     >>> comparison.best.name, [(run.rank, run.name, run.tied) for run in comparison.runs]
     ('forest', [(1, 'forest', True), (2, 'linear', False)])
 
-    Of the runs that the active experiment holds:
+    Compare the runs of the active experiment:
 
     >>> import mlflow
     >>> from cmtrack import log_evaluation
@@ -141,7 +143,7 @@ def compare_by(
     criterion = criterion_of(options, catalog)
     rules = rules_of(options, catalog)
 
-    # List the runs, and shorten the list by what their tags and logged metrics say.
+    # List the runs, and shorten the list by their tags and logged metrics.
     listed = list_runs(runs, options, tell, order=criterion)
     prefix = _logged_prefix(listed, prefix)
     options = replace(options, prefix=prefix)
@@ -170,7 +172,7 @@ def compare_by(
     listed = replace(
         listed,
         runs=_with_model_sizes(list(judged.values()), listed.clients),
-        # The baseline is judged, also if a gate stops it or the short list ends before it.
+        # The baseline is evaluated even if a gate stops it or it is not on the short list.
         stopped=tuple(stop for stop in listed.stopped if stop.run.run_id not in judged),
         passed_over=tuple(run for run in listed.passed_over if run.run_id not in judged),
         unreadable=tuple(unreadable),
@@ -187,7 +189,7 @@ def compare_by(
 
 
 def _unknown_metrics(catalog: Catalog, *options: Any) -> set[str]:
-    """Custom metrics named in gates and criteria that the catalog lacks."""
+    """Return the custom metrics in gates and criteria that are missing from the catalog."""
     texts: list[Any] = []
     for option in options:
         if isinstance(option, Iterable):
@@ -199,7 +201,7 @@ def _unknown_metrics(catalog: Catalog, *options: Any) -> set[str]:
 
 
 def _with_declared(catalog: Catalog, names: set[str], listed: Listed, prefix: str) -> Catalog:
-    """The catalog with custom metrics, as the first evaluations that have them declare them."""
+    """Add custom metrics to the catalog, as the first evaluations that have them declare them."""
     runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         client = listed.clients[run.tracking_uri]
@@ -218,9 +220,9 @@ def _with_declared(catalog: Catalog, names: set[str], listed: Listed, prefix: st
 def _default_criterion(
     runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions
 ) -> Criterion:
-    """The first default metric that was logged or tagged as undefined.
+    """Return the first default metric that was logged or tagged as undefined.
 
-    Under another grouping it is the first one that can be computed.
+    With another grouping, return the first default metric that can be computed.
     """
     if options.grouping is not None:
         first = min(runs, key=lambda run: run.run_id)
@@ -237,9 +239,9 @@ def _default_criterion(
 
 
 def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseEvaluation:
-    """The evaluation with the criterion's sections.
+    """Return the evaluation with the sections that the criterion needs.
 
-    An evaluation that was logged without them keeps the statistics that they are made of.
+    An evaluation that was logged without these sections still has the statistics to compute them.
     """
     if not isinstance(evaluation, Evaluation) or evaluation.sections is None:
         return evaluation
@@ -252,7 +254,7 @@ def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseE
 
 
 def _logged_prefix(listed: Listed, prefix: str) -> str:
-    """The prefix as the first run has it that was logged under a longer one, such as ``test/``."""
+    """Return the prefix as logged, such as ``test/`` for ``test``, in the first run that has it."""
     for run in listed.runs:
         logged_prefix = run.logged_prefix(prefix)
         if logged_prefix != prefix:
@@ -261,10 +263,10 @@ def _logged_prefix(listed: Listed, prefix: str) -> str:
 
 
 def _baseline(listed: Listed, options: CompareOptions) -> TrackedRun:
-    """The baseline: a listed run, or another run of the stores; ValueError if there is none."""
+    """Find the baseline among the listed runs or in the stores; ValueError if it does not exist."""
     experiments = several(options.experiment_names or ())
     baseline = find(options.against, list(listed.clients.values()), experiments)
-    # A listed run has a name that no other one has.
+    # Prefer the listed run, whose name is unique among the listed runs.
     for run in listed.runs:
         if run.run_id == baseline.run_id:
             return run
@@ -272,7 +274,7 @@ def _baseline(listed: Listed, options: CompareOptions) -> TrackedRun:
 
 
 def _nothing(listed: Listed, prefix: str) -> str:
-    """The error if no run holds a complete evaluation."""
+    """Return the error message if no run has a complete evaluation."""
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")
@@ -295,10 +297,10 @@ def _nothing(listed: Listed, prefix: str) -> str:
 def _shortened(
     listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress
 ) -> Listed:
-    """The runs to read: the best ones by their logged values, or all repeated runs of models."""
+    """Choose the runs to read: the best by their logged values, or all repeated runs of models."""
     values = LoggedValues(criterion.catalog, options.prefix, options.changes)
     if options.blocks is not None:
-        # Gates apply to the mean of a model's runs, so all of them are read.
+        # Gates apply to the mean of a model's runs, so all runs are read.
         return shortlist(listed, values, criterion, (), limit=len(listed.runs))
     limit = options.limit
     read = read_by(criterion, options.gates, rules_of(options, criterion.catalog))
@@ -309,7 +311,7 @@ def _shortened(
     is_logged = all(values.value(run, metric) is not None for run in listed.runs)
     if is_logged and not options.changes:
         return listed
-    # The logged values could not order the runs: their evaluations are read for that.
+    # The logged values cannot order the runs, so read their evaluations.
     evaluations, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
     recomputed: dict[str, dict[str, float]] = {run.run_id: {} for run in listed.runs}
     for run_id, evaluation in evaluations.items():
@@ -326,7 +328,7 @@ def _read(
     *,
     rows: bool = True,
 ) -> tuple[dict[str, BaseEvaluation], list[LeftOut], list[str]]:
-    """Evaluations by run id, read in parallel; unreadable runs; and notes on unreadable rows."""
+    """Read evaluations in parallel; return them by run id, unreadable runs, and notes on rows."""
     runs = list(runs)
     evaluations: dict[str, BaseEvaluation] = {}
     unreadable: list[LeftOut] = []
@@ -336,7 +338,7 @@ def _read(
         client = clients[run.tracking_uri]
         evaluation = evaluation_of(run, client, options.prefix)
         problem = ""
-        if rows:  # that they were not kept is no problem
+        if rows:  # rows that were not kept are not a problem
             evaluation, problem = with_kept_predictions(evaluation, run, client, options.prefix)
         return options.prepared(evaluation), problem
 
@@ -356,7 +358,7 @@ def _read(
 def _with_model_sizes(
     runs: Sequence[TrackedRun], clients: Mapping[str, MlflowClient]
 ) -> tuple[TrackedRun, ...]:
-    """The runs with the size of their models, which costs a request for each model."""
+    """Return the runs with the sizes of their models, which takes a request for each model."""
 
     def with_model_size(run: TrackedRun) -> TrackedRun:
         return replace(run, model_size=model_size(run, clients[run.tracking_uri]))
@@ -367,10 +369,10 @@ def _with_model_sizes(
 def _looks(
     evaluations: Iterable[BaseEvaluation], listed: Listed, is_selection: bool
 ) -> tuple[int, int]:
-    """Number of runs judged on the most common test rows, and of the reviews that contain them.
+    """Count the runs evaluated on the most common test rows, and the reviews that contain them.
 
-    If only a selection of the experiments' runs is compared, their stores are asked for others, for
-    a few hundred runs at most.
+    If only a selection of an experiment's runs is compared, the other runs on the same rows are
+    listed, up to a few hundred.
     """
     digests = Counter(evaluation.labels_digest for evaluation in evaluations)
     if not digests:
@@ -383,7 +385,7 @@ def _looks(
     for uri, client in clients.items():
         ids = sorted({run.experiment_id for run in known.values() if run.tracking_uri == uri})
         if ids:
-            # A store that does not answer adds nothing: the numbers are said to be lower bounds.
+            # A store that does not answer adds nothing: the numbers are reported as lower bounds.
             with suppress(Exception):
                 condition = f"dataset.digest = '{digest}'"
                 known |= _by_place(search(client, ids, condition, max_runs=_MOST_LOOKS))
@@ -393,17 +395,17 @@ def _looks(
 
 
 def _by_place(runs: Iterable[Run]) -> dict[tuple[str, str], Run]:
-    """Runs by store and id, which is unique within a store only."""
+    """Return runs by store and id, because an id is unique only within a store."""
     return {(run.tracking_uri, run.run_id): run for run in runs}
 
 
 def _experiment_names(
     runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]
 ) -> dict[str, str]:
-    """Experiment names by id; an id that means two experiments in two stores is left out."""
+    """Return experiment names by id, without ids that mean different experiments in two stores."""
     names_by_id: dict[str, set[str]] = {}
     for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
-        with suppress(Exception):  # the comparison goes on without a name
+        with suppress(Exception):  # the comparison continues without a name
             name = str(clients[uri].get_experiment(experiment_id).name)
             names_by_id.setdefault(experiment_id, set()).add(name)
     return {

@@ -1,7 +1,7 @@
-"""The files, metrics, tags and description of an entry, made of an evaluation.
+"""The files, metrics, tags and description of an entry, made from an evaluation.
 
-The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later
-is the same.
+The folder of an entry is complete before anything is sent. So nothing is lost if sending fails, and
+sending later gives the same result.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def make(
     listed: BaseEvaluation | None = None,
     report: bool = True,
 ) -> None:
-    """Make everything that an entry holds, file by file.
+    """Make the files, metrics, tags and description of an entry.
 
-    The evaluation itself comes first, then its rows. A figure or a table that fails is named in the
-    entry's problems and left out; it never takes the rest with it.
+    The evaluation is written first, then its rows. If a figure or table fails, it is left out and
+    named in the entry's problems; the other files are still made.
 
-    ``rows``: writes the rows' predictions into the file that it gets.
-    ``listed``: with the rows that the report may list.
-    ``report``: whether there is one; without it only the image of the charts is drawn.
+    ``rows``: a function that writes the row-level predictions into a file.
+    ``listed``: the evaluation with the rows that the report may list.
+    ``report``: whether to make a report; without a report, only the image for the charts is drawn.
     """
     entry.timestamp = entry.timestamp or int(time.time() * 1000)
     entry.dataset = datasets.described(evaluation, entry.dataset_name)
@@ -91,7 +91,7 @@ def build_into(
     dataset: str | None = None,
     **address: Any,
 ) -> Entry:
-    """Make a whole entry in a given folder; the other options are those of :class:`Entry`."""
+    """Make a complete entry in a given folder; other options are passed to :class:`Entry`."""
     entry = Entry(metric_names=metrics, dataset_name=dataset, **address)
     make(entry, evaluation, listed=listed)
     entry.finish_in(folder)
@@ -99,9 +99,9 @@ def build_into(
 
 
 def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
-    """Store the inputs of a failed evaluation, with labels as strings instead of pickles.
+    """Store the inputs of a failed evaluation, with labels as strings instead of pickled objects.
 
-    The result: None if there are none, or no place could be written.
+    Returns the folder; None if there are no inputs, or no folder could be written.
     """
     if not arrays:
         return None
@@ -120,7 +120,7 @@ def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
 
 
 def _attempt(entry: Entry, what: str, action: Callable[[], object]) -> None:
-    """Make one part of an entry; an error is a problem of the entry."""
+    """Make a part of an entry; an error is added to the entry's problems."""
     try:
         action()
     except Exception as error:
@@ -129,7 +129,7 @@ def _attempt(entry: Entry, what: str, action: Callable[[], object]) -> None:
 
 
 def _add(entry: Entry, name: str, content: str | bytes) -> None:
-    """Write a file for the run."""
+    """Write a file that will be uploaded to the run."""
     if isinstance(content, str):
         content = content.encode("utf-8")
     entry.write(f"{ARTIFACTS}/{names.file_name(name, entry.prefix)}", content)
@@ -145,7 +145,7 @@ def _content(write: Callable[[BinaryIO], object]) -> bytes:
 def _add_pictures(
     entry: Entry, evaluation: BaseEvaluation, figures: Figures, day: str
 ) -> dict[str, Picture]:
-    """Draw the figures, and write those that are files of the run and the image of the charts."""
+    """Draw the figures, and write those that become files of the run, and the charts' image."""
     pictures: dict[str, Picture] = {}
     problems: list[str] = []
     if figures is not False:
@@ -184,7 +184,7 @@ def _draw(
 
 
 def _subtitle(entry: Entry, day: str) -> str:
-    """The line below a report's title: the evaluation, its step, data, run, model and day."""
+    """Return the line below a report's title: evaluation, step, data, run, model and day."""
     prefix = entry.prefix.strip("/ ._-")
     parts = (
         prefix and f"Evaluation {quoted(prefix)}",

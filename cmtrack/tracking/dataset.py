@@ -1,4 +1,4 @@
-"""The evaluated rows among a run's datasets: name, digest, profile and schema."""
+"""The evaluated rows as a dataset of a run: name, digest, profile and schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("name", "digest", "profile", "schema")
 MAX_NAME = 500
-"""Characters that MLflow takes."""
+"""Maximum characters that MLflow accepts."""
 _MOST_CLASSES = 200
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "boolean"),
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 def checked_name(name: str | None) -> str | None:
     """Validate the user's name for the evaluated rows.
 
-    TypeError or ValueError if it is no text, or MLflow does not take it.
+    TypeError if the name is not a text; ValueError if it is empty or too long for MLflow.
     """
     if name is None:
         return None
@@ -43,9 +43,10 @@ def checked_name(name: str | None) -> str | None:
 
 
 def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
-    """The fields of an MLflow dataset, see :data:`FIELDS`; profile and schema are JSON.
+    """Return the fields of an MLflow dataset, see :data:`FIELDS`; profile and schema are JSON.
 
-    ``name``: None for one that says how many rows of how many classes there are.
+    ``name``: the dataset's name; None for the number of rows and classes, such as "150 rows of 3
+    classes".
     """
     rows = evaluation.statistics.digest.rows
     profile: dict[str, Any] = {"rows": rows}
@@ -76,7 +77,7 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
 
 
 def _columns(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Name and type of each column of the rows, as the file of predictions has them."""
+    """Return the name and type of each column in the file of predictions."""
     if evaluation.none is not None:  # spans are not rows of a table
         return []
     label = _kind(evaluation.labels)
@@ -101,7 +102,7 @@ def _kind(labels: tuple[Label, ...]) -> str:
 def log(
     client: MlflowClient, run_id: str, entry: dict[str, str], model_id: str | None = None
 ) -> None:
-    """Add the entry to a run's inputs, unless it has one, and the model that was evaluated."""
+    """Add the dataset to a run's inputs, and the evaluated model if ``model_id`` is given."""
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput
     from mlflow.exceptions import MlflowException
@@ -120,12 +121,12 @@ def log(
     try:
         client.log_inputs(run_id, inputs, models)
     except MlflowException:
-        # Another run may have written the same dataset at the same moment: now it is there.
+        # Another run may have written the same dataset at the same moment, so try again.
         client.log_inputs(run_id, inputs, models)
 
 
 def is_there(run: Any, entry: dict[str, str]) -> bool:
-    """True where a run has the entry."""
+    """Return True if a run has the dataset."""
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
     held = {(logged.dataset.name, logged.dataset.digest) for logged in inputs}
     return (entry["name"], entry["digest"]) in held

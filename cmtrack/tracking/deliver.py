@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PATIENCE = 10.0
-"""Seconds without an answer after which the script goes on."""
+"""Seconds without a response after which the script continues."""
 
 Result = TypeVar("Result")
 
 _AGAIN = 0.5
-"""Seconds before another try."""
+"""Seconds between attempts."""
 _MOST_MIXED = 3
-"""Times that an evaluation is sent again because another writer was at the same place."""
+"""Maximum number of repeats because another writer used the same place."""
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 _sending: dict[Path, threading.Event] = {}
-"""By the folder of an entry, the event that stops the thread which sends it."""
+"""For each entry's folder, the event that stops the thread which sends the entry."""
 in_forked_workers(_sending.clear)  # a forked process has none of these threads
 
 
 class NoAnswer(ConnectionError):
-    """The store has not answered before the timeout; sending continues in its own thread."""
+    """The store did not answer before the timeout; sending continues in its own thread."""
 
 
 class BusyEntry(Exception):
@@ -52,17 +52,18 @@ class BusyEntry(Exception):
 def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool = False) -> Sent:
     """Send a spooled entry, and remove it from the spool when it has arrived.
 
-    The sending runs in a thread of its own. As long as the store answers, one call after the other,
-    it is waited for; when nothing has come for :data:`PATIENCE` seconds the caller goes on. The
-    thread goes on, too, as long as the process lives; what it does not finish stays in the spool.
-    The end of the process does not wait for it, nor for the thread pools of the store's client that
-    it has begun. NoAnswer if the store does not answer for so long; BusyEntry if the entry is being
-    sent already, or another one to the same prefix of its run; Exception: what the store said.
+    The entry is sent in a separate thread. The caller waits while the store answers requests, and
+    continues after :data:`PATIENCE` seconds without a response. The thread then continues until the
+    process ends. Whatever the thread does not finish stays in the spool. The end of the process
+    does not wait for the thread, or for thread pools that the store's client has started in it.
+    NoAnswer if the store does not respond for :data:`PATIENCE` seconds; BusyEntry if this entry, or
+    another entry to the same prefix of its run, is already being sent. Other exceptions come from
+    the store.
 
-    ``entry``: its folder is the spool's entry, or None.
-    ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is
-    asked first. ``is_late``: whether it was made earlier; it then leaves a newer evaluation in its
-    place.
+    ``entry``: an entry in the spool, or without a folder.
+    ``client``: a client whose store is known to answer; by default a client for the current store,
+    which must answer first.
+    ``is_late``: whether the entry was made earlier; if so, it does not replace a newer evaluation.
     """
     from mlflow import get_tracking_uri
 
@@ -71,15 +72,15 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool =
         late.set()
     if client is None:
         silences.check(entry.tracking_uri)
-        # Imported before the clock starts: on a busy machine the first import alone may take as
-        # long as the patience.
+        # Import before the timeout starts: on a busy machine the first import alone may take that
+        # long.
         import_what_reaches(get_tracking_uri())
     try:
         sent = within_patience(partial(_send_alone, entry, client, late))
     except (ConnectionError, BusyEntry) as error:
         if isinstance(error, NoAnswer):
             late.set()
-        # After a failure the place is busy because the earlier sender still waits for the store.
+        # After a failure, the place is busy because the earlier sender still waits for the store.
         if not isinstance(error, BusyEntry) or silences.has_failed(entry.tracking_uri):
             silences.add(entry.tracking_uri)
         raise
@@ -93,9 +94,9 @@ def _send_alone(
     late: threading.Event,
     answered: Callable[[], object],
 ) -> Sent:
-    """Send an entry as the only sender of its folder and of its place in the run.
+    """Send an entry while no other sender uses its folder or its place in the run.
 
-    The folder is removed when the entry has arrived.
+    The folder is removed once the entry has arrived.
     """
     folder = entry.folder
     if folder is None:
@@ -103,25 +104,25 @@ def _send_alone(
     taken_over = threading.Event()
     earlier = _sending.get(folder)
     if earlier is not None:
-        # Its caller has left this thread of the process, which stops with its next answer.
+        # The caller of that thread no longer waits; the thread stops at its next response.
         earlier.set()
     _sending[folder] = taken_over
 
     def answered_to_us() -> None:
         if taken_over.is_set():
-            raise BusyEntry("somebody else sends it now")
+            raise BusyEntry("another thread sends it now")
         answered()
 
     try:
-        # This thread takes the lock, since it may go on when the caller has gone.
+        # This thread takes the lock, because it may continue after the caller has left.
         with spool.claimed(folder) as is_ours:
             if not is_ours and earlier is None:
-                raise BusyEntry("it is being sent already")
+                raise BusyEntry("it is already being sent")
             with _place(entry, folder, anew=not is_ours):
                 sent = _send_until_taken(entry, client, late, answered_to_us)
-            # Removed under the lock, so that nobody sends what is being removed.
+            # Remove the folder under the lock, so that no other process sends it meanwhile.
             spool.remove(folder)
-        # And again without it: on Windows the open file of the lock keeps its folder.
+        # Remove it again without the lock: on Windows an open lock file keeps its folder.
         spool.remove(folder)
         return sent
     finally:
@@ -135,8 +136,8 @@ def _send_until_taken(
     late: threading.Event,
     answered: Callable[[], object],
 ) -> Sent:
-    """Send an entry, again after an error that passes."""
-    # The client is made in this thread: a server may keep a connection open for ever.
+    """Send an entry, and repeat after temporary errors."""
+    # Make the client in this thread: a server may keep a connection open forever.
     client = client or client_for()
     answered()
     ends = time.monotonic() + PATIENCE
@@ -150,16 +151,16 @@ def _send_until_taken(
                 raise
             pause = _AGAIN
             if isinstance(error, MixedUp):
-                # Two writers must not wait for each other in step.
+                # Two writers must not repeat at the same time.
                 pause *= random.uniform(0.5, 1.5)
             time.sleep(pause)
 
 
 class Silences:
-    """The stores that have not answered lately: the next evaluations go to the spool at once.
+    """Stores that recently did not answer; the next evaluations go directly to the spool.
 
-    Else each epoch of a training would wait for a dead server. After two failures in a row a store
-    is left alone for half a minute, and for twice as long after each further one, up to ten
+    Otherwise each epoch of a training would wait for a dead server. After two failures in a row, a
+    store gets no requests for half a minute. Each further failure doubles the pause, up to ten
     minutes.
     """
 
@@ -168,19 +169,19 @@ class Silences:
         self._until: dict[str, float] = {}
 
     def check(self, tracking_uri: str | None) -> None:
-        """Raise ConnectionError while a store is left alone."""
+        """Raise ConnectionError during a store's pause."""
         seconds = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
         if seconds > 0:
             raise ConnectionError(
-                f"the tracking store has not answered twice, and is asked again in {seconds:.0f} s"
+                f"the tracking store did not answer twice; the next attempt is in {seconds:.0f} s"
             )
 
     def has_failed(self, tracking_uri: str | None) -> bool:
-        """True if the last call to a store had no answer."""
+        """Return True if the last request to a store got no response."""
         return self._failures[tracking_uri or ""] > 0
 
     def add(self, tracking_uri: str | None) -> None:
-        """Count a call without an answer."""
+        """Count a request without a response."""
         store = tracking_uri or ""
         self._failures[store] += 1
         doublings = self._failures[store] - 2
@@ -199,17 +200,17 @@ class Silences:
 
 
 _PAUSE = 30.0
-"""Seconds for which a store is left alone after two failures."""
+"""Seconds of a store's pause after two failures."""
 _LONGEST_PAUSE = 600.0
 silences = Silences()
 
 
 @contextlib.contextmanager
 def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
-    """Lock a run's prefix for one sender of this spool: two evaluations sent at once would mix.
+    """Lock a run's prefix for one sender of this spool, so that two evaluations do not mix.
 
-    ``anew`` takes the place from the thread that sends this entry, and stops with its next answer.
-    BusyEntry if somebody else sends to it for half of :data:`PATIENCE`.
+    ``anew`` takes the lock from an earlier thread that sends this entry and will stop at its next
+    response. BusyEntry if another sender holds the lock for half of :data:`PATIENCE`.
     """
     ends = time.monotonic() + PATIENCE / 2
     while True:
@@ -223,13 +224,12 @@ def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
-    """Return the store's answer to a question that is asked in a separate thread.
+    """Return the store's response to a request that is sent in a separate thread.
 
-    NoAnswer if there is no answer for :data:`PATIENCE` seconds; the question is then left to
-    itself.
+    NoAnswer if the store does not respond for :data:`PATIENCE` seconds; the thread is abandoned.
 
-    ``ask``: gets a function to call whenever the store has answered something: the patience then
-    begins anew.
+    ``ask``: sends the request. It gets a function to call after each response, which restarts the
+    timeout.
     """
     future: Future[Result] = Future()
     last_answer = time.monotonic()
@@ -248,18 +248,18 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
     while not future.done():
         seconds_left = last_answer + PATIENCE - time.monotonic()
         if seconds_left <= 0:
-            raise NoAnswer(f"the tracking store has not answered for {PATIENCE:g} seconds")
+            raise NoAnswer(f"the tracking store did not answer for {PATIENCE:g} seconds")
         wait([future], seconds_left)
     return future.result()
 
 
 def answer_of(request: Callable[[], Result]) -> Result:
-    """The store's answer to one request; NoAnswer as by :func:`within_patience`."""
+    """Return the store's response to a single request; NoAnswer as in :func:`within_patience`."""
     return within_patience(lambda _: request())
 
 
 class _Sender(threading.Thread):
-    """A daemon thread that tracks the threads that its work starts."""
+    """A daemon thread that records which threads its work starts."""
 
     begun: ClassVar[WeakSet[threading.Thread]] = WeakSet()
 
@@ -274,16 +274,16 @@ class _Sender(threading.Thread):
         self.look()
 
     def look(self) -> None:
-        """Record daemon threads that were started meanwhile: mostly pools that delay the exit."""
+        """Record daemon threads started since then, mostly thread pools that delay the exit."""
         threads = set(threading.enumerate()) - self._threads_before
         self.begun.update(thread for thread in threads if thread.daemon)
 
 
 def _let_end() -> None:
-    """Let the process exit while thread pools of the store's client, begun by a sender, still wait.
+    """Let the process exit although thread pools of the store's client, started by a sender, wait.
 
-    Python waits for the work of such pools: with boto3, which waits 60 s for an answer of S3 and
-    tries five times, for minutes. What they have in hand waits in the spool.
+    Python waits until the work of such pools is done. With boto3 this may take minutes: it waits 60
+    s for a response of S3 and tries five times. Whatever is not sent stays in the spool.
     """
     senders = [thread for thread in threading.enumerate() if isinstance(thread, _Sender)]
     if not senders:
@@ -298,12 +298,12 @@ def _let_end() -> None:
 def _at_end() -> None:
     """Register :func:`_let_end` at exit, to run before Python's own wait for thread pools."""
     if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
-        with contextlib.suppress(RuntimeError):  # the process ends already
+        with contextlib.suppress(RuntimeError):  # the process is already ending
             threading._register_atexit(_let_end)
 
 
 def _passes(error: BaseException) -> bool:
-    """True for an error that may be temporary."""
+    """Return True for an error that may be temporary."""
     if isinstance(error, MixedUp):
         return True
     return getattr(error, "error_code", None) in _PASSING or _LOCKED in str(error)

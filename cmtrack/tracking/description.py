@@ -1,8 +1,8 @@
 """Markdown blocks inside an MLflow description that users may edit.
 
-Each block is enclosed by two comments, which MLflow does not show: it is rewritten without touching
-what a person wrote. Links to files of a run are written when the run is known, without a host: they
-survive a move of the server.
+Each block is enclosed by two comments, which MLflow does not show. So cmtrack can rewrite its
+blocks without touching text that a person wrote. Links to files of a run are written when the run
+is known. They have no host, so they still work after the server has moved.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
 NOTE = "mlflow.note.content"
-"""The tag of runs, experiments and logged models that MLflow shows as their description."""
+"""The tag that MLflow shows as the description of a run, an experiment or a logged model."""
 MAX_NOTE = 8000
 ROWS = 6
-"""Of the table of numbers."""
+"""Maximum rows of the table of metrics."""
 _FIRST = (
     "multiclass/accuracy",
     "multiclass/matthews_corrcoef",
@@ -55,14 +55,15 @@ _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 def description(
     evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool
 ) -> str:
-    """The block of an evaluation: result, warnings, confusion matrix, headline metrics.
+    """Return an evaluation's block: result, warnings, confusion matrix, headline metrics.
 
-    MLflow shows four lines of a description before "Show more": the report's link is on the first.
+    MLflow shows four lines of a description before "Show more". The report's link is on the first
+    line.
 
-    ``prefix``: under which it is logged.
-    ``pictures``: what was drawn of it.
-    ``report``: whether there is one.
-    The result: Markdown with links for :func:`with_links`.
+    ``prefix``: the prefix under which the evaluation is logged.
+    ``pictures``: the figures that were drawn.
+    ``report``: whether the evaluation has a report. Returns Markdown with links for
+    :func:`with_links`.
     """
     title = "Evaluation"
     under = prefix.strip("/ ._-")
@@ -78,14 +79,14 @@ def description(
         lines[-1] += f" ({counted(len(warnings) - _WARNINGS, 'more warning')} in the report.)"
     picture = _matrix(evaluation, pictures)
     if picture is not None:
-        # The links are found by a pattern, in which a title has no brackets.
+        # A pattern finds the links later, and it does not allow brackets in a title.
         words = re.sub(r"[\[\]\\]", "", markdown_text(picture.title))
         lines.append(f"![{words}]({_FILE}{quote(file_name(picture.file, prefix))})")
     return "\n\n".join([*lines, _table(evaluation, prefix)])
 
 
 def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:
-    """The confusion matrix of a step with two groups, else that of MLflow's charts."""
+    """Return the confusion matrix of the last step with two groups, or else the charts' matrix."""
     steps = evaluation.reduced if isinstance(evaluation, Evaluation) else ()
     of_two_groups = [f"reduced_{step.name}" for step in steps if step.positive is not None]
     shown = of_two_groups[-1:] + [name for name, picture in pictures.items() if picture.chart]
@@ -111,12 +112,12 @@ def _table(evaluation: BaseEvaluation, prefix: str) -> str:
 
 
 def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
-    """The address of a file's page in MLflow, relative to the server."""
+    """Return the address of a file's page in MLflow, relative to the server."""
     return f"#/experiments/{quote(experiment_id)}/runs/{quote(run_id)}/artifacts/{file}"
 
 
 def with_links(block: str, experiment_id: str, run_id: str, files: Container[str]) -> str:
-    """A block of :func:`description` with links to the run's files, and no links to others."""
+    """Return a block of :func:`description` with links to the given files, and no other links."""
 
     def link(match: re.Match[str]) -> str:
         space, picture, words, file = match.groups()
@@ -134,16 +135,17 @@ def with_links(block: str, experiment_id: str, run_id: str, files: Container[str
 
 
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
-    """Insert a labelled block into a description: in place of its earlier version, else at the end.
+    """Insert a labelled block into a description, replacing its earlier version if it exists.
 
-    No word of a person is touched. The label is at the end of the block's first line, since lists
-    of MLflow show the text as it is: the line begins with words. If the text gets longer than
-    MLflow takes, the longest blocks of cmtrack keep their first line only; if that is not enough,
-    the block is left out, which :func:`has_block` tells. A block that the first version of cmtrack
-    wrote, without a label, goes.
+    A new block is added at the end. Text that a person wrote does not change. The label is at the
+    end of the block's first line, because MLflow's lists show the plain text and the line should
+    begin with words. If the description becomes too long for MLflow, cmtrack's longest blocks are
+    cut to their first lines. If it is still too long, the block is left out; use :func:`has_block`
+    to check. An unlabelled block of the first version of cmtrack is removed.
 
-    ``prefix``: of the evaluation; it is the label. That of a review is in brackets, which no prefix
-    has. ``first``: whether a new block goes before all others of cmtrack.
+    ``prefix``: the prefix of the evaluation, which is the label. The label of a review is in
+    brackets, which prefixes cannot contain.
+    ``first``: whether a new block goes before all other blocks of cmtrack.
     """
     begin, end = _marks(prefix)
     head, *rest = block.split("\n", 1)
@@ -162,7 +164,7 @@ def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) 
 
 
 def has_block(note: str, prefix: str = "") -> bool:
-    """True if a description holds the block of a prefix."""
+    """Return True if a description contains the block of a prefix."""
     return _marks(prefix)[1] in note
 
 
@@ -172,7 +174,7 @@ def _marks(prefix: str) -> tuple[str, str]:
 
 
 def _shortened(note: str) -> str:
-    """The description with the longest blocks cut to their first lines, until MLflow takes it."""
+    """Cut the longest blocks to their first lines until the description is short enough."""
     blocks = sorted(_WHOLE_BLOCK.finditer(note), key=lambda block: len(block[0]), reverse=True)
     for block in blocks:
         if len(note) <= MAX_NOTE:

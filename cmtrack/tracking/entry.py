@@ -1,10 +1,10 @@
-"""An evaluation on its way to a run: where it goes, what was asked, what was made, and a state.
+"""An evaluation on its way to a run: destination, requested options, content and state.
 
-An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is written
-first, with where it goes and what was asked, and again when everything is made. ``artifacts/``
-holds the files for the run, and ``charts/`` the images of MLflow's charts. While it is written its
-name is hidden; the rename to its final name is the one step that makes it whole. No password is
-written.
+An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is first
+written with the destination and the requested options, and again when the content is complete.
+``artifacts/`` has the files for the run, and ``charts/`` the images for MLflow's charts. While an
+entry is written, its folder is hidden. A rename to the final name makes the entry complete.
+Passwords are never written.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ _STORED = (
     "timestamp",
     "problems",
 )
-"""Attributes that ``entry.json`` holds."""
+"""Attributes that are stored in ``entry.json``."""
 
 
 class State(Enum):
-    """State of an entry; the values are the kinds that ``cmtrack spool`` lists."""
+    """State of an entry; ``cmtrack spool`` lists the values as kinds."""
 
     UNFINISHED = "unfinished"
-    """Being written, or left by a process that ended while it wrote."""
+    """Being written, or left by a process that ended while writing."""
     READY = "evaluation"
-    """Whole: it can be sent."""
+    """Complete, and can be sent."""
     INPUTS = "inputs"
-    """Arrays of an evaluation that could not be computed."""
+    """Input arrays of an evaluation that could not be computed."""
 
 
 def state_of(folder: Path) -> State:
-    """Return the state of an entry, which its name and files show if ``entry.json`` is damaged."""
+    """Return the state of an entry by its name and files, even if ``entry.json`` is damaged."""
     if folder.name.startswith("."):
         return State.UNFINISHED
     return State.INPUTS if (folder / spool.INPUTS).is_file() else State.READY
@@ -79,27 +79,28 @@ def state_of(folder: Path) -> State:
 class Entry:
     """An evaluation on its way to a run.
 
-    **Where it goes**, before anything is written. ``run_id`` is None if it has no run yet.
-    ``tracking_uri`` is its store, without credentials. ``on_existing`` ("replace" or "error") is
-    what becomes of another evaluation that the run holds under the prefix.
+    **Destination**, set before anything is written. ``run_id`` is None if the entry has no run yet.
+    ``tracking_uri`` is the store's URI, without credentials. ``on_existing`` ("replace" or "error")
+    decides what happens to another evaluation in the run under the same prefix.
 
-    **What was asked**, before anything is written, as :func:`cmtrack.log_evaluation` takes it:
+    **Requested options** of :func:`cmtrack.log_evaluation`, set before anything is written:
     ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is for the
-    figures and the report; it is empty if it is not known. ``has_rows``: whether the rows are to be
+    figures and the report, and empty if it is not known. ``has_rows``: whether the rows will be
     written.
 
-    **What was made**, by :func:`cmtrack.tracking.contents.make`; until then these are empty.
-    ``metrics``: finite values by the name that MLflow gets. ``tags``: of the run, by their whole
-    names; the digests of the entry's files are among them. ``images``: file in ``charts/`` by image
-    key; earlier versions had them in ``artifacts/``. ``table``: the file that the artifact view
-    shows as a table. ``dataset``: as :mod:`cmtrack.tracking.dataset` has it. ``description``: its
-    block of the run's description; its links are made when it is sent. ``timestamp``: when it was
-    made, in milliseconds since 1970, so that sending twice gives the same points of a metric; an
-    entry that is made again keeps it. ``problems``: what could not be made.
+    **Content**, empty until :func:`cmtrack.tracking.contents.make` has made it. ``metrics``: finite
+    values by their names in MLflow. ``tags``: the run's tags by their full names, including the
+    digests of the entry's files. ``images``: file in ``charts/`` by image key; earlier versions
+    stored images in ``artifacts/``. ``table``: the file that the artifact view shows as a table.
+    ``dataset``: the fields in :mod:`cmtrack.tracking.dataset`. ``description``: a block for the
+    run's description, whose links are added when it is sent. ``timestamp``: creation time in
+    milliseconds since 1970. An entry that is made again keeps its timestamp, so sending twice gives
+    the same points of a metric. ``problems``: parts that could not be made.
 
-    **Its files**, by the methods that write. ``folder`` is None if no place on this machine could
-    be written: then only metrics and tags can be sent. ``contents`` holds the files in memory until
-    all of them are in the folder. ``refusals``: places that refused a file, with the reason.
+    **Files**, set by the methods that write. ``folder`` is None if no folder on this machine could
+    be written; in that case only metrics and tags can be sent. ``contents`` keeps the files in
+    memory until all of them are in the folder. ``refusals``: folders that could not be written,
+    with the reasons.
     """
 
     run_id: str | None = None
@@ -145,8 +146,8 @@ class Entry:
     def files(self) -> list[str]:
         """Names of the files to upload, the evaluation first, then the smallest.
 
-        Rows whose digest is not among the tags are none of them, nor is what a process that was
-        killed left half written.
+        Rows whose digest is not among the tags are left out, and so are files that a killed process
+        left unfinished.
         """
         if self.folder is None:
             return []
@@ -162,17 +163,17 @@ class Entry:
 
     @property
     def written_folder(self) -> Path:
-        """The folder of the entry; ValueError if none could be written."""
+        """The folder of the entry; ValueError if no folder could be written."""
         if self.folder is None:
             raise ValueError("an entry must have a folder to have files, got none")
         return self.folder
 
     def path_of(self, name: str) -> Path:
-        """The path of a file to upload; ValueError if no folder could be written."""
+        """Return the path of a file to upload; ValueError if no folder could be written."""
         return self.written_folder / ARTIFACTS / name
 
     def image(self, file: str) -> bytes | None:
-        """An image for the charts; entries of earlier versions have it among their artifacts."""
+        """Return an image for the charts, which earlier versions stored in ``artifacts/``."""
         if self.folder is None:
             return None
         for subfolder in (CHARTS, ARTIFACTS):
@@ -182,11 +183,11 @@ class Entry:
         return None
 
     def digest(self, name: str) -> str | None:
-        """The digest of the evaluation's file or of that of its rows; None if it has none."""
+        """Return the digest of the evaluation's file or of its rows; None without a digest."""
         return names.digests(self.tags, self.prefix).get(names.digest_key(name))
 
     def tags_with_rows(self, content: bytes | None) -> dict[str, str]:
-        """The tags with the digest of a file of rows; None removes it."""
+        """Return the tags with the digest of a file of rows; None removes the digest."""
         changed: Mapping[str, str | None] = {
             names.digest_key(names.PREDICTIONS_FILE): None,
             names.ROWS_FILE: None,
@@ -200,11 +201,11 @@ class Entry:
 
     @contextlib.contextmanager
     def writing(self, old: Path | None = None) -> Iterator[None]:
-        """Write the entry inside the block, into the first place that takes all of its files.
+        """Write the entry inside the block, into the first folder that accepts all of its files.
 
-        An error inside the block removes the entry. An interrupt, or an exit, keeps it once the
-        evaluation is among its files, and is passed on. ``old`` is an unfinished entry, which this
-        one replaces.
+        An error inside the block removes the entry. An interrupt or an exit keeps the entry if the
+        evaluation is already among its files, and is raised again. ``old`` is an unfinished entry
+        that this entry replaces.
         """
         unique = uuid.uuid4().hex[:8]
         if old is None:
@@ -238,7 +239,7 @@ class Entry:
         self._save()
 
     def finish(self, state: State = State.READY) -> None:
-        """Write ``entry.json`` again, and give the whole entry its final name."""
+        """Write ``entry.json`` again, and give the complete entry its final name."""
         self.state = state
         self._saved.discard(ENTRY)
         self.write(ENTRY, self._json())
@@ -257,7 +258,7 @@ class Entry:
         self._release()
 
     def finish_in(self, folder: Path) -> None:
-        """Write the whole entry into a folder of the caller's."""
+        """Write the complete entry into a folder that the caller chooses."""
         self.state = State.READY
         self.folder = folder
         for name, content in {**self.contents, ENTRY: self._json()}.items():
@@ -265,7 +266,7 @@ class Entry:
         self.contents.clear()
 
     def rewrite(self, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Rewrite artifacts of an entry, then its ``entry.json``; each is replaced atomically."""
+        """Replace artifacts of an entry, then its ``entry.json``, each file atomically."""
         changed = {self.path_of(name): content for name, content in files.items()}
         changed[self.written_folder / ENTRY] = self._json()
         write_whole(changed, private=True)
@@ -275,7 +276,7 @@ class Entry:
         return json.dumps(plain, ensure_ascii=False, indent=1).encode("utf-8")
 
     def _save(self) -> None:
-        """Write the files that its folder lacks, in the next place if this one refuses a file."""
+        """Write the missing files; if one cannot be written, move the entry to the next place."""
         while self.folder is not None or self._enter_next_place():
             try:
                 for name, content in self.contents.items():
@@ -307,7 +308,7 @@ class Entry:
         self._discard()
 
     def _discard(self) -> None:
-        """Remove what was written; the files are still in memory."""
+        """Remove the written files, which are still in memory."""
         self._release()
         self._saved.clear()
         if self.folder is not None:
@@ -316,7 +317,7 @@ class Entry:
             self.folder = None
 
     def _keep(self) -> bool:
-        """Write what an interrupt left in memory; return whether the folder has the evaluation."""
+        """Write files that are still in memory after an interrupt; return False if this failed."""
         if not any(name.startswith(ARTIFACTS) for name in self.contents):
             return False
         try:
@@ -335,13 +336,13 @@ class Entry:
 
 
 def file_digests(files: Mapping[str, bytes], prefix: str) -> dict[str, str | None]:
-    """Digests of the evaluation and of its rows, by their keys in the tag of digests."""
+    """Return digests of the evaluation and of its rows, by their keys in the tag of digests."""
     entries: dict[str, str | None] = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)
         if file in files:
             entries[names.digest_key(name)] = digest_of(files[file])
-    # A regrouped evaluation under the prefix may have pointed to the rows of another one.
+    # A regrouped evaluation under the prefix may have pointed to the rows of another evaluation.
     rows_file = names.file_name(names.PREDICTIONS_FILE, prefix)
     if prefix and rows_file in files:
         entries[names.ROWS_FILE] = rows_file

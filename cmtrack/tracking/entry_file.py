@@ -1,4 +1,4 @@
-"""Entries that are read from untrusted folders: every value is validated."""
+"""Reading of entries from untrusted folders, with validation of every value."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ MAX_BYTES = 4 << 30
 
 _SCHEMAS = {ENTRY: schemas.ENTRY, MANIFEST: schemas.MANIFEST, INTENT: schemas.INTENT}
 _LARGEST = {ENTRY: 16 << 20, MANIFEST: 16 << 20, INTENT: 1 << 20}
-"""Bytes of each file at most."""
+"""Maximum bytes of each file."""
 _NEW_NAMES = {"metrics": "metric_names", "dataset": "dataset_name", "rows": "has_rows"}
-"""Names in ``entry.json`` of what ``intent.json`` called otherwise."""
+"""Keys that have another name in ``entry.json`` than in ``intent.json``."""
 
 
 def read(folder: Path) -> Entry:
-    """Read an entry of the spool; of an unfinished one only where it goes and what was asked.
+    """Read an entry of the spool; an unfinished entry has only destination and options.
 
-    ValueError if ``entry.json`` or the evaluation is damaged, or names a file outside the entry; if
-    the files are links, too many or too large. Entries of cmtrack 0.1 and 0.2 have ``intent.json``
-    and ``manifest.json`` in its place.
+    ValueError if ``entry.json`` or the evaluation is damaged, if ``entry.json`` names a file
+    outside the entry, or if files are links, too many or too large. Entries of cmtrack 0.1 and 0.2
+    have ``intent.json`` and ``manifest.json`` instead of ``entry.json``.
     """
     state = state_of(folder)
     stored = _stored(folder, state)
@@ -60,7 +60,7 @@ def read(folder: Path) -> Entry:
 
 
 def _stored(folder: Path, state: State) -> _Stored:
-    """The content of an entry's file, under the names of ``entry.json``."""
+    """Read the content of an entry's file, with the keys of ``entry.json``."""
     file = ENTRY
     if not os.path.lexists(folder / ENTRY):
         file = INTENT if state is State.UNFINISHED else MANIFEST
@@ -78,13 +78,13 @@ def _stored(folder: Path, state: State) -> _Stored:
 
 
 def _refuse_constant(file: str, text: str) -> float:
-    raise ValueError(f"{file} holds {text}, which is no number")
+    raise ValueError(f"{file} must not contain {text}, which is not a finite number")
 
 
 def _read_made(entry: Entry, folder: Path, stored: _Stored) -> None:
-    """Read what was made for an entry, and check its files."""
+    """Read the content of a complete entry, and check its files."""
     files = _files(folder / ARTIFACTS)
-    # earlier versions had no such folder
+    # earlier versions did not make this folder
     charts = _files(folder / CHARTS) if (folder / CHARTS).exists() else files
     entry.metrics = stored.metrics()
     entry.tags = stored.tags()
@@ -111,7 +111,7 @@ def _read_made(entry: Entry, folder: Path, stored: _Stored) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    """Names of the files to upload: plain ones, in one folder."""
+    """Return the names of the files to upload; ValueError if they are not plain files."""
     if folder.is_symlink() or not folder.is_dir():
         raise ValueError("an entry must hold a folder 'artifacts', got none")
     files = set()
@@ -128,16 +128,16 @@ def _files(folder: Path) -> set[str]:
 
 
 def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
-    """Take rows that are missing or damaged out of an entry, with a problem.
+    """Remove missing or damaged rows from an entry, and add a problem.
 
-    Other rows than those that were written are whole if they are the evaluation's: a process that
-    took out their probabilities may have ended before it wrote their new digest.
+    Rows with another digest are accepted if they match the evaluation: a process that removed their
+    probabilities may have ended before it wrote the new digest.
     """
     digest = entry.digest(names.PREDICTIONS_FILE)
     if digest is None:
         return
     file = names.file_name(names.PREDICTIONS_FILE, entry.prefix)
-    problem = "it is gone"
+    problem = "the file is missing"
     if file in files:
         content = untrusted.read_file(entry.path_of(file), MAX_BYTES)
         if digest_of(content) == digest:
@@ -154,13 +154,13 @@ def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """The values of an entry's file, each checked when it is taken; its name is for messages."""
+    """The values of an entry's file, each checked when it is read; ``file`` is for messages."""
 
     file: str
     data: dict[str, Any]
 
     def required(self, name: str, kind: type) -> Any:
-        """A value of a type."""
+        """Return a value of the given type."""
         value = self.data.get(name)
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(
@@ -168,37 +168,36 @@ class _Stored:
             )
         if isinstance(value, int) and abs(value) >= 1 << 63:
             raise ValueError(
-                f"{self.file}: {name} must be a number of 64 bits, got one of "
-                f"{value.bit_length():,}"
+                f"{self.file}: {name} must be a 64-bit number, got {value.bit_length():,} bits"
             )
         return value
 
     def optional(self, name: str, kind: type) -> Any:
-        """A value of a type, or None."""
+        """Return a value of the given type, or None."""
         return None if self.data.get(name) is None else self.required(name, kind)
 
     def identifier(self, name: str) -> str | None:
-        """The id of a run or a model, or None."""
+        """Return the id of a run or a model, or None."""
         value = self.optional(name, str)
         return None if value is None else untrusted.identifier(value, f"{self.file}: {name}")
 
     def texts(self, name: str) -> dict[str, str]:
-        """Texts by their names."""
+        """Return a mapping of names to texts."""
         texts = self.required(name, dict)
         if not all(isinstance(value, str) for value in texts.values()):
             raise ValueError(f"{self.file}: {name} must hold texts")
         return dict(texts)
 
     def tags(self) -> dict[str, str]:
-        """Tags of cmtrack."""
+        """Return the tags, all of which must be tags of cmtrack."""
         tags = self.texts("tags")
         for name in tags:
             if not name.startswith("cmtrack."):
-                raise ValueError(f"{self.file}: tags must be called cmtrack.…, got {name!r:.80}")
+                raise ValueError(f"{self.file}: tags must be named cmtrack.…, got {name!r:.80}")
         return tags
 
     def metrics(self) -> dict[str, float]:
-        """Finite numbers by the names of metrics."""
+        """Return finite values by the names of metrics."""
         metrics = {}
         for name, value in self.required("metrics", dict).items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -211,16 +210,16 @@ class _Stored:
         return metrics
 
     def check_file(self, name: str, files: set[str]) -> None:
-        """Raise ValueError if the file names one that the entry does not hold."""
+        """Raise ValueError if ``entry.json`` names a file that the entry does not contain."""
         if name not in files:
-            raise ValueError(f"{self.file} names a file that the entry does not hold: {name!r:.80}")
+            raise ValueError(f"{self.file} names a file that is not in the entry: {name!r:.80}")
 
 
 def whole_number(value: Any, what: str) -> int:
-    """A number of 64 bits, of whatever integer type; ValueError for others, such as 2.0 or True."""
+    """Return a 64-bit integer of any type; ValueError for other values, such as 2.0 or True."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
     number = operator.index(value)
     if abs(number) >= 1 << 63:
-        raise ValueError(f"{what} must be a number of 64 bits, got one of {number.bit_length():,}")
+        raise ValueError(f"{what} must be a 64-bit number, got {number.bit_length():,} bits")
     return number

@@ -1,4 +1,4 @@
-"""The ``mlflow.models.evaluate`` plug-in: from MLflow's data and model to ``log_evaluation``."""
+"""The plug-in for ``mlflow.models.evaluate``, which calls ``log_evaluation``."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
-"""The value of ``y_prob`` for a model whose whole output are probabilities."""
+"""The value of ``y_prob`` for a model whose output consists of probabilities."""
 _AS_THEY_ARE = (
     "labels",
     "calibration",
     "target",
     *(name for name in Spec.options() if name != "grouping"),
 )
-"""Options that ``log_evaluation`` takes as they are."""
+"""Options that are passed to ``log_evaluation`` unchanged."""
 _BY_ROW = ("sample_weight", "groups", "row_ids")
 """Options that may name a column of the data."""
 _OF_THE_RUN = {
@@ -56,12 +56,12 @@ def evaluate_dataset(
 ) -> EvaluationResult:
     """Evaluate a dataset of MLflow and log it to the run.
 
-    A failure is a warning and an empty result, or an error with the option ``strict``. With a
-    ``model_id`` MLflow itself logs the metrics of the result, to the run and to the model: they are
-    then not logged here.
+    A failure gives a warning and an empty result, or an error with the option ``strict``. With a
+    ``model_id``, MLflow itself logs the metrics of the result to the run and to the model, so they
+    are not logged here.
 
     ``config``: the options of ``cmtrack_integrations.mlflow_evaluator``.
-    ``known``: their names.
+    ``known``: the names of all valid options.
     ``predictions``: the column of labels in the frame that the model returns.
     """
     try:
@@ -89,8 +89,8 @@ def evaluate_dataset(
     except Exception as error:
         if config.get("strict"):
             raise
-        if logged.status == "completed":  # otherwise a warning has said why it is not logged
-            tell(f"the evaluation is logged, but MLflow's result of it is empty: {error}")
+        if logged.status == "completed":  # otherwise a warning has already given the reason
+            tell(f"the evaluation is logged, but the result for MLflow is empty: {error}")
         return EvaluationResult({}, {}, run_id)
     return EvaluationResult(metrics, artifacts, run_id)
 
@@ -105,9 +105,9 @@ def read_inputs(
     model: Any,
     predictions: str | None,
 ) -> dict[str, Any]:
-    """Labels, predictions and probabilities as arguments of ``log_evaluation``.
+    """Return labels, predictions and probabilities as arguments of ``log_evaluation``.
 
-    ValueError if an option or a column does not exist, or there is nothing to evaluate.
+    ValueError if an option or a column does not exist, or if labels or predictions are missing.
     """
     unknown = sorted(set(config) - known)
     if unknown:
@@ -142,7 +142,7 @@ def read_inputs(
 def _values_by_row(
     table: Mapping[str, Any], config: Mapping[str, Any]
 ) -> tuple[dict[str, Any], set[str]]:
-    """Weights, groups, row ids and segments, and the names of the columns that hold them."""
+    """Return weights, groups, row ids and segments, and the names of their columns."""
     values: dict[str, Any] = {}
     columns: set[str] = set()
     for name in _BY_ROW:
@@ -165,7 +165,7 @@ def _values_by_row(
 
 
 def _named_segments(segments: Any) -> tuple[tuple[str, ...], ...]:
-    """The data columns that ``segments`` names; none if it has the values itself."""
+    """Return the data columns that ``segments`` names; empty if ``segments`` has the values."""
     if not segments or not isinstance(segments, (list, tuple)):
         return ()
     names: list[Any] = []
@@ -183,7 +183,7 @@ def _named_segments(segments: Any) -> tuple[tuple[str, ...], ...]:
 def _stated_predictions(
     dataset: Any, table: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Predictions and probabilities that are columns of the data; ValueError if neither is."""
+    """Return predictions and probabilities from the data; ValueError if both are missing."""
     y_pred = unless_decided(dataset.predictions_data, config)
     y_prob = _probabilities(table, config.get("y_prob"))
     if y_pred is None and y_prob is None:
@@ -196,7 +196,7 @@ def _stated_predictions(
 
 
 def as_grouping(source: Any) -> Grouping:
-    """A grouping from an object, from plain data or from a file."""
+    """Return a grouping from an object, from plain data or from a file."""
     if isinstance(source, Grouping):
         return source
     if isinstance(source, Mapping):
@@ -224,7 +224,7 @@ def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
 
 
 def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
-    """The columns of probabilities, in a form that ``evaluate`` takes."""
+    """Return the columns of probabilities, in a form that ``evaluate`` accepts."""
     if wanted is None:
         return None
     if isinstance(wanted, str) and "*" in wanted:
@@ -233,7 +233,7 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
         columns = match_pattern(wanted, list(table))
         if not columns:
             raise ValueError(
-                f"no column is called like y_prob={wanted!r}; the columns are {list(table)[:30]}"
+                f"no column matches y_prob={wanted!r}; the columns are {list(table)[:30]}"
             )
         return {label: table[name] for label, name in columns.items()}
     if isinstance(wanted, str):
@@ -251,7 +251,7 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
 def _predicted(
     model: Any, features: Any, config: Mapping[str, Any], predictions: str | None, labels: Any
 ) -> dict[str, Any]:
-    """Labels and, if the model gives them, probabilities."""
+    """Return predicted labels and, if the model gives them, probabilities."""
     wanted = config.get("y_prob")
     params = config.get("params")
     raw: Any = None
@@ -278,15 +278,16 @@ def _predicted(
             "y_pred": None if predictions is None else _column(table, predictions, "predictions"),
             "y_prob": _probabilities(table, wanted),
         }
-    # Such as a model logged with pyfunc_predict_fn="predict_proba".
+    # The output has probabilities, as for a model logged with pyfunc_predict_fn="predict_proba".
     if values.ndim == 2 and values.shape[1] > 1:
         if classes is not None:
             return {"y_prob": values, "labels": labels}
         # The columns of a frame name the classes.
         return {"y_prob": output if is_frame else values}
     tell(
-        "the model gives labels only, so the metrics of probabilities (ROC, sPCC, prevalence) are "
-        'left out; a model with predict_proba or pyfunc_predict_fn="predict_proba" has them'
+        "the model gives only labels, so metrics that need probabilities (ROC, sPCC, prevalence) "
+        "are missing; a model with predict_proba, or logged with "
+        'pyfunc_predict_fn="predict_proba", gives them'
     )
     return {"y_pred": np.ravel(values)}
 
@@ -308,7 +309,7 @@ def _metrics(
 
 
 class _Fetched:
-    """Artifact with lazily fetched content, also in ``EvaluationResult.save``."""
+    """An artifact whose content is fetched on access, and by ``EvaluationResult.save``."""
 
     def _save(self, path: str) -> None:
         self.content  # type: ignore[attr-defined]  # noqa: B018 - fetched here
@@ -324,7 +325,7 @@ class ImageFile(_Fetched, ImageEvaluationArtifact):  # type: ignore[misc]
 
 
 class ParquetFile(_Fetched, ParquetEvaluationArtifact):  # type: ignore[misc]
-    """The rows' predictions."""
+    """The row-level predictions."""
 
 
 class TextFile(_Fetched, TextEvaluationArtifact):  # type: ignore[misc]
@@ -335,7 +336,7 @@ _KINDS = {".json": JsonFile, ".png": ImageFile, ".parquet": ParquetFile, ".html"
 
 
 def _artifacts(run_id: str, prefix: str) -> dict[str, EvaluationArtifact]:
-    """The files of the evaluation, by name."""
+    """Return the evaluation's files by name."""
     client = MlflowClient()
     root = client.get_run(run_id).info.artifact_uri.rstrip("/")
     start = names.file_name("cmtrack_", prefix)

@@ -1,4 +1,4 @@
-"""The content of a run under an entry's prefix, on which sending the entry depends."""
+"""The evaluation that a run already holds under an entry's prefix, and how it differs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cmtrack.tracking import mlflow_inside, names
 from cmtrack.tracking.entry import Entry
 
 AGAIN = "logged_again"
-"""Tag with the time (ms) at which what a run holds was logged again while other entries waited."""
+"""Tag with the time (ms) at which an evaluation was logged again while other entries waited."""
 STALE = "stale_metrics"
-"""Tag that names metrics of a replaced evaluation: MLflow removes none."""
+"""Tag that names metrics of a replaced evaluation, which MLflow cannot remove."""
 LEFT_OUT = "left_out"
-"""Tag that names the files which the store refused."""
+"""Tag that names the files that the store refused."""
 STEP = "step"
 """Tag with the step of the evaluation that the run holds."""
 _STEP = re.compile(r"-?\d{1,19}")
 _LONGEST_TIME = 15
-"""Digits of a time in milliseconds: longer numbers come from no clock."""
+"""Maximum digits of a time in milliseconds; longer numbers are not times."""
 _TAGS = (
     *names.TAGS_BEFORE.values(),
     names.DIGESTS,
@@ -42,28 +42,28 @@ _TAGS = (
     STALE,
     STEP,
 )
-"""Tags of an evaluation, all of which the next one under its prefix replaces or removes."""
+"""Tags of an evaluation; the next evaluation under its prefix replaces or removes them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Content of a run under an entry's prefix, read just before the entry is sent.
+    """The content of a run under an entry's prefix, read just before the entry is sent.
 
-    MLflow shows the metrics of a run's highest step, so the files of a run are also those of its
-    highest step.
+    MLflow shows the metrics of a run's highest step. Therefore the files of a run also come from
+    its highest step.
     """
 
     run: Any
     entry: Entry
 
     def tag(self, name: str) -> str | None:
-        """The text of a tag of the evaluation under the prefix; None without one."""
+        """Return the text of a tag of the evaluation under the prefix; None without the tag."""
         text: str | None = self.run.data.tags.get(names.tag(name, self.entry.prefix))
         return text
 
     @property
     def is_complete(self) -> bool:
-        """True if the run holds an evaluation that was sent to its end."""
+        """True if the run holds an evaluation that was sent completely."""
         return self.tag("status") == "completed"
 
     # -- steps and times ---------------------------------------------------------------------------
@@ -76,15 +76,15 @@ class Held:
 
     @cached_property
     def files_step(self) -> int | None:
-        """Step of the evaluation whose files the run has; None if it has no metrics of one."""
+        """Step of the evaluation whose files the run has; None if the run has no metrics."""
         logged_step = self.tag(STEP) or ""
         if _STEP.fullmatch(logged_step):
             return int(logged_step)
-        return self.metrics_step  # earlier versions wrote no such tag
+        return self.metrics_step  # earlier versions did not write this tag
 
     @cached_property
     def step(self) -> int:
-        """Step at which the entry is logged: its own, else the highest one, which MLflow shows."""
+        """Step at which the entry is logged: its own, or else the highest step of the run."""
         if self.entry.step is not None:
             return self.entry.step
         steps = (self.metrics_step, self.files_step)
@@ -92,7 +92,7 @@ class Held:
 
     @cached_property
     def newest(self) -> int:
-        """Latest time (ms) of the entry's metrics in the run at the step, or of ``AGAIN``; or 0."""
+        """Latest time (ms) of the entry's metrics at its step, or of the tag ``AGAIN``; else 0."""
         points = mlflow_inside.latest_metrics(self.run)
         times = [
             point.timestamp
@@ -106,7 +106,7 @@ class Held:
 
     @property
     def is_newer(self) -> bool:
-        """True if the run holds an evaluation that was made later, and not of an earlier step."""
+        """True if the run holds an evaluation that was made later and not for an earlier step."""
         is_earlier_step = self.files_step is not None and self.step > self.files_step
         return self.newest > self.entry.timestamp and not is_earlier_step
 
@@ -114,7 +114,7 @@ class Held:
 
     @property
     def has_same_evaluation(self) -> bool:
-        """True if the evaluation in the run is the entry's, by the digests of both files."""
+        """True if the evaluation in the run has the same digest as the entry's."""
         key = names.digest_key(names.EVALUATION_FILE)
         sent_digest = self.entry.digest(names.EVALUATION_FILE)
         return sent_digest is not None and self._digests().get(key) == sent_digest
@@ -147,7 +147,8 @@ class Held:
     def other_evaluation(self) -> str:
         """Description of another evaluation under the entry's prefix; empty if there is none.
 
-        An evaluation of a step takes the place of that of an earlier step: that is no other one.
+        The evaluation of an earlier step does not count as another evaluation, because the next
+        step replaces it anyway.
         """
         entry = self.entry
         if not self.is_complete or self.has_same_evaluation or entry.step is not None:
@@ -159,9 +160,9 @@ class Held:
         return f"an evaluation of {rows}{names.under_prefix(entry.prefix)}"
 
     def evaluation_that_stays(self, is_late: bool) -> str:
-        """The evaluation that keeps its place in the run, in words; empty if the entry takes it.
+        """Describe the evaluation that the entry must not replace; empty if the entry replaces it.
 
-        A late entry has waited: a newer evaluation may have been sent meanwhile.
+        A late entry has waited, so a newer evaluation may have been sent since it was made.
         """
         if not self.is_complete:
             return ""
@@ -174,12 +175,12 @@ class Held:
     # -- what the entry does not overwrite ---------------------------------------------------------
 
     def stale_metrics(self) -> list[str]:
-        """Metrics of an earlier evaluation that the entry lacks."""
+        """Return metrics of an earlier evaluation that the entry does not have."""
         others = self.run.data.metrics.keys() - self.entry.metrics.keys()
         return sorted(name for name in others if self._is_metric(name))
 
     def old_tags(self, new_tags: Iterable[str]) -> list[str]:
-        """Tags of an earlier evaluation that the entry does not write."""
+        """Return tags of an earlier evaluation that the entry does not write."""
         prefix = self.entry.prefix
         evaluation_tags = {names.tag(name, prefix) for name in _TAGS}
         evaluation_tags |= {names.former_tag(name, prefix) for name in names.SHORT}
@@ -189,13 +190,13 @@ class Held:
         return names.digests(self.run.data.tags, self.entry.prefix)
 
     def _is_metric(self, name: str) -> bool:
-        """True for the name of a metric of the entry, or of another evaluation under its prefix."""
+        """Return True for a metric of the entry, or of another evaluation under its prefix."""
         if name in self.entry.metrics:
             return True
         if not name.startswith(self.entry.prefix):
             return False
         try:
             lookup(name.removeprefix(self.entry.prefix))
-        except KeyError:  # a metric of the script's own
+        except KeyError:  # a metric that the script logged itself
             return False
         return True

@@ -1,4 +1,4 @@
-"""A picture for MLflow that is sent as its own file."""
+"""A picture that MLflow saves without compressing it again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from PIL.PngImagePlugin import PngImageFile
 
 
 class DrawnImage(PngImageFile):
-    """A PNG file that is copied when it is saved, where Pillow would compress it again.
+    """A PNG file that is copied when it is saved, while Pillow would compress it again.
 
-    Thumbnails are made in two steps.
+    Thumbnails are made in two steps, which is faster.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -21,9 +21,9 @@ class DrawnImage(PngImageFile):
         super().__init__(BytesIO(content))
 
     def save(self, fp: Any, *_: Any, **__: Any) -> None:
-        """Copy the file."""
+        """Write the unchanged content to a file."""
         Path(fp).write_bytes(self.content)
 
     def resize(self, size: Any, *args: Any, **options: Any) -> Image:
-        """As Pillow does, from an image of about twice that size."""
+        """Resize from an intermediate image of about twice that size."""
         return super().resize(size, *args, **{"reducing_gap": 2.0} | options)

@@ -238,7 +238,7 @@ def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
 
     with spool.claimed(folder) as is_ours:
         if not is_ours:
-            raise BusyEntry("it is being sent already")
+            raise BusyEntry("it is already being sent")
         with entry.writing(folder):
             if rows is None:
                 make(entry, evaluation)

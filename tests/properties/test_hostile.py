@@ -285,11 +285,11 @@ def test_an_entry_with_anything_anywhere_is_refused_or_reads(stored, data):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"images": {"k": "../../secret.png"}}, "names a file that the entry does not hold"),
-        ({"images": {"k": "/etc/passwd"}}, "names a file that the entry does not hold"),
+        ({"images": {"k": "../../secret.png"}}, "names a file that is not in the entry"),
+        ({"images": {"k": "/etc/passwd"}}, "names a file that is not in the entry"),
         ({"table": "../up.json"}, "table must be a plain name"),
         ({"prefix": "../"}, "prefix must start with"),
-        ({"tags": {"mlflow.user": "root"}}, "tags must be called cmtrack"),
+        ({"tags": {"mlflow.user": "root"}}, "tags must be named cmtrack"),
         ({"metrics": {"a": "1"}}, "metrics must be finite numbers"),
         ({"metrics": {"a": True}}, "metrics must be finite numbers"),
         ({"run_id": 3}, "run_id must be a str, got int"),
@@ -355,7 +355,7 @@ def test_an_entry_with_infinite_numbers_is_refused(tmp_path, name):
     folder = ENTRIES[name](tmp_path / "entry")
     text = (folder / name).read_text(encoding="utf-8")
     (folder / name).write_text(re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text))
-    with pytest.raises(ValueError, match="holds Infinity, which is no number"):
+    with pytest.raises(ValueError, match="must not contain Infinity"):
         read(folder)
 
 

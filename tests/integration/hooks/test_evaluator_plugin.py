@@ -428,7 +428,7 @@ def test_a_function_that_returns_probabilities_labels_or_a_frame(store, problem)
 
     result, _ = evaluated_model(table, problem, predictions="label", config={"y_prob": "p_*"})
     assert result.metrics == full
-    with pytest.warns(EvaluationWarning, match="labels only"):
+    with pytest.warns(EvaluationWarning, match="only labels"):
         result, _ = evaluated_model(lambda frame: estimator.predict(frame), problem)
     assert result.metrics == headline(evaluate(y, estimator.predict(x)))
 
@@ -471,7 +471,7 @@ def test_a_classifier_without_probabilities(store, problem):
     x, y, _ = problem
     estimator = RidgeClassifier().fit(x, y)
     info = logged_model(estimator, x)
-    with pytest.warns(EvaluationWarning, match="labels only"):
+    with pytest.warns(EvaluationWarning, match="only labels"):
         result, _ = evaluated_model(info.model_uri, problem)
     assert result.metrics == headline(evaluate(y, estimator.predict(x)))
 
@@ -519,7 +519,7 @@ def test_mlflow_validates_what_it_returns(store, frame):
     ("config", "text", "with_model"),
     [
         ({"groupng": LEVEL}, "got 'groupng'", False),
-        ({"y_prob": "q_*"}, "no column is called like", True),
+        ({"y_prob": "q_*"}, "no column matches", True),
         ({"y_prob": "q"}, "y_prob must name a column", False),
         ({"y_prob": 3}, "y_prob must be a column", False),
         ({"grouping": 3}, "grouping must be a Grouping", False),

@@ -130,13 +130,13 @@ def test_neither_reviews_nor_segments_nor_replacements_nor_models_go_elsewhere(
     ):
         connection.execute("UPDATE experiments SET artifact_location = ?", (there,))
     try:
-        with pytest.raises(ValueError, match="must lie on the tracking server"):
+        with pytest.raises(ValueError, match="must be on the tracking server"):
             comparison.log(experiment_name="Default")
         moved(served[0], runs[0], there)
-        assert "must lie on the tracking server" in regroup_runs(runs[:1], PARITY)[0].reason
+        assert "must be on the tracking server" in regroup_runs(runs[:1], PARITY)[0].reason
         with pytest.warns(EvaluationWarning, match=REFUSED):
             log_evaluation(GUESSED, Y, run_id=runs[0], on_existing="replace")
-        with pytest.raises(ValueError, match="must lie on the tracking server"):
+        with pytest.raises(ValueError, match="must be on the tracking server"):
             segment_runs(
                 runs[:1],
                 {"side": ["left", "right"] * 15, "y": Y},
@@ -193,7 +193,9 @@ def test_a_server_that_the_user_lists_is_asked_as_the_tracking_server(
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", listed.format(stranger.place))
     with pytest.warns(EvaluationWarning, match="accepted cmtrack_evaluation.json, and does not"):
         log_evaluation(EVALUATION, run_id=run_id, figures=False)
-    with pytest.raises(ValueError, match=r"is damaged|not the file that was logged|no evaluation"):
+    with pytest.raises(
+        ValueError, match=r"is damaged|not the file that was logged|not a cmtrack evaluation"
+    ):
         load_evaluation(run_id)
     # MLflow may ask it for more than the files, such as what it can do
     assert {"GET", "PUT"} <= {method for method, *_ in stranger.requests}

@@ -312,7 +312,7 @@ def test_push_does_not_wait_for_ever_and_goes_on(proxy, judged, monkeypatch):
     done = {entry.run_id: entry for entry in push()}
     assert time.monotonic() - start < 60  # MLflow alone would have retried for minutes
     assert [done[run_id].status for run_id in ids] == ["kept", "sent", "sent"]
-    assert "has not answered for 2 seconds" in done[ids[0]].reason
+    assert "did not answer for 2 seconds" in done[ids[0]].reason
 
 
 def new_run_behind(proxy: FaultyProxy) -> str:
@@ -710,7 +710,7 @@ def test_an_entry_that_another_process_sends_is_left_to_it(store, judged):
     with open(logged.path / ".lock", "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         (kept,) = push(experiment_name="e")
-    assert (kept.status, kept.reason) == ("kept", "it is being sent already")
+    assert (kept.status, kept.reason) == ("kept", "it is already being sent")
     assert [entry.status for entry in push(experiment_name="e")] == ["sent"]
 
 

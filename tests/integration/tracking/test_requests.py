@@ -308,7 +308,7 @@ def test_a_server_names_no_folder_of_another_machine(proxy: Counted, served: Any
     (run_id,) = proxy.filled(1)
     for uri in ("//host/share", r"\\host\share", "file://host/share", "file:////host/share"):
         placed_elsewhere(served[0], run_id, uri)
-        with pytest.raises(ValueError, match="its artifacts lie on another machine"):
+        with pytest.raises(ValueError, match="its artifacts are on another machine"):
             load_evaluation(run_id)
 
 

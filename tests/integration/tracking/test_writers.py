@@ -78,7 +78,7 @@ LISTED = "/api/2.0/mlflow-artifacts/artifacts/e"
 
 
 ACCEPTED = "the store has accepted cmtrack_evaluation.json, and "
-SENT_ON = "the store answers 302 and sends the file on to another address"
+SENT_ON = "the store answers 302 and redirects the file to another address"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_no_file_goes_to_a_server_that_an_upload_is_sent_on_to(
         store.create_experiment("on", artifact_location=f"{allowed}/files")
     ).info.run_id
     with pytest.warns(
-        UserWarning, match="the store answers 307 and sends the file on to another address"
+        UserWarning, match="the store answers 307 and redirects the file to another address"
     ):
         logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
     for server in servers:

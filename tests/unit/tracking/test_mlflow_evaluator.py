@@ -149,7 +149,7 @@ def test_a_grouping_may_be_in_a_file(file: Any) -> None:
         ({}, data(predictions=None), "the data have neither predictions nor probabilities"),
         ({"sample_weight": "v"}, data(), "sample_weight must name a column of the data, got 'v'"),
         ({"segments": ["v"]}, data(), "segments must name a column of the data, got 'v'"),
-        ({"y_prob": "q_*"}, data(), r"no column is called like y_prob='q_\*'"),
+        ({"y_prob": "q_*"}, data(), r"no column matches y_prob='q_\*'"),
         ({"y_prob": "q"}, data(), "y_prob must name a column of the data, got 'q'"),
         ({"y_prob": [1]}, data(), "y_prob must be a column, a pattern with one star, a list or a"),
         ({"grouping": 5}, data(), "grouping must be a Grouping, a mapping or a path, got int"),
@@ -242,7 +242,7 @@ def test_a_model_gives_labels_or_probabilities(
     expected = evaluate(Y, **means, sample_weight=FRAME["w"], segments=FRAME[["region"]])
     assert evaluation == expected
     gives_labels_only = column is None and "y_prob" not in means
-    assert ("the model gives labels only" in warned[0]) == gives_labels_only
+    assert ("the model gives only labels" in warned[0]) == gives_labels_only
     # columns that are options are no features
     seen = model.raw.seen if model.output is None else model.seen
     assert seen == ["x", "g", "p_0", "p_1"]
@@ -285,7 +285,7 @@ def test_with_a_model_id_mlflow_logs_the_metrics_and_undefined_ones_are_named(ru
 def test_a_result_that_cannot_be_made_is_empty_and_said_once(run_id: str) -> None:
     model = mlflow.create_external_model(name="m")
     config = {"metrics": ["no/such"], "strict": False}
-    with pytest.warns(EvaluationWarning, match="is logged, but MLflow's result of it is empty"):
+    with pytest.warns(EvaluationWarning, match="is logged, but the result for MLflow is empty"):
         result = evaluated(run_id, data(), config, model_id=model.model_id)
     assert (result.metrics, result.artifacts) == ({}, {})
     assert load_evaluation(run_id) == evaluate(Y, PREDICTED)

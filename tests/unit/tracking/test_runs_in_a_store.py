@@ -381,7 +381,7 @@ def test_only_the_tracking_server_and_listed_ones_are_asked(
     if allowed:
         assert load_evaluation(RUN, client=store) == ONE
         return
-    with pytest.raises(ValueError, match="its artifacts must lie on the tracking server"):
+    with pytest.raises(ValueError, match="its artifacts must be on the tracking server"):
         load_evaluation(RUN, client=store)
     assert server.requests == []
 
@@ -389,7 +389,7 @@ def test_only_the_tracking_server_and_listed_ones_are_asked(
 @pytest.mark.parametrize("folder", ["file://host/a", "//host/a", "\\\\host\\a"])
 def test_a_server_names_no_folder_of_another_machine(folder: str) -> None:
     store = Store(entity(RUN, folder=folder), uri="https://host")
-    with pytest.raises(ValueError, match="its artifacts lie on another machine"):
+    with pytest.raises(ValueError, match="its artifacts are on another machine"):
         load_evaluation(RUN, client=store)
 
 

@@ -164,17 +164,17 @@ def test_steps_of_64_bits_are_read(entry: Path, step: int | None) -> None:
         ({"prefix": "../"}, "prefix must start with"),
         ({"step": True}, "step must be a whole number, got True"),
         ({"step": 1.0}, "step must be a whole number, got 1.0"),
-        ({"step": 1 << 63}, "step must be a number of 64 bits, got one of 64"),
+        ({"step": 1 << 63}, "step must be a 64-bit number, got 64 bits"),
         ({"timestamp": None}, "timestamp must be a int, got NoneType"),
-        ({"timestamp": -(1 << 63)}, "timestamp must be a number of 64 bits"),
+        ({"timestamp": -(1 << 63)}, "timestamp must be a 64-bit number"),
         ({"tracking_uri": "ftp://a"}, "a tracking URI must have one of the schemes"),
         ({"metrics": {"a": True}}, "metrics must be finite numbers, got True"),
         ({"metrics": {"a": "1"}}, "metrics must be finite numbers, got '1'"),
         ({"metrics": {"a": 10**400}}, "metrics must be finite numbers"),
-        ({"tags": {"mlflow.user": "x"}}, "tags must be called cmtrack"),
+        ({"tags": {"mlflow.user": "x"}}, "tags must be named cmtrack"),
         ({"tags": {"cmtrack.a": 1}}, "tags must hold texts"),
         ({"tags": {}}, "is damaged: it is not the file that was written"),
-        ({"images": {"a": "absent.png"}}, "names a file that the entry does not hold"),
+        ({"images": {"a": "absent.png"}}, "names a file that is not in the entry"),
         ({"table": "../a"}, "table must be a plain name"),
         ({"dataset": {"name": "d"}}, "dataset must hold name and digest"),
         ({"dataset": {"name": "d", "digest": "e", "x": ""}}, "dataset must hold name and digest"),
@@ -425,7 +425,7 @@ def test_an_entry_that_another_process_sends_is_left_to_it(
     change(entry, run_id=run_id, tracking_uri=client.tracking_uri)
     with held(entry / ".lock"):
         pushed = only_pushed(entry)
-    assert (pushed["status"], pushed["reason"]) == ("kept", "it is being sent already")
+    assert (pushed["status"], pushed["reason"]) == ("kept", "it is already being sent")
     assert only_pushed(entry)["status"] == "sent"
 
 
