@@ -1,4 +1,4 @@
-"""Runs that stores list, and the short list of those whose evaluations are read."""
+"""Lists of runs from tracking stores, and the short list of runs whose evaluations are read."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Listed(Listing):
-    """Runs that stores list, sorted by their tags and metrics before any artifact is read.
+    """Runs that stores list, sorted by tags and metrics before any artifact is read.
 
-    ``runs``: to be read, under distinct names; best logged value first where they are reduced by
-    it.
-    ``clients``: by tracking URI.
+    ``runs``: runs to read, under distinct names. If the list was shortened by a logged value, the
+    best run is first.
+    ``clients``: MLflow clients by tracking URI.
     """
 
     runs: tuple[TrackedRun, ...]
@@ -47,15 +47,16 @@ class Listed(Listing):
 def list_runs(
     runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None
 ) -> Listed:
-    """List the referenced runs, or those of experiments, in one or more stores.
+    """List the referenced runs, or the runs of experiments, in one or more stores.
 
-    If there are many, the best ones are listed. ValueError or TypeError if a run, an experiment or
-    a filter is not one; ConnectionError if a tracking server does not answer.
+    If an experiment has more runs than ``max_runs``, the best are listed. ValueError or TypeError
+    if a run, an experiment or a filter is invalid; ConnectionError if a tracking server does not
+    answer.
     """
     experiments = several(options.experiment_names or ())
     if runs is not None and options.filter_string and not experiments:
         raise ValueError(
-            "filter_string needs experiment_names beside runs, "
+            "filter_string needs experiment_names if runs are given, "
             f"got {options.filter_string!r:.60} alone"
         )
     uris: list[Any] = several(options.tracking_uri or ()) or [None]
@@ -74,7 +75,7 @@ def list_runs(
     if runs is None or experiments:
         order_by = _order_by(order, options.prefix)
         notes = _add_experiments(by_id, list(clients.values()), order_by, options, progress)
-    # The same runs give the same review, whatever the order that they were given or found in.
+    # The same runs give the same review, in whatever order they were given or found.
     by_id = dict(sorted(by_id.items()))
     label = unique_names({run_id: run.name for run_id, run in by_id.items()})
     named = tuple(replace(run, name=label[run.run_id]) for run in by_id.values())
@@ -90,10 +91,10 @@ def _add_experiments(
 ) -> tuple[str, ...]:
     """Add the runs of experiments by id; return a note if a store holds more than were listed.
 
-    ValueError if nothing was found, and an experiment is in none of the stores.
+    ValueError if no runs were found because an experiment is not in any of the stores.
     """
     experiments = several(options.experiment_names or ())
-    # One more run than wanted tells whether there are more.
+    # List an extra run to find out whether the store has more.
     most = None if options.max_runs is None else options.max_runs + 1
     notes: tuple[str, ...] = ()
     for client in clients:
@@ -119,7 +120,7 @@ def _add_experiments(
 def _add_runs(
     by_id: dict[str, TrackedRun], runs: Iterable[TrackedRun], max_runs: int | None = None
 ) -> bool:
-    """Add runs by id, up to a limit, and return whether there were more."""
+    """Add runs by id, up to a limit, and return True if there were more."""
     before = len(by_id)
     for run in runs:
         by_id.setdefault(run.run_id, run)
@@ -132,10 +133,10 @@ def _add_runs(
 def _experiment_ids(
     client: MlflowClient, experiments: list[str], *, has_several_stores: bool
 ) -> list[str]:
-    """Ids of the named experiments of a store.
+    """Return the ids of the named experiments of a store.
 
-    In several stores an experiment need not exist in each. Without names they are all experiments
-    of several stores, or the active one of a single store.
+    With several stores, an experiment need not exist in each of them. Without names, use all
+    experiments if there are several stores, or the active experiment of a single store.
     """
     if experiments and not has_several_stores:
         return experiment_ids(client, experiments)
@@ -148,7 +149,7 @@ def _experiment_ids(
 
 
 def _check_experiments_exist(experiments: Sequence[str], clients: Sequence[MlflowClient]) -> None:
-    """Raise ValueError if an experiment is in none of the stores."""
+    """Raise ValueError if an experiment is not in any of the stores."""
     for name in experiments:
         if all(client.get_experiment_by_name(name) is None for client in clients):
             stores = ", ".join(map(shown_uri, clients))
@@ -156,7 +157,7 @@ def _check_experiments_exist(experiments: Sequence[str], clients: Sequence[Mlflo
 
 
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
-    """The `order_by` for the store, so that the limit cuts off the worst runs."""
+    """Return the store's `order_by`, so that a limit cuts off the worst runs."""
     if order is None or not order.single or "`" in prefix:
         return []
     way = {"higher": "DESC", "lower": "ASC"}.get(order.direction)
@@ -168,11 +169,11 @@ def _order_by(order: Criterion | None, prefix: str) -> list[str]:
 
 @dataclass(frozen=True)
 class LoggedValues:
-    """Metrics of runs as a comparison may use them before it reads the evaluations.
+    """Metrics of runs that a comparison can use before it reads the evaluations.
 
-    ``prefix``: of the evaluations.
-    ``changes``: what the runs are judged by anew (:attr:`CompareOptions.changes`).
-    ``recomputed``: their metrics by run id, where they are judged anew already.
+    ``prefix``: the prefix of the evaluations.
+    ``changes``: options that change how the runs are evaluated (:attr:`CompareOptions.changes`).
+    ``recomputed``: metrics by run id, if the runs have already been evaluated again.
     """
 
     catalog: Catalog
@@ -181,13 +182,13 @@ class LoggedValues:
     recomputed: Mapping[str, Mapping[str, float]] | None = None
 
     def value(self, run: TrackedRun, metric: str) -> float | None:
-        """The value of a metric; None if it was not logged."""
+        """Return the value of a metric; None if it was not logged."""
         if self.recomputed is None:
             return run.metrics.get(self.prefix + metric)
         return self.recomputed[run.run_id].get(metric)
 
     def is_valid(self, metric: str) -> bool:
-        """True if the values of a metric still hold under the changed options."""
+        """Return True if the values of a metric are still valid under the changed options."""
         if self.recomputed is not None:
             return True
         return "at" not in self.changes and not self.catalog.depends_on(metric) & self.changes
@@ -202,10 +203,10 @@ def shortlist(
     limit: int,
     read: frozenset[str] = frozenset(),
 ) -> Listed:
-    """Shortlist at most ``limit`` runs per data set that pass the gates by their logged values.
+    """Choose at most ``limit`` runs per data set that pass the gates by their logged values.
 
-    A value that was not logged decides nothing here: such a run stays on the list until its
-    evaluation is read. ``read`` names the options that the comparison reads besides the labels.
+    A run without the logged value stays on the list until its evaluation is read. ``read`` names
+    the options that, in addition to the labels, make runs comparable.
     """
     listed = _gated(listed, values, gates)
     metric = criterion.metrics[0]
@@ -219,7 +220,7 @@ def shortlist(
     is_ordered = criterion.single and values.is_valid(metric)
     chosen: list[TrackedRun] = []
     passed_over = list(listed.passed_over)
-    # Runs on other data are ranked apart, so each data set has a short list of its own.
+    # Runs on different data are ranked separately, so each data set has its own short list.
     groups = split(listed.runs, lambda run: _traits(run, values.prefix), read - values.changes)
     for group in groups:
         if is_ordered and any(values.value(run, metric) is not None for run in group):
@@ -231,7 +232,7 @@ def shortlist(
 
 
 def _gated(listed: Listed, values: LoggedValues, gates: Sequence[Gate]) -> Listed:
-    """The runs with a complete evaluation that pass the gates by their logged values."""
+    """Keep the runs with a complete evaluation that pass the gates by their logged values."""
     deciding = [gate for gate in dict.fromkeys(gates) if gate.of_value]
     deciding = [gate for gate in deciding if values.is_valid(gate.metric)]
     incomplete = list(listed.incomplete)

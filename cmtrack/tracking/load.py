@@ -1,4 +1,4 @@
-"""``load_evaluation``: the evaluation that a run holds."""
+"""``load_evaluation``, which reads an evaluation from a run."""
 
 from __future__ import annotations
 
@@ -36,37 +36,35 @@ def load_evaluation(
     extra_metrics: Sequence[Metric] = (),
     client: MlflowClient | None = None,
 ) -> BaseEvaluation:
-    """Read the evaluation that :func:`cmtrack.log_evaluation` left in a run.
+    """Read an evaluation that :func:`cmtrack.log_evaluation` has written to a run.
 
     Parameters
     ----------
     run_id : str or object
         A run id, ``runs:/<id>``, the id or URI of a logged or registered model
-        (``models:/name@alias``), or an object with a ``run_id``: whatever :func:`cmtrack.compare`
-        takes.
+        (``models:/name@alias``), or an object with a ``run_id``, as in :func:`cmtrack.compare`.
     prefix : str, default ""
-        The prefix that it was logged under; ``"test"`` is enough for ``"test/"``.
+        The prefix under which the evaluation was logged; ``"test"`` also finds ``"test/"``.
     rows : bool, default False
-        Whether the rows' predictions are loaded too, for paired comparisons. Where rows belong
-        together (``groups=``) and have segments, they are always loaded, if they were kept: the
-        segments' intervals need them.
+        Whether to also load the row-level predictions, for paired comparisons. If the evaluation
+        has both ``groups=`` and segments, kept predictions are always loaded, because the segments'
+        intervals need them.
     extra_metrics : sequence of Metric, optional
-        The functions of custom metrics, which a run does not hold: without them the logged numbers
-        are there, and what needs the functions (regrouping, merging, paired differences) is
-        missing.
+        Custom metrics with their functions, which are not stored in a run. Without the functions,
+        the logged numbers are available, but regrouping, merging and paired differences are not.
     client : mlflow.MlflowClient, optional
-        By default one for the current tracking URI.
+        By default a client for the current tracking URI.
 
     Returns
     -------
     Evaluation or FamilyEvaluation
-        Equal to the one that was logged.
+        Equal to the evaluation that was logged.
 
     Raises
     ------
     ValueError
-        If there is no such run, the run holds no evaluation (or no predictions), or it is damaged
-        or of a newer schema.
+        If the run does not exist, has no evaluation (or no predictions), or if the evaluation is
+        damaged or has a newer schema.
     ConnectionError
         If the tracking server does not answer.
 
@@ -97,9 +95,9 @@ def load_evaluation(
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
-    """The evaluation of a listed run.
+    """Read the evaluation of a listed run.
 
-    ValueError if the run holds none, or it is damaged or of a newer schema.
+    ValueError if the run has no evaluation, or the evaluation is damaged or has a newer schema.
     """
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
@@ -114,7 +112,7 @@ def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Ba
 def with_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> BaseEvaluation:
-    """The evaluation with its rows; ValueError if there are no predictions, or damaged ones."""
+    """Return the evaluation with its rows; ValueError if predictions are missing or damaged."""
     if not keeps_rows(run, prefix):
         raise ValueError(
             f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept"
@@ -126,7 +124,7 @@ def with_predictions(
 def with_kept_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[BaseEvaluation, str]:
-    """The evaluation with its kept rows, and why they cannot be read if so."""
+    """Return the evaluation with its kept rows, and the reason if kept rows cannot be read."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except (ValueError, ImportError) as error:  # PyArrow may be missing
@@ -135,7 +133,7 @@ def with_kept_predictions(
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
-    """The reason why a run cannot be read, without the run's name."""
+    """Return why a run cannot be read, without the run's id."""
     return _said(error).removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
 
 
@@ -148,20 +146,20 @@ def _said(error: Exception) -> str:
 
 
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
-    """The name of the run's file with per-row predictions.
+    """Return the name of the run's file with row-level predictions.
 
-    A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made
-    from.
+    A regrouped evaluation has no separate file of rows. A tag names the file of the original
+    evaluation.
     """
-    # Only the name is taken, so that a tag leads to no other folder.
+    # Use only the file's name, so that a tag cannot lead to another folder.
     elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name
     return elsewhere or file_name(PREDICTIONS_FILE, prefix)
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
-    """True if the run may hold per-row predictions, by its tags.
+    """Return True if the run may hold row-level predictions, according to its tags.
 
-    A run of an early version has no digests at all, and may hold them.
+    A run of an early version of cmtrack has no digests, and may have predictions.
     """
     entries = digests(run.tags, prefix)
     if digest_key(EVALUATION_FILE) not in entries:
@@ -170,20 +168,20 @@ def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
 
 
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
-    """An artifact of an evaluation, read from a local folder, the cache or the artifact store.
+    """Read an artifact of an evaluation from a local folder, the cache or the artifact store.
 
-    ValueError if the run does not hold it, it is not the file that was logged, or it cannot be
-    read.
+    ValueError if the run does not have the file, the file cannot be read, or it is not the file
+    that was logged.
     """
     file = file_name(name, prefix)
     if name == PREDICTIONS_FILE:
         file = rows_file(run, prefix)
     digest = digests(run.tags, prefix).get(digest_key(name))
     try:
-        if not file.endswith(name):  # a tag named it
-            raise ValueError(f"such a file is called {name}")
+        if not file.endswith(name):  # the name comes from a tag
+            raise ValueError(f"the file must be named {name}")
         folder = artifacts.folder_of(run.artifact_uri, client.tracking_uri)
-        # A file of this machine is read as fast as the cache.
+        # Reading a local file is as fast as reading the cache.
         cache_key = digest if folder is None else None
         cached = None if cache_key is None else cache.cached(cache_key)
         if cached is not None:

@@ -1,4 +1,4 @@
-"""Undocumented functions of MLflow, used nowhere else: the file to look at for a new release."""
+"""All uses of undocumented MLflow functions, to be checked at each new release of MLflow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ DATABASE_STORE = "mlflow.store.tracking.sqlalchemy_store"
 
 
 def get(server: str, path: str, **how: Any) -> Any:
-    """Request a path of a server as MLflow does it.
+    """Request a path of a server in the same way as MLflow.
 
-    That is through proxies, with its certificates, headers and password.
+    The request uses MLflow's proxies, certificates, headers and password.
     """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
@@ -26,9 +26,9 @@ def get(server: str, path: str, **how: Any) -> Any:
 
 
 def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
-    """Upload a file below an address as MLflow does it, but follow no redirect.
+    """Upload a file in the same way as MLflow, but follow no redirect.
 
-    Another server would get the rows.
+    Otherwise another server could receive the rows.
     """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
@@ -38,22 +38,22 @@ def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
 
 
 def uploads_in_parts(repository: ArtifactRepository, file: str) -> bool:
-    """True if MLflow uploads a file in parts, to addresses that the tracking server signs."""
+    """Return True if MLflow uploads a file in parts, to addresses that the server signs."""
     is_large = getattr(repository, "_should_multipart_upload", None)
     return bool(is_large is not None and is_large(file))
 
 
 def signed_download(folder: str, name: str) -> Any:
-    """Ask a tracking server for a signed address of a file of its artifacts; None for others.
+    """Ask a tracking server for a file's signed address; None for other servers.
 
-    A server with ``MLFLOW_ARTIFACTS_PRESIGNED_ONLY`` gives files in no other way.
+    A server with ``MLFLOW_ARTIFACTS_PRESIGNED_ONLY`` serves files only through signed addresses.
     """
     server, service, path = folder.partition("/mlflow-artifacts/artifacts")
     return get(server, f"/mlflow-artifacts/presigned{path}/{name}") if service else None
 
 
 def has_secret(server: str) -> bool:
-    """True where requests to a server carry a password, a token or a certificate."""
+    """Return True if requests to a server carry a password, a token or a certificate."""
     from mlflow.utils.credentials import get_default_host_creds
 
     access = get_default_host_creds(server)
@@ -67,7 +67,7 @@ def has_secret(server: str) -> bool:
 
 
 def artifact_repository(uri: str, tracking_uri: str) -> ArtifactRepository:
-    """MLflow's client for a folder of artifacts, whatever its address."""
+    """Return MLflow's client for a folder of artifacts, without checking its address."""
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
     from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
@@ -77,34 +77,34 @@ def artifact_repository(uri: str, tracking_uri: str) -> ArtifactRepository:
 
 
 def address_of_artifacts(uri: str, tracking_uri: str) -> str:
-    """The address on the tracking server that an ``mlflow-artifacts:`` address means."""
+    """Resolve an ``mlflow-artifacts:`` address to an address on the tracking server."""
     from mlflow.store.artifact.mlflow_artifacts_repo import MlflowArtifactsRepository
 
     return str(MlflowArtifactsRepository.resolve_uri(uri, tracking_uri))
 
 
 def user_name() -> str:
-    """The user that MLflow names in a run that is started here."""
+    """Return the user name that MLflow would write to a new run."""
     from mlflow.tracking.context.default_context import DefaultRunContext
 
     return str(DefaultRunContext().tags().get("mlflow.user", ""))
 
 
 def default_experiment_id() -> str:
-    """The experiment of a new run for which nobody has named one."""
+    """Return the id of the experiment that MLflow uses by default for a new run."""
     from mlflow.tracking.default_experiment.registry import get_experiment_id
 
     return str(get_experiment_id())
 
 
 def latest_metrics(run: Any) -> Sequence[Any]:
-    """The latest points of a run's metrics with their times, which ``run.data.metrics`` lacks."""
+    """Return the latest points of a run's metrics with their times."""
     return getattr(run.data, "_metric_objs", ())
 
 
 @contextmanager
 def without_autologging() -> Iterator[None]:
-    """Switch off MLflow's autologging: it would log the fits inside as trainings of the user's."""
+    """Switch off MLflow's autologging, which would log internal fits as the user's trainings."""
     off: Callable[[], AbstractContextManager[object]] = nullcontext
     if "mlflow" in sys.modules:
         with suppress(ImportError):

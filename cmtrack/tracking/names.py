@@ -1,4 +1,4 @@
-"""Names of an evaluation's files, tags and metrics in a run, all under one prefix."""
+"""Names of an evaluation's files, tags and metrics in a run, all under the same prefix."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CLASSES_FILE = "cmtrack_classes.json"
 SEGMENTS_FILE = "cmtrack_segments.json"
 PREDICTIONS_FILE = ROWS_NAME
 DIGESTS = "digests"
-"""Tag of what programs know an evaluation by, as JSON; see :func:`digests`.
+"""Tag with machine-readable facts of an evaluation, as JSON; see :func:`digests`.
 
-The other tags are for people.
+All other tags are for people.
 """
 ROWS_FILE = "predictions_file"
-"""Its entry that names the file of the rows' predictions, if that has another prefix."""
+"""Entry of the tag that names the file of predictions, if the file has another prefix."""
 REGROUPING = "regrouping"
-"""Entry of it: a digest of all that a regrouped evaluation was made from, and how."""
+"""Entry of the tag with a digest of the source and options of a regrouped evaluation."""
 TAGS_BEFORE = {
     "schema": "schema",
     "labels": "labels_digest",
@@ -36,40 +36,40 @@ TAGS_BEFORE = {
     ROWS_FILE: "predictions_file",
     REGROUPING: "regrouping",
 }
-"""The tags of their own that earlier versions wrote, by entry."""
+"""Names of the separate tags of earlier versions, by entry."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
-"""Readable tags, by their names in earlier versions.
+"""Short names of readable tags, by their names in earlier versions.
 
-Next to long values MLflow's pages cut names of more than 15 letters.
+MLflow's pages cut names of more than 15 letters if the values are long.
 """
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 MAX_PREFIX = 150
-"""Characters of a prefix: MLflow takes 250 for a tag, and a file system 255 bytes for a name."""
+"""Maximum characters of a prefix; MLflow limits tags to 250, file systems names to 255 bytes."""
 MAX_TAG = 4000
-"""Characters of a tag's text, and of a review's parameter: every store takes 5,000."""
+"""Maximum characters of a tag's text or a review's parameter; every store accepts 5,000."""
 
 _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
 
 
 def tag_text(text: str) -> str:
-    """A text that fits into a tag; an ellipsis stands for what is left out."""
+    """Cut a long text so that it fits into a tag, with an ellipsis at the end."""
     return text if len(text) <= MAX_TAG else text[: MAX_TAG - 1] + "…"
 
 
 def check_prefix(prefix: str) -> str:
     """Validate a prefix by MLflow's rules for metric names and image keys.
 
-    ValueError if it holds other characters than letters, digits, ``_ - . /`` and spaces, or a path
-    that climbs.
+    ValueError if the prefix contains characters other than letters, digits, ``_ - . /`` and spaces,
+    or leads to a parent folder.
     """
     if not isinstance(prefix, str):
         raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(
-            "prefix must start with a letter or digit and hold letters, digits and _-./, "
+            "prefix must start with a letter or digit and contain letters, digits and _-./, "
             f"got {prefix!r}"
         )
     return prefix
@@ -78,8 +78,8 @@ def check_prefix(prefix: str) -> str:
 def prefix_to_log(prefix: str | None) -> str:
     """Return the prefix under which an evaluation is logged: ``val`` becomes ``val/``.
 
-    Without one the metrics would be called ``valbinary/f1``. ValueError as by :func:`check_prefix`,
-    or if it is so long that files or tags could not be named.
+    Without the slash, a metric's name would be ``valbinary/f1``. ValueError as in
+    :func:`check_prefix`, or if the prefix is too long for names of files or tags.
     """
     checked = check_prefix(prefix or "")
     if len(checked) > MAX_PREFIX:
@@ -89,43 +89,43 @@ def prefix_to_log(prefix: str | None) -> str:
 
 
 def under_prefix(prefix: str) -> str:
-    """The words on a prefix after "an evaluation"; empty without one."""
+    """Return words on a prefix to put after "an evaluation"; empty without a prefix."""
     return f" under the prefix {prefix!r}" if prefix else ""
 
 
 def file_name(name: str, prefix: str = "") -> str:
-    """A root-level file name: the compare page of the MLflow UI lists no others."""
+    """Return a file name without folders: MLflow's compare page lists only root-level files."""
     return prefix.replace("/", "_").replace(" ", "_") + name
 
 
 def tag(name: str, prefix: str = "") -> str:
-    """A tag's name, such as ``cmtrack.status`` or ``cmtrack.val.status``."""
+    """Return a tag's full name, such as ``cmtrack.status`` or ``cmtrack.val.status``."""
     middle = prefix.strip("/ ._-")
     name = SHORT.get(name, name)
     return f"cmtrack.{middle}.{name}" if middle else f"cmtrack.{name}"
 
 
 def readable_tag(tags: Mapping[str, str], name: str, prefix: str = "") -> str | None:
-    """The value of a readable tag, also under its former name."""
+    """Return the value of a readable tag, which may have its former name."""
     return tags.get(tag(name, prefix), tags.get(former_tag(name, prefix)))
 
 
 def former_tag(name: str, prefix: str) -> str:
-    """The name that earlier versions gave to a tag of :data:`SHORT`."""
+    """Return the name that earlier versions gave to a tag of :data:`SHORT`."""
     return tag(name, prefix).removesuffix(SHORT.get(name, name)) + name
 
 
 def digest_key(name: str) -> str:
-    """The key in :func:`digests` of a file: ``evaluation`` for ``cmtrack_evaluation.json``."""
+    """Return a file's key in :func:`digests`: ``evaluation`` for ``cmtrack_evaluation.json``."""
     return name.removeprefix("cmtrack_").split(".")[0]
 
 
 def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """Machine-readable facts of an evaluation from a run's tags, by key.
+    """Return machine-readable facts of an evaluation from a run's tags, by key.
 
     The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows),
     ``evaluation`` and ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`.
-    Tags of earlier versions are read, too. A damaged tag says nothing.
+    Tags of earlier versions are also read. A damaged tag is ignored.
     """
     text = tags.get(tag(DIGESTS, prefix))
     if text is None:
@@ -143,7 +143,7 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 def with_digests(
     tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Tags with changed values of :func:`digests`; None removes a key."""
+    """Return the tags with changed values of :func:`digests`; None removes a key."""
     former_tags = {tag(name, prefix) for name in TAGS_BEFORE.values()}
     former_tags |= {former_tag(name, prefix) for name in SHORT}
     entries = {**digests(tags, prefix), **changed}
@@ -155,9 +155,9 @@ def with_digests(
 def finite_metrics(
     evaluation: BaseEvaluation, chosen: str | Sequence[str], prefix: str
 ) -> tuple[dict[str, float], list[str]]:
-    """The metrics of :func:`chosen_metrics` that MLflow takes, by the names that it gets.
+    """Return the finite metrics of :func:`chosen_metrics`, by their names in MLflow.
 
-    Also returns the names of those that are not finite.
+    Also return the names of the other metrics, which MLflow does not accept.
     """
     finite: dict[str, float] = {}
     undefined: list[str] = []
@@ -170,14 +170,13 @@ def finite_metrics(
 
 
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
-    """The metrics to log, by full name.
+    """Return the metrics to log, by full name.
 
-    ValueError if a name is in no evaluation.
+    ValueError if the evaluation does not have a named metric.
 
-    ``chosen``, "headline", "all" or sequence of names: a name may end in ``/*`` to stand for a
-        whole section, and ``*`` stands for all metrics.
-        ``segment/<column>/<value>/<metric>`` is a metric of a segment, of all segments of the
-        column with ``*`` in the place of the value.
+    ``chosen``: "headline", "all" or a sequence of names. A name may end in ``/*`` to stand for a
+    whole section, and ``*`` stands for all metrics. ``segment/<column>/<value>/<metric>`` is a
+    metric of a segment; ``*`` as the value stands for all segments of the column.
     """
     metrics = evaluation.metrics
     if isinstance(chosen, str):

@@ -1,4 +1,4 @@
-"""Thread pools over many runs, and what forked processes forget."""
+"""Thread pools for work on many runs, and cleanup in forked processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextvars import copy_context
 from typing import TypeVar
 
 WORKERS = 8
-"""Runs at once: below the ten connections to a server that MLflow keeps open."""
+"""Runs at the same time; MLflow keeps at most ten connections to a server open."""
 
 _in_workers: list[Callable[[], object]] = []
 
@@ -28,12 +28,15 @@ def each(
 ) -> list[Future[Result]]:
     """Apply an action to many items in a thread pool.
 
-    An interrupt, or an error that ``report_progress`` raises, ends the work: what is under way is
-    done whole, nothing else is begun, and it is raised.
+    An interrupt, or an error that ``report_progress`` raises, ends the work: items in progress are
+    completed, no other items are started, and the error is raised.
 
-    ``report_progress``: called in this thread with an item that is done and the number of those
-    that are. ``workers``: threads. The result: in the order of the items, all done: ``result()``
-    gives what the action gave, or raises what it raised.
+    ``report_progress``: called in this thread with a finished item and the number of finished
+    items.
+    ``workers``: number of threads.
+
+    Returns finished futures in the order of the items. ``result()`` returns the action's result or
+    raises its error.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="cmtrack")
     try:
@@ -48,15 +51,15 @@ def each(
 def in_forked_workers(action: Callable[[], object]) -> None:
     """Register a function to run at the start of each forked process.
 
-    It runs once :func:`watch_forks` was called. A forked process inherits locks, timers and
-    threads' records of its parent, but none of the threads.
+    This has an effect after :func:`watch_forks` was called. A forked process inherits locks, timers
+    and records of threads from its parent, but not the threads.
     """
     _in_workers.append(action)
 
 
 @functools.cache
 def watch_forks() -> None:
-    """Register what happens in a forked process: when the first lock is taken, not at import."""
+    """Register the cleanup in forked processes; called for the first lock, not at import."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forked)
 
@@ -64,7 +67,7 @@ def watch_forks() -> None:
 def _forked() -> None:
     for action in _in_workers:
         action()
-    # Matplotlib draws all figures of a process under one lock, which another thread may have held.
+    # Matplotlib draws all figures of a process under a single lock, which another thread may hold.
     figures = sys.modules.get("matplotlib.figure")
     if figures is not None:
         figures.Figure._render_lock = threading.RLock()

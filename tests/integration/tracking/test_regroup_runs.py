@@ -258,7 +258,7 @@ def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
     store.set_tag(run_id, "cmtrack.parity.digests", told)
     with pytest.raises(
         ValueError,
-        match=r"secret\.parquet cannot be read: such a file is called cmtrack_predictions\.parquet",
+        match=r"secret\.parquet cannot be read: the file must be named cmtrack_predictions\.parquet",
     ):
         load_evaluation(run_id, prefix="parity_", rows=True)
 

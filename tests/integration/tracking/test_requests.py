@@ -319,5 +319,5 @@ def test_files_of_a_run_have_names_of_their_own(store: Any) -> None:
     (folder_of(store, run_id) / "secret.parquet").write_bytes(b"s")
     changed = digests(store.get_run(run_id).data.tags) | {"predictions_file": "secret.parquet"}
     store.set_tag(run_id, "cmtrack.digests", json.dumps(changed))
-    with pytest.raises(ValueError, match="such a file is called cmtrack_predictions"):
+    with pytest.raises(ValueError, match="the file must be named cmtrack_predictions"):
         load_evaluation(run_id, rows=True)

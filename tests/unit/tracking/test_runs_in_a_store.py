@@ -278,7 +278,7 @@ def test_a_run_gives_its_evaluation_and_its_rows(tmp_path: Path) -> None:
             DONE | {"cmtrack.digests": '{"predictions_file": "b/secret.txt"}'},
             {"evaluation": JSON},
             True,
-            "secret.txt cannot be read: such a file is called cmtrack_predictions.parquet$",
+            "secret.txt cannot be read: the file must be named cmtrack_predictions.parquet$",
         ),
         (DONE, {"evaluation": JSON}, True, f"holds no {ROWS}: No such file"),
         (DONE, {"evaluation": JSON, "rows": b"PAR1"}, True, "the predictions are damaged"),
