@@ -1,4 +1,4 @@
-"""``log_evaluation``, the one line at the end of a training script, and nested runs of folds."""
+"""``log_evaluation``, to call at the end of a training script, and nested runs of folds."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ class LoggedEvaluation:
     Attributes
     ----------
     evaluation : Evaluation, FamilyEvaluation or None
-        None where it could not be computed.
+        None if it could not be computed.
     run_id : str or None
     status : "completed", "saved" or "failed"
-        In the run; kept in a local folder; not computed (the inputs are in the local folder).
+        Whether the evaluation is in the run, was saved in a local folder, or could not be computed
+        or saved (the local folder may have the inputs).
     path : Path or None
-        The local folder, where it is not in the run.
+        The local folder, if the evaluation is not in the run.
     error : str
-        Why it is not in the run.
+        Why the evaluation is not in the run.
     problems : tuple of str
-        Figures or tables that could not be made, or sent.
+        Figures or tables that could not be made or sent.
     replaced : str
-        The evaluation of the run that was replaced, in a sentence; empty where none was.
+        A sentence on the evaluation in the run that was replaced; empty if none was replaced.
 
     Examples
     --------
@@ -97,69 +98,72 @@ def log_evaluation(
     strict: bool = False,
     **options: Unpack[Options],
 ) -> LoggedEvaluation:
-    """Evaluate, unless it is an evaluation already, and log everything to an MLflow run.
+    """Evaluate, unless an evaluation is given, and log everything to an MLflow run.
 
-    The run gets a headline set of metrics in one batch, ``cmtrack_evaluation.json`` with every
-    number and the statistics, figures and a report at the root of its artifacts, one image series
-    for the chart view, a table by class, tags, and the evaluated rows as a dataset. A training run
-    is never ended, opened or broken by this: on any failure, a misspelt argument included, there is
-    a warning that names a local folder with the evaluation or its inputs, and the script goes on.
+    The run gets the headline metrics, ``cmtrack_evaluation.json`` with all numbers and statistics,
+    figures, a report, an image series for the chart view, a table by class, tags, and the evaluated
+    rows as a dataset. All files are at the root of the run's artifacts. A training run is never
+    ended, opened or broken by this call. After any failure, even a misspelt argument, you get a
+    warning with the path of a local folder that has the evaluation or its inputs, and the script
+    continues.
 
-    **What leaves the machine.** By default each row's actual and predicted label, probabilities,
-    weight, group and segment by each declared column go to the tracking store, up to 32 MB; row ids
-    only as a digest. The environment variable ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack]
-    predictions`` in the nearest ``pyproject.toml`` that has it limits that whatever the code asks
-    for: ``off`` keeps all rows here, ``labels`` the probabilities
-    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` says at level INFO what goes along.
-    Statistics go in any case: counts of each distinct score of the positive group are among them,
-    and of segments the counts by the values of their columns.
+    **What leaves the machine.** By default, each row's actual and predicted label, probabilities,
+    weight, group and segment by each declared column are sent to the tracking store, up to 32 MB.
+    Row ids are sent only as a digest. The environment variable ``CMTRACK_PREDICTIONS``, or
+    ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it, limits this
+    regardless of the code: ``off`` keeps all rows on this machine, ``labels`` keeps the
+    probabilities (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO
+    what is sent. Statistics are always sent. They include the counts of each distinct score of the
+    positive group, and counts for each value of a segment column.
 
     Parameters
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
     y_pred, y_prob, y_score, labels, calibration, target, sample_weight, groups, row_ids, segments
-        As in :func:`cmtrack.evaluate`, where labels are given.
+        As in :func:`cmtrack.evaluate`, if labels are given.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
     model_id : str, optional
-        The logged model that the metrics belong to; by default MLflow's active model, or the one
+        The logged model that the metrics belong to; by default MLflow's active model, or the only
         model that the run logged at this step.
     step : int, optional
-        The step of the metrics and of the image, for use during training. The files of a run are
-        those of its highest step, as are the metrics that MLflow shows: a lower step logs only its
-        metrics, with a warning, and an evaluation without a step is logged at the highest step of
-        the run. The report is made at most every ten seconds, and ten seconds after the last step
+        The step of the metrics and of the image, for use during training. A run has the files of
+        its highest step, and MLflow shows the metrics of that step. A lower step logs only its
+        metrics, with a warning. An evaluation without a step is logged at the highest step of the
+        run. The report is made at most every ten seconds, and for the last step ten seconds later
         or when the process ends.
     prefix : str, default ""
-        Put before metric names (``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``,
-        ``"val_"`` gives ``val_multiclass/accuracy``) and file names, for several evaluations in one
-        run.
+        Added before metric names and file names, for several evaluations in the same run. ``"val"``
+        and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
+        ``val_multiclass/accuracy``.
     metrics : "headline", "all" or list of names, default "headline"
-        What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a
-        section.
+        Which metrics become MLflow metrics; the JSON file has all of them. A name that ends in
+        ``/*`` stands for a whole section.
     predictions : "auto", "labels", True or False
-        Which rows are written as a compact Parquet file, where there are rows: with "auto" all, up
-        to 32 MB before compression; with "labels" the same without probabilities; with True all, of
-        any size; with False none, also not in the local folder. Paired comparisons need the labels,
-        those of scores the probabilities, too.
+        Which rows are written to a compact Parquet file: "auto" writes all rows, up to 32 MB before
+        compression; "labels" writes them without probabilities; True writes all rows, regardless of
+        size; False writes no rows, not even in the local folder. Paired comparisons need the
+        labels, and for metrics of scores they also need the probabilities.
     on_existing : "replace" or "error", default "replace"
-        What becomes of another evaluation that the run holds under the same prefix. It is replaced
-        with a warning, its files are removed where the store can, and those of its metrics that the
-        new one lacks, which MLflow cannot remove, are named in the tag ``cmtrack.stale_metrics``;
-        or the new one is kept in the local folder. With ``step`` each takes the place of the one of
-        a lower step. The same evaluation again changes nothing.
+        What to do if the run holds another evaluation under the same prefix. "replace" replaces it
+        with a warning, and removes its files if the store supports this. MLflow cannot remove
+        metrics, so metrics that only the old evaluation had are named in the tag
+        ``cmtrack.stale_metrics``. "error" keeps the new evaluation in the local folder instead.
+        With ``step``, each evaluation replaces the evaluation of a lower step. Logging the same
+        evaluation again changes nothing.
     dataset : str, optional
-        A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and
-        below its figures; by default the number of rows and classes. The digest of the rows links
-        runs on the same data, not the name.
+        A name for the evaluated data, such as "ANES 1996, test", which appears in the run's list of
+        datasets and below its figures; by default the number of rows and classes. Runs on the same
+        data are recognized by the digest of the rows, not by this name.
     figures : "auto", "all", True, False or list of str, default "auto"
-        Which are drawn: with "auto" or True those of a report, of which the confusion matrices and
-        the ROC curve are files of the run, too; with "all" or by name (:meth:`Evaluation.figures`)
-        each is also a file, and drawn with every ``step``; with False none, and no image.
+        Which figures to draw. "auto" and True draw the figures of the report; the confusion
+        matrices and the ROC curve are also files of the run. With "all" or a list of names
+        (:meth:`Evaluation.figures`), each figure is also a file and is drawn at every ``step``.
+        False draws no figures and no image.
     strict : bool, default False
-        Raise instead of warning (the evaluation is kept in the local folder all the same).
+        Raise an error instead of a warning; the evaluation is still kept in the local folder.
     **options
-        As in :class:`cmtrack.evaluation.spec.Spec`, where labels are given.
+        As in :class:`cmtrack.evaluation.spec.Spec`, if labels are given.
 
     Returns
     -------
@@ -167,8 +171,9 @@ def log_evaluation(
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.evaluate`, about 0.04 s for each figure, and some ten requests to
-    the store: of 10⁴ rows of two classes about 0.3 s into a local SQLite store; a step 0.15 s.
+    Cost: the time of :func:`cmtrack.evaluate`, about 0.04 s for each figure, and about ten requests
+    to the store. For 10⁴ rows of two classes and a local SQLite store, a call takes about 0.3 s,
+    and a call with ``step`` 0.15 s.
 
     Examples
     --------
@@ -211,10 +216,10 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
     problem: Exception | None = None
     evaluation: BaseEvaluation | None = None
     if isinstance(inputs.y_true, BaseEvaluation):
-        evaluation = inputs.y_true  # it is written as it is if an option is wrong
+        evaluation = inputs.y_true  # written unchanged if an option is invalid
     named_run = request.run_id
 
-    # Evaluate, and decide where the evaluation goes.
+    # Evaluate, and find out where to send the evaluation.
     try:
         evaluation = _evaluated(inputs, options)
         request = _checked(request)
@@ -226,8 +231,9 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
         problem = error
         request = _with_right_options(request)
 
-    # Write it to the spool. The report of a step waits if the last one was drawn just now. It is
-    # claimed before anything is written, so that an earlier step's report does not come after it.
+    # Write the evaluation to the spool. The report of a step waits if another report was drawn just
+    # now. The report is claimed before anything is written, so that the report of an earlier step
+    # cannot follow it.
     place = (request.tracking_uri or "", request.run_id or "", request.prefix)
     is_due = steps.claim_report(place, request.step)
     has_report = is_due or request.step is None or request.figures not in ("auto", True)
@@ -247,7 +253,7 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
     if problem is not None:
         return not_sent(problem, evaluation, entry, entry.run_id or named_run, strict)
 
-    # Send it to the run. What does not arrive stays in the spool.
+    # Send the evaluation to the run. If this fails, it stays in the spool.
     try:
         sent = deliver(entry)
     except BaseException as error:
@@ -258,12 +264,12 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
     if not has_report and not sent.stays:
         steps.later(place, _report_sender(evaluation, request, entry), request.step or 0)
 
-    # Say what was replaced or left out.
+    # Warn of what was replaced or left out.
     if sent.replaced:
         tell(sent.replaced)
     problems = entry.problems + sent.problems
     if problems:
-        tell(f"left out of the evaluation's record: {'; '.join(problems)}")
+        tell(f"missing in the logged evaluation: {'; '.join(problems)}")
     return LoggedEvaluation(
         evaluation, entry.run_id, "completed", problems=problems, replaced=sent.replaced
     )
@@ -273,9 +279,9 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
 
 
 def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
-    """Evaluate, and warn of what is strange in the input.
+    """Evaluate, and pass on warnings about the input.
 
-    An evaluation only gets what the options add to it.
+    If an evaluation is given, only apply the options that can be added to it.
     """
     inputs.y_prob = probabilities_of(inputs.y_prob, options)
     Spec.check_names(options, log_evaluation)
@@ -284,14 +290,14 @@ def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
     if isinstance(inputs.y_true, BaseEvaluation):
         if any(scores is not None for scores in (inputs.y_pred, inputs.y_prob, inputs.y_score)):
             raise ValueError(
-                "y_pred, y_prob and y_score need labels, got an Evaluation beside them"
+                "y_pred, y_prob and y_score need actual labels, but an Evaluation was given"
             )
         evaluation = inputs.y_true.with_metrics(options.get("extra_metrics", ()))
         if options.get("headline"):
             evaluation = evaluation.asking(headline=check_headline(options["headline"]))
     else:
         evaluation, remarks = evaluated(inputs, options)
-    evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
+    evaluation.metrics  # noqa: B018 - computed here, so that a failure can be caught
     for remark in remarks:
         tell(str(remark), category=type(remark))
     return evaluation
@@ -314,7 +320,7 @@ def _not_computed(
             state = f"its inputs are kept in {path}"
             if why:
                 state += f", without probabilities: {why}"
-            state += "; `cmtrack spool` says how to log them"
+            state += "; `cmtrack spool` explains how to log them"
     except Exception as second:
         state += f" ({text_of(second)})"
     reason = text_of(error)
@@ -327,9 +333,9 @@ def _not_computed(
 
 
 def _checked(request: Entry) -> Entry:
-    """The entry with the active run, model and store.
+    """Return the entry with checked options and the active run, model and store.
 
-    An error if an option is wrong or no run is active.
+    An error if an option is invalid or no run is active.
     """
     from mlflow import get_tracking_uri
 
@@ -340,36 +346,37 @@ def _checked(request: Entry) -> Entry:
 
 
 def _with_right_options(request: Entry) -> Entry:
-    """The entry with the options that are right, and the run, if it is known."""
+    """Return an entry with the valid options, and the run if it is known."""
     right: dict[str, Any] = {"on_existing": "error"}
     for name, check in _CHECKS.items():
         with contextlib.suppress(Exception):
             right[name] = check(getattr(request, name))
     if "prefix" not in right:
-        # Without its prefix it would take another evaluation's place: it then waits for no run.
+        # Without its prefix, the entry could replace another evaluation, so do not send it to the
+        # run.
         right["run_id"] = None
     predictions = settings.safe(request.predictions)
     return Entry(metric_names=request.metric_names, predictions=predictions, **right)
 
 
 def _checked_on_existing(on_existing: Any) -> str:
-    """Check the option for an evaluation that the run already has: one of two words."""
+    """Return ``on_existing``; ValueError if it is not "replace" or "error"."""
     if on_existing not in ("replace", "error"):
         raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
     return str(on_existing)
 
 
 def _checked_model_id(model_id: Any) -> str | None:
-    """A model's id, by default the active model's; ValueError if it is no id."""
+    """Return a model's id, by default the active model's; ValueError if the id is invalid."""
     from mlflow import get_active_model_id
 
     return _checked_id(get_active_model_id() if model_id is None else model_id, "model_id")
 
 
 def _checked_figures(figures: Any) -> Figures:
-    """The figures that were asked for.
+    """Return the option ``figures``.
 
-    ValueError if they are another word than "auto" and "all"; TypeError if they are no names.
+    ValueError if it is a text other than "auto" and "all"; TypeError if it is not a list of names.
     """
     words = "'auto', 'all', True, False or a list of names"
     if isinstance(figures, bool) or figures in ("auto", "all"):
@@ -383,19 +390,19 @@ def _checked_figures(figures: Any) -> Figures:
 
 
 def _checked_step(step: Any) -> int | None:
-    """A step as an int; ValueError if it is not a whole number of 64 bits, such as 2.0 or True."""
+    """Return a step as an int; ValueError for other values, such as 2.0 or True."""
     return None if step is None else whole_number(step, "step")
 
 
 def _checked_id(text: Any, what: str) -> str | None:
-    """An id as MLflow writes it; ValueError if it is none."""
+    """Return an id in MLflow's format; ValueError if it is invalid."""
     if isinstance(text, UUID):
         return text.hex
     return None if text is None else untrusted.identifier(text, what)
 
 
 def chosen_run(run_id: str | None) -> str:
-    """The run to write to, captured once; ValueError if it is no id, or none is active."""
+    """Return the id of the given or active run; ValueError if it is invalid or no run is active."""
     checked = _checked_id(run_id, "run_id")
     if checked is not None:
         return checked
@@ -419,13 +426,13 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "dataset_name": checked_name,
     "figures": _checked_figures,
 }
-"""The check of each option of an entry; what is wrong with several is said in this order."""
+"""The check of each option of an entry, in the order in which errors are reported."""
 
 
 def name_of_run(run_id: str) -> str:
-    """The name of an active run, or of one made here; empty for others.
+    """Return the name of the active run or of a run made by this process; empty for other runs.
 
-    The store is not asked for it: that would take another request for each evaluation.
+    The name is not requested from the store, to save a request for each evaluation.
     """
     import mlflow
 
@@ -439,9 +446,9 @@ def name_of_run(run_id: str) -> str:
 
 
 def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
-    """Write the whole evaluation to the spool; the entry has no folder if no place is writable.
+    """Write an evaluation to the spool; the entry has no folder if no folder is writable.
 
-    Without a report it has of its figures the image of the charts only.
+    Without a report, only the image for the charts is drawn.
     """
     from mlflow import get_tracking_uri
 
@@ -459,7 +466,7 @@ def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = Tr
         entry.finish()
     note(sentence)
     if entry.refusals:
-        instead = "none is kept"
+        instead = "no copy is kept"
         if entry.folder is not None:
             instead = f"written instead to {entry.folder.parent}"
         refusals = "; ".join(entry.refusals)
@@ -468,7 +475,7 @@ def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = Tr
 
 
 def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
-    """Write the evaluation with its headline metrics, after options that could not be followed."""
+    """Write the evaluation with its headline metrics, if the given options are invalid."""
     predictions = settings.safe(request.predictions)
     return write_entry(
         evaluation, replace(request, metric_names="headline", predictions=predictions)
@@ -476,10 +483,10 @@ def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
 
 
 def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> Callable[[], object]:
-    """A function that sends what a step left out: its evaluation once more, with a report."""
+    """Return a function that sends the evaluation of a step again, with its report."""
     from mlflow import get_tracking_uri
 
-    tracking_uri = get_tracking_uri()  # with its credentials, and as it is now
+    tracking_uri = get_tracking_uri()  # includes credentials, and may change later
     again = replace(request, timestamp=sent.timestamp)
 
     def send_report() -> None:
@@ -492,7 +499,7 @@ def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> C
 def not_sent(
     error: BaseException, evaluation: BaseEvaluation, entry: Entry, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
-    """Warn, or raise if ``strict``, that the evaluation was only spooled."""
+    """Warn that the evaluation is in the spool and not in the run; raise if ``strict``."""
     status = "saved"
     sentence = _copy_sentence(entry)
     if entry.folder is None:
@@ -503,9 +510,9 @@ def not_sent(
 
 
 def _raise_or_warn(error: BaseException, sentence: str, strict: bool) -> str:
-    """Raise the error if ``strict``; else warn that the evaluation is in no run, and return why.
+    """Raise the error if ``strict``; else warn that the evaluation was not logged, and return why.
 
-    ``sentence``: where the evaluation is.
+    ``sentence``: a sentence that says where the evaluation is.
     """
     if strict:
         error.add_note(sentence)
@@ -521,12 +528,12 @@ _NOT_KEPT = "the evaluation could not be kept either"
 def _copy_sentence(entry: Entry) -> str:
     if entry.folder is None:
         return "no copy of the evaluation was saved"
-    where = "" if entry.run_id else " --experiment NAME"  # in which it gets a run
+    where = "" if entry.run_id else " --experiment NAME"  # push makes a run in this experiment
     return f"the evaluation is kept in {entry.folder}; `cmtrack push{where}` sends it"
 
 
 def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
-    """Keep the inputs of an evaluation that could not be written; return where, and a sentence."""
+    """Keep the inputs of an evaluation that could not be written; return path and sentence."""
     path = None
     if not isinstance(inputs.y_true, BaseEvaluation):
         with contextlib.suppress(Exception):
@@ -542,16 +549,16 @@ def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
 _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
 _COPIED_TAGS = ("mlflow.user", "mlflow.source.name", "mlflow.source.type")
-"""Tags that MLflow's fluent functions give to a nested run, and its client does not."""
+"""Tags that MLflow's fluent functions add to a nested run, but its client does not."""
 _MAX_PARAM = 500
-"""Characters that stores of MLflow 2 take of a parameter."""
+"""Maximum characters of a parameter in stores of MLflow 2."""
 
 
 @dataclass(frozen=True, eq=False)
 class NestedEvaluation:
-    """An evaluation for a nested run.
+    """An evaluation to be logged to a nested run.
 
-    ``name``: put after the parent's name.
+    ``name``: added after the parent's name.
     ``params``: parameters of the run.
     ``model``: the parameter ``model``; by default the parent's name.
     """
@@ -572,9 +579,8 @@ def log_nested(
 ) -> tuple[LoggedEvaluation, ...]:
     """Log each evaluation to a new nested run, and end it.
 
-    The runs are made by the client: the active run stays what it is, and other threads are not
-    concerned. Where a run cannot be made, the evaluation is kept in the local folder, with a
-    warning.
+    MLflow's client makes the runs, so the active run does not change and other threads are not
+    affected. If a run cannot be made, the evaluation is kept in the local folder, with a warning.
 
     ``run_id``: the parent; by default the active run.
     """
@@ -593,7 +599,7 @@ def log_nested(
                 raise problem
             nested_id = answer_of(partial(_create_nested_run, client, parent, child))
         except Exception as error:
-            problem = error  # what failed once is not waited for again
+            problem = error  # do not wait again after a failure
             entry = write_entry(child.evaluation, Entry(predictions=settings.safe(predictions)))
             done.append(not_sent(error, child.evaluation, entry, None, strict))
             continue
@@ -618,7 +624,7 @@ def log_nested(
 
 
 def _create_nested_run(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
-    """Create the run of a child, with the tags of MLflow's own nested runs and its parameters."""
+    """Create the run of a child, with its parameters and the tags of MLflow's nested runs."""
     from mlflow.entities import Param
 
     parent_id = parent.info.run_id

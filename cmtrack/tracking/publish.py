@@ -1,4 +1,4 @@
-"""The review as a run of its own, and tags on the compared runs and their models."""
+"""Logging of a review as a separate run, with tags on the compared runs and their models."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ JSON_FILE = "cmtrack_review.json"
 TABLE_FILE = "cmtrack_review_ranking.json"
 STOPPED = "stopped by a gate"
 REVIEWS = ": reviews"
-"""End of the name of an experiment that holds the reviews of another."""
+"""Suffix of the name of an experiment for the reviews of another experiment."""
 _LABEL = "(review)"
-# Reviews of earlier versions left this tag, and each review replaces the one before.
+# Tag of reviews of earlier versions, which a new review removes.
 _FORMER = former_tag("criterion", "")
 
 
 @dataclass(frozen=True)
 class LoggedReview:
-    """Result of logging a review.
+    """The result of logging a review.
 
     Attributes
     ----------
     run_id, experiment_id : str
-        Of the review's own run.
+        Ids of the review's run and of its experiment.
     tagged_runs, tagged_models : tuple of str
-        Ids of the runs and of the logged models that got its tags.
+        Ids of the runs and of the logged models that got the review's tags.
     alias : str
-        What was set, such as ``"models:/name@challenger (version 3)"``; empty where nothing was
-        asked for.
+        The alias that was set, such as ``"models:/name@challenger (version 3)"``; empty if no alias
+        was requested.
     versions : tuple of str
-        Model versions of the compared runs whose page has rank and decision now, such as
+        Model versions of the compared runs whose pages now show rank and decision, such as
         ``"models:/name/3"``.
     problems : tuple of str
-        What could not be drawn or tagged.
+        Figures that could not be drawn, and tags that could not be written.
     """
 
     run_id: str
@@ -82,14 +82,13 @@ def publish(
     alias: str | None = None,
     registered_model: str | None = None,
 ) -> LoggedReview:
-    """Write the review into the chosen run's store, and tag what was compared.
+    """Write the review into the chosen run's store, and tag the compared runs and models.
 
     See :meth:`Comparison.log`.
 
-    Where no run is chosen, because gates stopped all of them or several rankings have equal claims,
-    the review goes into the store of the first run that was compared. Everything that may be
-    refused is asked for first: nothing is written where the runs are in no store, or there is no
-    version for the alias.
+    If no run is chosen, because gates stopped all runs or because several rankings are equally
+    valid, the review goes into the store of the first compared run. All requirements are checked
+    first: nothing is written if the runs are not in a store, or if the alias has no model version.
     """
     home = _home(comparison)
     if registered_model is not None and alias is None:
@@ -131,7 +130,7 @@ def publish(
 
 
 def review_of(run: Run) -> Run | None:
-    """The latest review of a run; None if there is none, or it was deleted."""
+    """Return the latest review of a run; None if the run has no review, or it was deleted."""
     from mlflow.exceptions import MlflowException
 
     review_id = run.tags.get(tag("review"), "")
@@ -157,7 +156,7 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 
 
 def _home(comparison: Comparison) -> Run:
-    """The run that decides the review's store: the chosen one, or the first that is in a store."""
+    """Return the run that decides the review's store: the chosen or the first run in a store."""
     if comparison.best is not None:
         home = comparison.best.runs[0].run
     else:
@@ -167,20 +166,20 @@ def _home(comparison: Comparison) -> Run:
         home = next((run for run in runs if run.tracking_uri), runs[0])
     if not home.tracking_uri:
         raise ValueError(
-            "these evaluations are in no run, so there is no store to log the review to: "
-            "Comparison.report writes it to a file"
+            "these evaluations are not in a run, so there is no store to log the review to: "
+            "use Comparison.report to write it to a file"
         )
     return home
 
 
 def _compared(comparison: Comparison) -> Iterator[Run]:
-    """The ranked runs, then those that a gate stopped."""
+    """Yield the ranked runs, then the runs that a gate stopped."""
     yield from (run.run for run in comparison.runs)
     yield from (stop.run for stop in comparison.failed)
 
 
 def _review_experiment(client: MlflowClient, experiment_id: str, problems: list[str]) -> str:
-    """The separate experiment for reviews; if it cannot be created, that of the runs."""
+    """Return the experiment for reviews, or the runs' experiment if it cannot be created."""
     from mlflow.exceptions import MlflowException
 
     home = client.get_experiment(experiment_id)
@@ -188,7 +187,7 @@ def _review_experiment(client: MlflowClient, experiment_id: str, problems: list[
         return experiment_id
     location = home.artifact_location
     if urlsplit(location or "").scheme in ("", "http", "https", "mlflow-artifacts"):
-        # The store chooses the place: a folder, or one that its server serves.
+        # The store chooses the location: a folder, or an address on its server.
         location = None
     try:
         return experiment_named(client, home.name + REVIEWS, location)
@@ -215,7 +214,7 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
 
 
 def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Param]]:
-    """Metrics and parameters of the review's own run: what came out, and what was asked."""
+    """Return metrics and parameters of the review's run: the results, and the options."""
     from mlflow.entities import Metric, Param
 
     numbers: dict[str, float] = {
@@ -231,7 +230,7 @@ def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Pa
     question["rank_by"] = str(comparison.criterion)
     question["require"] = "; ".join(gate.text for gate in comparison.gates)
     params = []
-    # The store of the review is the one that holds it.
+    # The review is in this store, so its URI need not be a parameter.
     for name in sorted((CompareSpec.entries().keys() - {"tracking_uri"}) & question.keys()):
         value = question[name]
         if hasattr(value, "describe"):
@@ -267,13 +266,13 @@ def _upload(
         for picture in shown.values():
             (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
-    # Without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, which is
-    # empty for every other run.
+    # Do not set the tag mlflow.loggedArtifacts: the evaluation view would open on this table, which
+    # is empty for all other runs.
     client.set_tag(run_id, NOTE, _whole_lines(text))
 
 
 def _whole_lines(text: str) -> str:
-    """At most 8,000 characters, ending with a whole line."""
+    """Cut a text after a whole line, to at most 8,000 characters."""
     if len(text) <= MAX_NOTE:
         return text
     end = f"\n\n… the rest is in {MARKDOWN_FILE}."
@@ -289,7 +288,7 @@ def _today() -> str:
 class _ReviewTexts:
     """The review's tags and description for each run and its models.
 
-    What a store refuses becomes a problem instead of an error.
+    If a store refuses a change, this becomes a problem instead of an error.
     """
 
     comparison: Comparison
@@ -298,12 +297,12 @@ class _ReviewTexts:
     problems: list[str]
 
     def tags(self, standing: str) -> dict[str, str]:
-        """Tags of a run, a logged model or a model version."""
+        """Return tags for a run, a logged model or a model version."""
         criterion = tag_text(str(self.comparison.criterion))
         return {tag("rank"): standing, tag("review"): self.review, tag("criterion"): criterion}
 
     def described(self, note: str | None, standing: str) -> str:
-        """Insert decision, rank and link into a description; the rest stays unchanged."""
+        """Return a description with decision, rank and link; the rest does not change."""
         rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
         if standing == STOPPED:
             rank = capital(standing)
@@ -316,8 +315,8 @@ class _ReviewTexts:
     ) -> tuple[tuple[str, ...], ...]:
         """Tag runs, logged models and model versions in their own stores.
 
-        ``given_versions`` has the versions of a run that were asked for; of other runs all are
-        looked up.
+        ``given_versions`` has the model version that gets an alias, by run. For other runs, all
+        versions are looked up.
         """
         runs: list[str] = []
         models: list[str] = []
@@ -339,7 +338,7 @@ class _ReviewTexts:
             ]
             models += tagged
             run_versions = list(given_versions.get(run.run_id, ()))
-            # The registry is not asked for versions of a model that the store does not know.
+            # Do not look up versions of a model that the store does not have.
             if not run_versions and len(tagged) == len(run.model_ids):
                 self.attempt(
                     f"model versions of run {run.run_id}",
@@ -355,7 +354,7 @@ class _ReviewTexts:
     def tag_run(self, client: MlflowClient, run_id: str, standing: str) -> None:
         from mlflow.entities import RunTag
 
-        # A person may have changed the note since the run was listed.
+        # Read the note again: a person may have changed it since the run was listed.
         before = client.get_run(run_id).data.tags
         tags = self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
         run_tags = [RunTag(name, text) for name, text in tags.items()]
@@ -394,7 +393,7 @@ def _add_versions(versions: list[Any], run: Run, client: MlflowClient) -> None:
 
 
 def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
-    """Each compared run with its rank, or that a gate stopped it."""
+    """Yield each compared run with its rank, or with a note that a gate stopped it."""
     for number, ranking in enumerate(comparison.rankings, 1):
         which = "" if number == 1 else f" in ranking {number}"
         for entry in ranking.standings:

@@ -438,7 +438,9 @@ def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(
 
 def test_bad_input_warns_keeps_the_inputs_and_logs_nothing(store, seven_classes):
     y, p = seven_classes
-    said = "y_prob must have shape .*inputs are kept in .*; `cmtrack spool` says how to log them"
+    said = (
+        "y_prob must have shape .*inputs are kept in .*; `cmtrack spool` explains how to log them"
+    )
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match=said):
         result = log_evaluation(y, y_prob=p[:, :5], sample_weight=np.ones(len(y)))
     assert result.status == "failed"

@@ -458,7 +458,7 @@ def test_a_damaged_file_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"schema|damaged"):
             FamilyEvaluation.load(path)
     path.write_text("no JSON")
-    with pytest.raises(ValueError, match="no evaluation"):
+    with pytest.raises(ValueError, match="not a cmtrack evaluation"):
         FamilyEvaluation.load(path)
 
 

@@ -214,7 +214,9 @@ def test_what_cannot_be_set_is_refused_before_anything_is_written(
 
 def test_evaluations_in_no_run_have_no_store_for_a_review() -> None:
     comparison = compare({"a": evaluate(Y, Y)}, rank_by=ACCURACY)
-    with pytest.raises(ValueError, match="these evaluations are in no run, so there is no store"):
+    with pytest.raises(
+        ValueError, match="these evaluations are not in a run, so there is no store"
+    ):
         comparison.log()
 
 

@@ -128,7 +128,7 @@ def test_a_file_that_is_refused_for_good_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, run_id: str, errors: list[Exception], reason: str
 ) -> None:
     failing(monkeypatch, CLASSES, *errors)
-    with pytest.warns(EvaluationWarning, match="left out of the evaluation's record: refused by"):
+    with pytest.warns(EvaluationWarning, match="missing in the logged evaluation: refused by"):
         logged = log(run_id)
     assert logged.status == "completed"
     assert logged.problems == (f"refused by the store: {CLASSES} ({reason})",)

@@ -454,7 +454,7 @@ def test_inputs_that_could_not_be_evaluated_are_listed_and_not_sent(
 ) -> None:
     monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
     given = np.array(["a", None, "b"], dtype=object)
-    with pytest.warns(EvaluationWarning, match="`cmtrack spool` says how to log them"):
+    with pytest.warns(EvaluationWarning, match="`cmtrack spool` explains how to log them"):
         logged = log_evaluation(given, ["a", "b"])
     assert logged.path is not None
     with np.load(logged.path / "inputs.npz") as arrays:
@@ -581,7 +581,7 @@ def test_with_no_place_at_all_the_metrics_are_sent_and_it_is_said_that_no_copy_i
     for meant_for in (run_id, "0" * 32):
         with pytest.warns(EvaluationWarning) as warned:
             logged = log_evaluation(EVALUATION, run_id=meant_for, figures=False)
-        assert str(warned[0].message).endswith("; none is kept")
+        assert str(warned[0].message).endswith("; no copy is kept")
         assert "no folder on this machine could be written" in str(warned[-1].message)
         assert (logged.status, logged.path) == ("failed", None)
     run = client.get_run(run_id)
