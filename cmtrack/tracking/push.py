@@ -1,4 +1,4 @@
-"""The waiting entries of the spool: ``listing`` describes them, ``push`` sends them."""
+"""Waiting entries of the spool: ``listing`` describes them, and ``push`` sends them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _NAME_ONE = "name an experiment for it (--experiment NAME, or experiment_name=)"
 HOW_TO_EVALUATE = (
-    f"the inputs of an evaluation that failed: load {spool.INPUTS} with numpy.load, correct the "
-    "arrays (y_true, y_pred, y_prob, sample_weight), give them to cmtrack.log_evaluation, and "
+    f"the inputs of a failed evaluation: load {spool.INPUTS} with numpy.load, correct "
+    "the arrays (y_true, y_pred, y_prob, sample_weight), pass them to cmtrack.log_evaluation, and "
     "remove the folder"
 )
 
@@ -45,13 +45,13 @@ class PushedEntry:
     ----------
     entry : Path
     status : "sent", "kept" or "refused"
-        In the run, and no longer in the spool; still there, to be sent later; damaged, or nothing
-        that can be sent.
+        "sent": in the run, and no longer in the spool. "kept": still in the spool, to be sent
+        later. "refused": damaged, or not an evaluation.
     run_id : str or None
     reason : str
-        Why it was not sent.
+        Why the entry was not sent.
     problems : tuple of str
-        What had to be left out.
+        Parts of the entry that were left out.
     """
 
     entry: Path
@@ -69,23 +69,25 @@ def push(
     replace_newer: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> list[PushedEntry]:
-    """Send the evaluations that wait in the spool to the runs that they were meant for.
+    """Send the evaluations that wait in the spool to their runs.
 
-    Sending twice leaves a run as sending once does; an entry that was half sent is sent whole. An
-    entry for which the store does not answer within ten seconds is kept, and so are, without
-    asking, all others of a store that gave no connection or twice no answer.
+    Sending an entry twice has the same effect as sending it once, and an entry that was partly sent
+    is sent completely. If the store does not answer within ten seconds, the entry is kept. After a
+    failed connection, or two entries without an answer, all other entries for that store are kept
+    without another attempt.
 
     ``folder``: by default every folder in which :func:`cmtrack.log_evaluation` may have put
-        entries: ``./cmtrack_spool``, or what ``CMTRACK_SPOOL`` names, the user's data folder and
-        private temporary folders.
-    ``tracking_uri``: by default the store that each was meant for; its credentials come from
-        MLflow's variables, or from the tracking URI that is set.
-    ``experiment_name``: where an evaluation that was meant for no run, or for one that does not
-        exist, gets a new one; without it such entries are kept.
-    ``replace_newer``: whether an evaluation takes the place of one that its run holds with a later
-        time, such as by the clock of another machine; else it is kept.
-    ``progress``: called with (what is being done, done, in all).
-    The result: in the order of their age; without entries that another push has sent meanwhile.
+    entries: ``CMTRACK_SPOOL`` or ``./cmtrack_spool``, the user's data folder and private temporary
+    folders.
+    ``tracking_uri``: by default the store of each entry; its credentials come from MLflow's
+    variables, or from the current tracking URI.
+    ``experiment_name``: an experiment for new runs, for evaluations without a run or whose run does
+    not exist. Without an experiment, such entries are kept.
+    ``replace_newer``: whether to replace an evaluation in the run that has a later time, perhaps
+    from the clock of another machine. If False, the entry is kept.
+    ``progress``: called with (current activity, number done, total number).
+
+    Returns the outcomes, oldest entry first, without entries that another push has sent meanwhile.
     """
     waiting = spool.waiting(folder)
     tell = progress or (lambda *_: None)
@@ -94,7 +96,7 @@ def push(
     for done, path in enumerate(waiting):
         tell(f"sending {path.name.lstrip('.')}", done, len(waiting))
         pushed = job.push(path)
-        if pushed.status == "sent" or pushed.entry.exists():  # else another push has sent it
+        if pushed.status == "sent" or pushed.entry.exists():  # otherwise another push has sent it
             outcomes.append(pushed)
     tell("done", len(waiting), len(waiting))
     return outcomes
@@ -102,7 +104,7 @@ def push(
 
 @dataclass
 class _Push:
-    """One pass over the entries, with the state of their stores."""
+    """A pass over the entries, with the state of their stores."""
 
     tracking_uri: str | None
     experiment_name: str | None
@@ -112,7 +114,7 @@ class _Push:
     unanswered: Counter[str] = field(default_factory=Counter)
 
     def push(self, path: Path) -> PushedEntry:
-        """Send one entry; on an error it stays in the spool."""
+        """Send an entry, which stays in the spool after an error."""
         try:
             entry = self._whole(path)
         except Exception as error:
@@ -128,7 +130,7 @@ class _Push:
             sent = deliver(entry, client, is_late=not self.replace_newer)
         except Exception as error:
             self._note_silence(uri, error)
-            # What was removed is gone, although the entry was not sent.
+            # Report removed rows: they are gone although the entry was not sent.
             return PushedEntry(
                 entry.written_folder, "kept", entry.run_id, first_line(error), problems=removed
             )
@@ -138,7 +140,7 @@ class _Push:
         return PushedEntry(path, "sent", entry.run_id, problems=problems)
 
     def _whole(self, path: Path) -> Entry:
-        """Read an entry; one that was cut off is made again."""
+        """Read an entry; an unfinished entry is made again."""
         state = state_of(path)
         if state is State.INPUTS:
             raise ValueError(HOW_TO_EVALUATE)
@@ -150,7 +152,7 @@ class _Push:
         return entry
 
     def _client(self, uri: str) -> MlflowClient:
-        """The client of a store, asked once; ConnectionError if it gave no answer before."""
+        """Return the client of a store; ConnectionError if the store did not answer before."""
         if uri in self.silent:
             raise ConnectionError(self.silent[uri])
         if uri not in self.clients:
@@ -158,18 +160,18 @@ class _Push:
         return self.clients[uri]
 
     def _find_run(self, entry: Entry, client: MlflowClient) -> None:
-        """Give an entry a new run if it has none that exists."""
+        """Create a run for an entry if its run does not exist."""
         run_id = entry.run_id
         if run_id is not None and answer_of(partial(_exists, run_id, client)):
             return
         name = self.experiment_name
         if name is None:
-            missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
+            missing = "it has no run" if run_id is None else f"there is no run {run_id!r}"
             raise ValueError(f"{missing}: {_NAME_ONE}")
         answer_of(partial(_create_run, entry, client, name))
 
     def _note_silence(self, uri: str, error: Exception) -> None:
-        """Ask a store no more that gave no connection, or twice no answer."""
+        """Stop using a store after a failed connection, or after two entries without an answer."""
         if isinstance(error, NoAnswer):
             self.unanswered[uri] += 1
             if self.unanswered[uri] == 1:
@@ -179,10 +181,10 @@ class _Push:
 
 
 def _with_credentials(uri: str | None) -> str | None:
-    """The tracking URI of an entry, with credentials if it is the current store.
+    """Return the tracking URI of an entry, with credentials if it is the current store.
 
-    ValueError if it is another server, which would get the user's password or token because a file
-    names it.
+    ValueError if it is another server, which would get the user's password or token only because a
+    file names it.
     """
     import mlflow
 
@@ -197,10 +199,9 @@ def _with_credentials(uri: str | None) -> str | None:
         if not is_current:
             shown = untrusted.without_credentials(uri)
             raise ValueError(
-                f"it names the server {shown!r:.80}, which is not the one that is set and would "
-                f"get "
-                "your password or token: name it with tracking_uri (--tracking-uri), or set "
-                "MLFLOW_TRACKING_URI"
+                f"it names the server {shown!r:.80}, which is not the current tracking server and "
+                "would get your password or token: to allow this, give tracking_uri "
+                "(--tracking-uri) or set MLFLOW_TRACKING_URI"
             )
     return uri
 
@@ -218,7 +219,7 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
 
 
 def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> None:
-    """Create the run of an entry; its id is stored in the entry before anything is sent."""
+    """Create the run of an entry, and store its id in the entry before anything is sent."""
     experiment_id = experiment_named(client, experiment_name)
     run = client.create_run(experiment_id, run_name=entry.written_folder.name)
     entry.run_id = run.info.run_id
@@ -227,9 +228,9 @@ def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> Non
 
 
 def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
-    """Make an entry again that a killed process left unfinished, from its evaluation and rows.
+    """Make an unfinished entry of a killed process again, from its evaluation and rows.
 
-    ValueError if not even the evaluation is whole; BusyEntry if somebody else does the same.
+    ValueError if the evaluation is not complete; BusyEntry if another process is doing the same.
     """
     evaluation, rows = _rescued(unfinished, folder)
     entry = replace(unfinished, folder=None, timestamp=spool.made(folder.name.lstrip(".")) or 0)
@@ -253,7 +254,7 @@ def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
 
 
 def _rescued(unfinished: Entry, folder: Path) -> tuple[BaseEvaluation, bytes | None]:
-    """The evaluation of an unfinished entry, and the file of its rows if it is whole."""
+    """Return the evaluation of an unfinished entry, and its file of rows if it is complete."""
     artifacts = folder / ARTIFACTS
     file = artifacts / file_name(EVALUATION_FILE, unfinished.prefix)
     try:
@@ -273,20 +274,20 @@ def _rescued(unfinished: Entry, folder: Path) -> tuple[BaseEvaluation, bytes | N
 # -- listing ---------------------------------------------------------------------------------------
 
 _WHAT = {
-    State.INPUTS: "the inputs of an evaluation that failed",
-    State.UNFINISHED: "cut off while it was written",
+    State.INPUTS: "the inputs of a failed evaluation",
+    State.UNFINISHED: "interrupted while it was written",
 }
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """An entry of the spool, described.
+    """Description of an entry of the spool.
 
-    ``kind``, "evaluation", "inputs", "unfinished" or "damaged".
-    ``made``: when, in UTC; empty where that is not known.
-    ``what``: what it holds, in words.
-    ``meant_for``: the run, and the store.
-    ``size``: bytes.
+    ``kind``: "evaluation", "inputs", "unfinished" or "damaged".
+    ``made``: creation time in UTC; empty if it is not known.
+    ``what``: the content in words.
+    ``meant_for``: the run and its store.
+    ``size``: size in bytes.
     """
 
     name: str
@@ -299,9 +300,9 @@ class Waiting:
 
 
 def listing(folder: str | Path | None = None) -> list[Waiting]:
-    """The entries of the spool, the oldest first; damaged ones are marked.
+    """List the entries of the spool, oldest first; damaged entries are marked.
 
-    An entry that is sent while it is looked at is left out.
+    Entries that are sent while they are being listed are left out.
     """
     waiting = []
     for path in spool.waiting(folder):

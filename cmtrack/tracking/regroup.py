@@ -1,4 +1,4 @@
-"""Past runs under another grouping: new metrics and files next to the old ones, without data."""
+"""Regrouping of past runs: new metrics and files next to the old ones, without the data."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 ORIGIN = "regrouped_from"
-"""Tag that names the evaluation which was regrouped: what it marks may be written anew."""
+"""Tag with the original evaluation's file; an evaluation with this tag may be overwritten."""
 FIGURES_UP_TO = 100
-"""Runs up to which figures are drawn unasked: they take twenty times as long as all the rest."""
+"""Maximum runs for which ``figures="auto"`` draws figures, which take 95% of the time."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,19 @@ class RegroupedRun:
     ----------
     run_id, name : str
     status : "completed", "planned" or "left out"
-        In the run; to be written, in a dry run; neither.
+        "completed": written to the run. "planned": would be written, in a dry run. "left out":
+        neither.
     reason : str
-        Why it is left out.
+        Why the run is left out.
     warnings : tuple of str
-        When not to trust a number of the new grouping, and what could not be made.
+        Warnings about numbers of the new grouping, and files that could not be made.
     prefix : str
-        Of the new metrics and files.
+        Prefix of the new metrics and files.
     before, after : dict of str to float
-        Headline metrics under the former and the new grouping, by their plain names.
+        Headline metrics under the old and the new grouping, by their names without prefix.
     already_done : bool
-        Whether the run held this very regrouping, so that nothing was read or written; its metrics
-        are the logged ones.
+        Whether the run already had this regrouping. In that case nothing was read or written, and
+        the metrics are the logged ones.
 
     Examples
     --------
@@ -91,56 +92,56 @@ def regroup_runs(
     dry_run: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> list[RegroupedRun]:
-    """Reduce past runs anew under a grouping, and log the result into the same runs under a prefix.
+    """Evaluate past runs under another grouping, and log the result to the same runs.
 
-    What the runs hold stays as it is; the new metrics, files and tags are added, and
-    ``compare(prefix=...)`` and ``load_evaluation(prefix=...)`` find them. Another regrouping under
-    the same prefix is overwritten. Several runs are worked on at once; an interrupt ends the work
-    with whole runs, and a second call does the others.
+    The new metrics, files and tags are added under a prefix, and ``compare(prefix=...)`` and
+    ``load_evaluation(prefix=...)`` find them. Everything else in the runs stays unchanged, but
+    another regrouping under the same prefix is overwritten. Several runs are processed in parallel.
+    After an interrupt, each run is either done or unchanged, and a second call does the remaining
+    runs.
 
     Parameters
     ----------
     runs : run references
-        As :func:`cmtrack.compare` takes them; finished runs, too.
+        As in :func:`cmtrack.compare`; runs may be finished.
     grouping : Grouping
     positive : label, optional
-        The positive group of two.
+        The positive group, if the grouping has two groups.
     prefix : str, optional
         By default the name of the grouping's last step and an underscore, such as ``"party_"``.
     source_prefix : str, default ""
-        The prefix of the evaluations to start from.
+        The prefix of the evaluations to regroup.
     figures : bool or "auto", default "auto"
-        Whether figures are drawn; "auto": for up to 100 runs.
+        Whether to draw figures; "auto" draws them for up to 100 runs.
     force : bool, default False
-        Regroup also the runs that already hold the same regrouping of the same evaluation by this
-        version.
+        Also regroup runs that already have the same regrouping of the same evaluation by this
+        version of cmtrack.
     dry_run : bool, default False
-        Only compute: nothing is written.
+        Compute the results without writing anything.
     progress : callable, optional
-        Called with (the name of a run, runs done, runs in all) as runs are done, whatever their
-        order.
+        Called with (name of a run, runs done, total runs) as runs are done, in any order.
 
     Returns
     -------
     list of RegroupedRun
-        In the order given. A run that cannot be regrouped is left out with the reason; it stops no
-        other.
+        In the given order. A run that cannot be regrouped is left out with the reason, and the
+        other runs are still regrouped.
 
     Raises
     ------
     TypeError, ValueError
-        If a run does not exist, or the prefix is not legal or would touch what is there.
+        If a run does not exist, or if the prefix is invalid or would overwrite another evaluation.
     ConnectionError
         If the tracking server does not answer at the start.
 
     Notes
     -----
-    Where the rows' predictions were kept, nothing is lost but the held-out calibration scores of
-    another positive group; else see :meth:`cmtrack.Evaluation.regroup`. Predictions are not written
-    again: a tag points to the file.
+    If the runs kept their row-level predictions, only the held-out calibration scores of another
+    positive group are missing. For other runs see :meth:`cmtrack.Evaluation.regroup`. Predictions
+    are not written again: a tag points to their file.
 
-    Cost: for each run the reading of its evaluation, the new numbers and figures, and eleven
-    requests to the store; several runs at a time.
+    Cost: each run takes the time to read its evaluation, to compute the new numbers and figures,
+    and to send eleven requests to the store. Several runs are processed at a time.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def regroup_runs(
     for (run, _), job_of_run in zip(chosen, each(regroup, chosen, report_progress), strict=True):
         try:
             outcome = job_of_run.result()
-        except Exception as error:  # of whatever kind: it stops no other run
+        except Exception as error:  # errors of any type must not stop the other runs
             reason = plain_reason(error, run)
             outcome = RegroupedRun(run.run_id, run.name, "left out", reason, prefix=prefix)
         outcomes.append(outcome)
@@ -190,9 +191,9 @@ def regroup_runs(
 
 
 def default_prefix(grouping: Grouping) -> str:
-    """The name of the last step, with illegal characters replaced, and an underscore.
+    """Return the name of the last step, with illegal characters replaced, and an underscore.
 
-    ValueError if nothing of the name is legal.
+    ValueError if the name has no legal characters.
     """
     legal = re.sub(r"[^A-Za-z0-9-]+", "_", grouping.name).strip("_-")
     if not legal:
@@ -212,20 +213,20 @@ class _Job:
     dry_run: bool
 
     def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
-        """True if the run's tags show that this job was done on its present evaluation."""
+        """Return True if the run's tags show that its current evaluation is already regrouped."""
         if {run.status(self.prefix), run.status(self.source_prefix)} != {"completed"}:
             return False
         entries = names.digests(run.tags, self.prefix)
         mark, _, digest = entries.get(names.REGROUPING, "").partition(" ")
         if not mark or digest != entries.get(names.digest_key(names.EVALUATION_FILE)):
-            return False  # the evaluation under the prefix is another one
+            return False  # the prefix has another evaluation
         marks = [self._mark(run, figures=True)]
         if not with_figures:
             marks.append(self._mark(run, figures=False))
         return mark in marks
 
     def done(self, run: TrackedRun) -> RegroupedRun:
-        """A run that was regrouped before, by its logged metrics."""
+        """Return the outcome for a run that was regrouped before, with its logged metrics."""
         warnings = (names.readable_tag(run.tags, "warnings", self.prefix) or "").splitlines()
         before = _logged(run, self.source_prefix)
         after = _logged(run, self.prefix)
@@ -244,7 +245,7 @@ class _Job:
         )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
-        """Digest of source and grouping; empty if the source has no digests."""
+        """Return a digest of source and grouping; empty if the source has no digests."""
         entries = names.digests(run.tags, self.source_prefix)
         evaluation = entries.get(names.digest_key(names.EVALUATION_FILE))
         if evaluation is None:
@@ -261,7 +262,7 @@ class _Job:
         return digest_of(json.dumps(origins, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
-        """Regroup one run; on an error it is left out with the reason."""
+        """Regroup a run; ValueError if the run cannot be regrouped."""
         reason = run.why_incomplete(self.source_prefix) or self._in_the_way(run)
         if reason:
             raise ValueError(reason)
@@ -270,7 +271,7 @@ class _Job:
         after = before.regroup(self.grouping, positive=self.positive)
         status = "planned"
         if not self.dry_run:
-            # Without a mark it is done again another time, when the rows may be readable.
+            # Without a mark, a later call tries again: the rows may be readable by then.
             mark = "" if problems else self._mark(run, self.figures)
             problems += self._write(run, client, after, mark, rows=before.rows is not None)
             status = "completed"
@@ -286,7 +287,7 @@ class _Job:
         return ""
 
     def _load(self, run: TrackedRun, client: MlflowClient) -> tuple[Evaluation, tuple[str, ...]]:
-        """The evaluation, with its rows if they were kept and are intact."""
+        """Read the evaluation, with its rows if they were kept and are readable."""
         evaluation = evaluation_of(run, client, self.source_prefix)
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
         problems: tuple[str, ...] = ()
@@ -308,7 +309,7 @@ class _Job:
             predictions = names.digest_key(names.PREDICTIONS_FILE)
             entries[names.ROWS_FILE] = rows_file(run, self.source_prefix)
             entries[predictions] = names.digests(run.tags, self.source_prefix).get(predictions)
-        # First of all, so that a run of which only a part arrives can be regrouped again.
+        # Write this tag first, so that the run can be regrouped again if only a part is sent.
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
@@ -334,15 +335,15 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
         if has_same_tags or names.file_name("", prefix) == names.file_name("", other):
             evaluation = f"the evaluation under {other!r}" if other else "the run's own evaluation"
             raise ValueError(
-                f"prefix must be another one, got {prefix!r}: it would overwrite {evaluation}"
+                f"prefix must be different from {prefix!r}, which would overwrite {evaluation}"
             )
 
 
 def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
-    """Headline metrics of an evaluation as they were logged, by their plain names."""
+    """Return the logged headline metrics of an evaluation, by their names without prefix."""
     logged = {}
     for name, value in run.metrics.items():
-        with contextlib.suppress(KeyError):  # metrics of the script's own
+        with contextlib.suppress(KeyError):  # metrics that the script logged itself
             plain_name = name.removeprefix(prefix)
             if name.startswith(prefix) and lookup(plain_name).headline:
                 logged[plain_name] = value
@@ -350,7 +351,7 @@ def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
 
 
 def _headline(evaluation: Evaluation) -> dict[str, float]:
-    """Finite headline metrics of an evaluation."""
+    """Return the finite headline metrics of an evaluation."""
     return {
         name: value
         for name, value in evaluation.metrics.items()

@@ -1,4 +1,4 @@
-"""Runs as the tracking store lists them, lookup by reference, and their model versions."""
+"""Runs of a tracking store: listing, lookup by reference, and their model versions."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ _MAX_ABOUT = 1 << 20
 _SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
 _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _NAME = re.compile(r"[^'\"`\\%]+")
-"""Names that a search may hold: MLflow's filters have no escape for quotes."""
-_RULE = "a run is given by its id, the first 8 characters of it, or its name if no other run has it"
+"""Matches names that can be searched for; MLflow's filters cannot escape quotes."""
+_RULE = "give a run's id, the first 8 characters of its id, or its name if no other run has it"
 _MODEL_SOURCE = re.compile(
     r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
 )
-"""Sources of a model version that hold a logged model's id: its URI, or the folder of its files."""
+"""Matches sources of a model version with a logged model's id: its URI or its folder."""
 _VERSION_SOURCE = re.compile(r"models:/(?P<name>[^/@]+)/(?P<version>[0-9]+)")
 _RUN_SOURCE = re.compile(r"runs:/(?P<run>[^/]+)/(?P<model>.+)")
 _MOST_COPIES = 20
-"""Copies of copies that are followed; a registry that a stranger filled may lead in a circle."""
+"""Maximum copies of copies that are followed; a registry may contain a circle of copies."""
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
 
 @dataclass(frozen=True, eq=False)
 class TrackedRun(Run):
-    """A run of a tracking store, and the state of its evaluations by its tags."""
+    """A run of a tracking store, with the status of its evaluations."""
 
     def status(self, prefix: str = "") -> str:
-        """The status of the evaluation under a prefix, such as "completed"; empty without one."""
+        """Return the status of the evaluation under a prefix, such as "completed"; else empty."""
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Reason why no evaluation under a prefix is complete; empty if one is."""
+        """Return why the evaluation under a prefix is not complete; empty if it is."""
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -64,13 +64,13 @@ class TrackedRun(Run):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The prefixes of complete evaluations, as logged; "" means without a prefix."""
+        """The prefixes of complete evaluations, as logged; "" stands for no prefix."""
         complete = (name for name, text in self.tags.items() if text == "completed")
         matches = (_STATUS.fullmatch(name) for name in complete)
         return tuple(sorted(self.logged_prefix(match[1] or "") for match in matches if match))
 
     def logged_prefix(self, prefix: str) -> str:
-        """The full prefix of the logged evaluation: ``test`` also finds ``test/``."""
+        """Return the full prefix of the logged evaluation, such as ``test/`` for ``test``."""
         if not prefix or not self.status(prefix):
             return prefix
         plain = prefix.rstrip("/ ._-")
@@ -82,7 +82,7 @@ class TrackedRun(Run):
         return prefix
 
     def _others(self) -> str:
-        """The prefixes of other evaluations in a run that lacks one, in words."""
+        """Describe the prefixes of the run's other evaluations."""
         named = [prefix for prefix in self.prefixes if prefix]
         evaluations = []
         if "" in self.prefixes:
@@ -96,12 +96,11 @@ class TrackedRun(Run):
 
 
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
-    """An MLflow run entity as a :class:`TrackedRun`.
+    """Convert an MLflow run entity to a :class:`TrackedRun`.
 
-    ValueError if an id is none: ids become parts of paths and URLs.
+    ValueError if an id is invalid, because ids become parts of paths and URLs.
 
-    ``model_ids``: the models that the run was looked up by; it stands for these, not for all that
-    it made.
+    ``model_ids``: models by which the run was found; if given, the run's other models are ignored.
     """
     models = dict.fromkeys(model_ids) or evaluated_models(run)
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
@@ -126,14 +125,14 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
 
 
 def evaluated_models(run: Any) -> dict[str, None]:
-    """Return the ids of the models that an MLflow run logged, or else of those that it took."""
+    """Return the ids of the models that an MLflow run logged, or else of its input models."""
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     inputs = getattr(getattr(run, "inputs", None), "model_inputs", None) or []
     return dict.fromkeys(model.model_id for model in outputs or inputs)
 
 
 def _logged_size(tags: Mapping[str, str]) -> int:
-    """Bytes of the last logged model, by the tag of MLflow 2; 0 without one."""
+    """Return the bytes of the last logged model, by the tag of MLflow 2; 0 without the tag."""
     try:
         models = untrusted.parsed_json(tags.get("mlflow.log-model.history", "[]"))
         return int(models[-1]["model_size_bytes"])
@@ -142,14 +141,14 @@ def _logged_size(tags: Mapping[str, str]) -> int:
 
 
 def model_size(run: Run, client: MlflowClient) -> int:
-    """Total bytes of a run's logged models by their ``MLmodel`` files; 0 if one lacks its size."""
+    """Return the total bytes of a run's logged models; 0 if the size of a model is not known."""
     total = 0
     for model_id in run.model_ids:
         try:
             location = client.get_logged_model(model_id).artifact_location
             about = artifacts.read(location, "MLmodel", client.tracking_uri, _MAX_ABOUT)
             total += int(_SIZE.findall(about)[0])
-        except Exception:  # a model of another kind, or one that was deleted: its size is unknown
+        except Exception:  # the model is of another kind or was deleted, so its size is not known
             return 0
     return total or run.model_size
 
@@ -162,7 +161,7 @@ def search(
     max_runs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Iterator[TrackedRun]:
-    """Active runs page by page, filtered and ordered by the store.
+    """Yield active runs page by page, filtered and ordered by the store.
 
     ValueError if the store refuses the filter.
     """
@@ -188,7 +187,7 @@ def search(
 
 
 def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
-    """Ids of experiments by name; ValueError if one does not exist, naming those most like it."""
+    """Return ids of experiments by name; ValueError, with similar names, if one does not exist."""
     ids = []
     for name in names:
         experiment = client.get_experiment_by_name(name)
@@ -202,10 +201,10 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
 
 
 def active_experiment_id() -> str:
-    """The id of the experiment that a new run would go into.
+    """Return the id of the experiment for a new run.
 
-    ``mlflow.set_experiment`` leaves it in the environment, where a user may set it, too, or its
-    name; one that does not exist is made, as MLflow does.
+    ``mlflow.set_experiment`` stores the id in an environment variable. Users may also set a
+    variable with the id or the name. Like MLflow, create a named experiment that does not exist.
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
 
@@ -225,18 +224,18 @@ def active_experiment_id() -> str:
 def find(
     reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()
 ) -> TrackedRun:
-    """The run that a reference means.
+    """Find the run that a reference means.
 
-    TypeError or ValueError if the reference is of no such form, no store knows it, or an id begins
-    like several; ConnectionError if a store does not answer.
+    TypeError if the reference has another type; ValueError if the stores do not have the run, or if
+    several runs match; ConnectionError if a store does not answer.
 
-    ``reference``: a run id or its beginning (8 characters or more), a name that a single run has,
-    ``runs:/<id>``,
-        the id of a logged model (``m-…``), a model URI (``models:/<id>``, ``models:/name/3``,
-        ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or ``info.run_id``.
-    ``clients``: tried in order.
-    ``experiments``: names of those in which the beginning of an id, or a name, is looked for; by
-    default in all.
+    ``reference``: a run id or its beginning (8 characters or more), a name that only one run has,
+    ``runs:/<id>``, the id of a logged model (``m-…``), a model URI (``models:/<id>``,
+    ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or
+    ``info.run_id``.
+    ``clients``: clients of the stores, tried in order.
+    ``experiments``: names of the experiments in which to search for a name or the beginning of an
+    id; by default all experiments.
     """
     text = _as_text(reference)
     if isinstance(reference, TrackedRun):
@@ -263,17 +262,17 @@ def find(
     if _NAME.fullmatch(text):
         named = _matching(f"attributes.run_name = '{text}'", clients, experiments)
         if named:
-            return _only(named, f"are named {text!r}, so give the id of one")
+            return _only(named, f"are named {text!r}, so give an id")
     rule = f"; {_RULE}"
     if re.fullmatch("[0-9a-f]{8,}", text):
-        rule = ""  # whoever gives an id knows the rule
+        rule = ""  # the reference is already an id
     raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){rule}")
 
 
 def _matching(
     condition: str, clients: Sequence[MlflowClient], experiments: Sequence[str]
 ) -> list[TrackedRun]:
-    """The runs of all stores that meet a condition, by id; no more than can be listed, and one."""
+    """Return runs of all stores that meet a condition, sorted by id, up to a limit."""
     by_id: dict[str, TrackedRun] = {}
     for client in clients:
         searched: list[Any] = [client.get_experiment_by_name(name) for name in experiments]
@@ -287,7 +286,7 @@ def _matching(
 
 
 def _only(runs: Sequence[TrackedRun], what_they_share: str) -> TrackedRun:
-    """The single run; ValueError, with the ids, if there are several."""
+    """Return the only run; ValueError, with the ids, if there are several."""
     if len(runs) == 1:
         return runs[0]
     listed = ", ".join(f"{run.run_id} ({run.name})" for run in runs[:_MOST_ALIKE])
@@ -298,9 +297,9 @@ def _only(runs: Sequence[TrackedRun], what_they_share: str) -> TrackedRun:
 def newest(
     client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = ""
 ) -> TrackedRun:
-    """The newest finished run with an evaluation, in the named experiments or the active one.
+    """Find the newest finished run with an evaluation, in the named or the active experiment.
 
-    ValueError if there is none, or the store refuses the filter.
+    ValueError if there is no such run, or the store refuses the filter.
     """
     evaluated = f"tags.`{tag('status', prefix)}` = 'completed'"
     text = " and ".join(filter(None, (filter_string, "attributes.status = 'FINISHED'", evaluated)))
@@ -313,7 +312,7 @@ def newest(
     under = under_prefix(prefix)
     raise ValueError(
         f"there is no finished run with an evaluation{under} in {where}{like}; `cmtrack push` "
-        f"sends one that waits"
+        "sends waiting evaluations"
     )
 
 
@@ -323,14 +322,14 @@ def find_all(
     progress: Callable[[int], object] = lambda _: None,
     experiments: Sequence[str] = (),
 ) -> list[TrackedRun]:
-    """The referenced runs in order, fetched in parallel; errors as in :func:`find`."""
+    """Return the referenced runs in order, fetched in parallel; errors as in :func:`find`."""
     asked = [(reference, clients_of(reference), experiments) for reference in references]
     jobs = each(lambda arguments: find(*arguments), asked, lambda _, done: progress(done))
     return [job.result() for job in jobs]
 
 
 def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
-    """The referenced runs, each with a client of its store; errors as in :func:`find`."""
+    """Return the referenced runs, each with a client of its store; errors as in :func:`find`."""
     cached_client = cache(client_for)
 
     def client_of(reference: Any) -> MlflowClient:
@@ -344,13 +343,13 @@ def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """A distinct name for each run id; equal names get the beginning of the id."""
+    """Return a distinct name for each run id; equal names get the beginning of the id."""
     times = Counter(runs.values())
     labels: dict[str, str] = {}
     taken = {name for name in times if times[name] == 1}
     for run_id, name in runs.items():
         label = name
-        # As much of the id as tells the runs apart.
+        # Add as much of the id as is needed to distinguish the runs.
         length = 4
         while times[name] > 1 and length <= len(run_id):
             label = f"{name} ({run_id[:length]})"
@@ -363,14 +362,14 @@ def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
 
 
 def shown_uri(client: MlflowClient) -> str:
-    """A client's tracking URI for people, without credentials."""
+    """Return a client's tracking URI without credentials, for messages."""
     return untrusted.without_credentials(client.tracking_uri)
 
 
 def _as_text(reference: Any) -> str:
     if isinstance(reference, str):
         if not reference.strip():
-            raise ValueError("a run must be named by its id, got an empty text")
+            raise ValueError("a run must have an id or a name, got an empty text")
         return reference.strip()
     for holder in (reference, getattr(reference, "info", None)):
         for name in ("run_id", "model_id"):
@@ -380,14 +379,14 @@ def _as_text(reference: Any) -> str:
     kind = type(reference).__name__
     hint = ""
     if isinstance(reference, BaseEvaluation):
-        hint = '; name evaluations: compare({"a": first, "b": second})'
+        hint = '; give evaluations names: compare({"a": first, "b": second})'
     raise TypeError(
         f"a run must be an id, a name, a model URI, or an object with a run_id, got {kind}{hint}"
     )
 
 
 def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
-    """The run's id, and the logged model that the reference named."""
+    """Return the run's id, and the logged model that the reference names."""
     if text.startswith("runs:/"):
         return text.removeprefix("runs:/").split("/")[0], ()
     if text.startswith("m-"):
@@ -403,30 +402,30 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
         model, _, number = name.rpartition("/")
         if not model:
             raise ValueError(
-                f"a model must read 'models:/name/3' or 'models:/name@alias', got {text!r}"
+                f"a model must have the form 'models:/name/3' or 'models:/name@alias', got {text!r}"
             )
         version = client.get_model_version(model, number)
     model_id = _model_id(version, client)
     if model_id:
         return _run_of_model(model_id, client), (model_id,)
     if not version.run_id:
-        raise ValueError(f"{text!r} names no run that it came from")
+        raise ValueError(f"{text!r} does not name the run that it came from")
     return version.run_id, ()
 
 
 def _run_of_model(model_id: str, client: MlflowClient) -> str:
-    """The run with a logged model's evaluation: the last to log metrics for it, or its source."""
+    """Return the run that last logged metrics for a model, or else the model's source run."""
     model = client.get_logged_model(model_id)
     logged = [metric for metric in model.metrics or [] if metric.run_id and "/" in metric.key]
     if logged:
         return str(max(logged, key=lambda metric: metric.timestamp).run_id)
     if not model.source_run_id:
-        raise ValueError(f"the logged model {model_id!r} names no run")
+        raise ValueError(f"the logged model {model_id!r} does not name its run")
     return str(model.source_run_id)
 
 
 def as_references(runs: Any) -> list[Any]:
-    """References from the argument ``runs``: one, several, or a frame of ``mlflow.search_runs``."""
+    """Return a list of references from a reference, a sequence or a frame of runs."""
     if isinstance(runs, (str, TrackedRun)):
         return [runs]
     if hasattr(runs, "columns"):
@@ -443,9 +442,9 @@ def as_references(runs: Any) -> list[Any]:
 
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
-    """The only model version of a run or its logged models.
+    """Return the only model version of a run or its logged models.
 
-    ValueError if there is none, or more than one.
+    ValueError if there is no version, or more than one.
     """
     versions = versions_of(run, client)
     model = ""
@@ -461,9 +460,9 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
         )
     if len(by_number) > 1:
         listed = ", ".join(f"{name} version {number}" for name, number in sorted(by_number)[:6])
-        hint = "set the alias by hand for the one you mean"
+        hint = "set the alias by hand"
         if len({name for name, _ in by_number}) > 1:
-            hint = "registered_model= says which model"
+            hint = "choose the model with registered_model="
         raise ValueError(
             f"{len(by_number)} registered versions {model}come from {source}: {listed}; {hint}"
         )
@@ -471,12 +470,12 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
 
 
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
-    """The model versions of a run and its logged models."""
+    """Return the model versions of a run and its logged models."""
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))
-    # A list of runs by the store has the models that they made, but not those that they took.
+    # The store's list of runs has the models that the runs logged, but not their input models.
     model_ids = run.model_ids or tuple(evaluated_models(client.get_run(run.run_id)))
     if model_ids:
-        # A run may have registered other models than the evaluated one.
+        # A run may also have registered models that were not evaluated.
         wanted = (*model_ids, None)
         versions = [version for version in versions if _model_id(version, client) in wanted]
     for model_id in model_ids:
@@ -492,10 +491,10 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
 
 
 def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
-    """Return the id of the logged model that a version was registered from; None if it names none.
+    """Return the id of the logged model from which a version was registered; None if unknown.
 
-    Only Databricks fills the field ``model_id``. The open-source registry keeps the id in the
-    version's source. A copied version's source is the original version, and a source
+    Only Databricks sets the field ``model_id``. The open-source registry has the id in the
+    version's source. The source of a copied version is the original version. A source
     ``runs:/<run>/<name>`` means the model that the run logged under this name.
     """
     if getattr(version, "model_id", None):
@@ -516,7 +515,7 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 
 
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of the only model that a run logged under a name; None without one."""
+    """Return the id of the model that a run logged under a name; None if it is not unique."""
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
     named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]

@@ -381,12 +381,12 @@ def test_the_spool_says_of_each_kind_what_can_be_done(store, tmp_path, monkeypat
     text = flat(said(None, "spool"))
     assert "sends them" not in text
     assert (
-        "It does not send the inputs of an evaluation that failed: load inputs.npz with numpy.load"
+        "It does not send the inputs of a failed evaluation: load inputs.npz with numpy.load"
         in text
     )
     (refused,) = json.loads(said(None, "push", "--json").stdout)["entries"]
     assert refused["status"] == "refused"
-    assert "give them to cmtrack.log_evaluation" in refused["reason"]
+    assert "pass them to cmtrack.log_evaluation" in refused["reason"]
     with pytest.warns(EvaluationWarning):
         log_evaluation([0, 1], [0, 1])
     text = flat(said(None, "spool"))

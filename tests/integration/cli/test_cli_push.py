@@ -52,7 +52,7 @@ def test_what_waits_is_listed_and_sent(waiting, store):
     assert code == 1  # its store does not answer, and the other was meant for none
     assert "kept (the tracking server 127.0.0.1:9 does not answer" in text
     assert (
-        "kept (it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=))"
+        "kept (it has no run: name an experiment for it (--experiment NAME, or experiment_name=))"
         in text
     )
     assert "0 of 2 sent." in text
@@ -82,7 +82,7 @@ def test_a_damaged_entry_and_inputs_are_named(waiting, store):
     (first / "entry.json").write_text("{")
     code, text = call("spool")
     assert "entry.json is damaged" in text
-    assert "the inputs of an evaluation that failed" in text
+    assert "the inputs of a failed evaluation" in text
     code, text = call("push", "--tracking-uri", store.tracking_uri, "--experiment", "e")
     assert code == 1
     assert "refused (entry.json is damaged" in text

@@ -221,7 +221,7 @@ def test_an_evaluation_that_was_meant_for_no_run_gets_one_when_asked(proxy, judg
     before = runs()
     assert (
         push()[0].reason
-        == "it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=)"
+        == "it has no run: name an experiment for it (--experiment NAME, or experiment_name=)"
     )
     assert runs() == before
     (sent,) = push(experiment_name="Default")

@@ -546,9 +546,7 @@ def test_wrong_options_are_said(store, seven_classes, options, text):
 
 
 def test_loading_says_what_is_missing(store):
-    with pytest.raises(
-        ValueError, match=r"there is no run 'nope'.*; a run is given by its id, the first 8"
-    ):
+    with pytest.raises(ValueError, match=r"there is no run 'nope'.*; give a run's id, the first 8"):
         load_evaluation("nope")
     with mlflow.start_run() as run:
         mlflow.log_text("{", "cmtrack_evaluation.json")

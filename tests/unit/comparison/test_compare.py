@@ -74,7 +74,8 @@ def test_a_comparison_iterates_over_the_ranked_runs(three):
 
 def test_evaluations_without_names_are_refused_with_the_form_that_is_wanted(three):
     with pytest.raises(
-        TypeError, match=r'got Evaluation; name evaluations: compare\(\{"a": first, "b": second\}\)'
+        TypeError,
+        match=r'got Evaluation; give evaluations names: compare\(\{"a": first, "b": second\}\)',
     ):
         compare(list(three.values()))
 

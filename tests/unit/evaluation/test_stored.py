@@ -201,7 +201,7 @@ def test_what_an_earlier_version_left_in_the_spool_is_pushed(
     done = push(folder, mlflow.get_tracking_uri(), "--experiment", "golden")
     by_status = {entry["status"]: entry for entry in done}
     assert sorted(entry["status"] for entry in done) == ["refused", "sent", "sent"]
-    assert "inputs of an evaluation that failed" in by_status["refused"]["reason"]
+    assert "inputs of a failed evaluation" in by_status["refused"]["reason"]
     sent = [entry for entry in done if entry["status"] == "sent"]
     assert [entry["problems"] for entry in sent] == [[], []]
     runs = [mlflow.get_run(entry["run_id"]) for entry in sent]

@@ -908,7 +908,7 @@ def test_an_alias_is_set_only_when_asked_for(store):
     assert str(store.get_model_version_by_alias("m", "challenger").version) == str(versions["b"])
     store.create_registered_model("n")
     store.create_model_version("n", f"runs:/{ids['b']}/model", ids["b"])
-    with pytest.raises(ValueError, match="registered_model= says which"):
+    with pytest.raises(ValueError, match="choose the model with registered_model="):
         comparison.log(alias="champion")
     assert (
         comparison.log(alias="champion", registered_model="n").alias

@@ -189,7 +189,7 @@ def test_a_review_whose_files_cannot_be_written_has_failed(
     [
         ("ab", {"registered_model": "v"}, "registered_model needs alias, got 'v' alone"),
         ("c", {"alias": "x"}, "no run is chosen, so the alias 'x' cannot be set: "),
-        ("b", {"alias": "x"}, "3 registered versions come from run 'b' .*registered_model= says"),
+        ("b", {"alias": "x"}, "3 registered versions come from run 'b' .*choose the model with"),
         (
             "b",
             {"alias": "x", "registered_model": "w"},

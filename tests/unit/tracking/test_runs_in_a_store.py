@@ -146,12 +146,16 @@ def test_a_run_is_found_by_its_id_its_beginning_or_its_name(
         (None, TypeError, "a run must be an id"),
         (SimpleNamespace(run_id=1), TypeError, "a run must be an id"),
         ("abcdef03", ValueError, r"there is no run 'abcdef03' \(http://host: .*no such run\)$"),
-        ("nobody", ValueError, "by its id, the first 8 characters of it, or its name if no other"),
+        (
+            "nobody",
+            ValueError,
+            "give a run's id, the first 8 characters of its id, or its name if no other",
+        ),
         ("forest'", ValueError, "there is no run"),
         ("abcdef0" + "1", ValueError, "several runs have an id that begins with 'abcdef01'"),
-        ("twin", ValueError, "several runs are named 'twin', so give the id of one: abcdef01"),
+        ("twin", ValueError, "several runs are named 'twin', so give an id: abcdef01"),
         ("m-1", ValueError, "there is no model 'm-1'"),
-        ("models:/name", ValueError, "a model must read 'models:/name/3' or"),
+        ("models:/name", ValueError, "a model must have the form 'models:/name/3' or"),
     ],
 )
 def test_what_names_no_run_or_several_is_refused(
@@ -211,7 +215,7 @@ def test_a_model_leads_to_the_run_that_evaluated_it(
     ):
         assert rows_of(reference, store) == rows
     for reference in ("m-3", "models:/name/5"):
-        with pytest.raises(ValueError, match="names no run"):
+        with pytest.raises(ValueError, match="does not name its run"):
             load_evaluation(reference, client=store)
 
 

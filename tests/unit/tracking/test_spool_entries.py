@@ -434,7 +434,7 @@ def test_what_was_meant_for_no_run_waits_until_an_experiment_is_named(
     entry: Path, client: mlflow.MlflowClient, run_id: str | None
 ) -> None:
     change(entry, run_id=run_id, tracking_uri=client.tracking_uri)
-    missing = f"there is no run {run_id!r}" if run_id else "it was meant for no run"
+    missing = f"there is no run {run_id!r}" if run_id else "it has no run"
     pushed = only_pushed(entry)
     assert pushed["status"] == "kept"
     assert pushed["reason"].startswith(f"{missing}: name an experiment for it (--experiment NAME")
@@ -463,7 +463,7 @@ def test_inputs_that_could_not_be_evaluated_are_listed_and_not_sent(
     [listed] = called("spool", tmp_path / "spool")
     assert (listed["kind"], listed["what"]) == (
         "inputs",
-        "the inputs of an evaluation that failed",
+        "the inputs of a failed evaluation",
     )
     pushed = only_pushed(logged.path)
     assert pushed["status"] == "refused"
@@ -482,7 +482,7 @@ def test_an_entry_of_another_user_does_not_say_where_to_send(
 
 
 SILENT = "the tracking server 127.0.0.1:9 does not answer"
-ASKS = "which is not the one that is set and would get your password or token"
+ASKS = "which is not the current tracking server and would get your password or token"
 
 
 @pytest.mark.parametrize(
