@@ -62,7 +62,9 @@ def description(
 
     ``prefix``: the prefix under which the evaluation is logged.
     ``pictures``: the figures that were drawn.
-    ``report``: whether the evaluation has a report. Returns Markdown with links for
+    ``report``: whether the evaluation has a report.
+
+    Returns Markdown with links for
     :func:`with_links`.
     """
     title = "Evaluation"

@@ -1,4 +1,4 @@
-"""Past runs by undeclared segments: row attributes are joined to the kept predictions."""
+"""Evaluation of past runs by new segments, from row attributes and the kept predictions."""
 
 from __future__ import annotations
 
@@ -39,43 +39,43 @@ def segment_runs(
     prefix: str = "",
     log: bool = False,
 ) -> list[Evaluation]:
-    """Evaluate past runs by segments, from their kept predictions and the attributes of their rows.
+    """Evaluate past runs by segments, from their kept predictions and a table of row attributes.
 
-    A run keeps its rows in their order, and of their ids only a digest. So the table has to say
-    which of its rows belongs to which row of the run, in one of three ways: ``row_ids``,
-    ``y_true``, or its order alone, which gives a warning.
+    A run keeps its rows in their order, but only a digest of their ids. Therefore the rows of the
+    table must be matched to the rows of the run in one of three ways: by ``row_ids``, by
+    ``y_true``, or by their order alone, which gives a warning.
 
     Parameters
     ----------
     runs : run references
-        As :func:`cmtrack.compare` takes them; all were judged on the same rows.
+        As in :func:`cmtrack.compare`; all runs must be evaluated on the same rows.
     table : frame or mapping of columns
-        The attributes.
+        The attributes of the rows.
     segments : list of str, or of tuples of str
-        Columns of the table that divide the rows; a tuple stands for the crossings of its columns.
+        Columns of the table that divide the rows; a tuple divides them by several columns at once.
     row_ids : str or array-like of shape (n,), optional
-        The name of the table's column of row ids, its rows in the order of the run; or the row ids
-        in the order of the run, which are looked up in a DataFrame's index, whatever its order.
-        They are checked against the digest that the run keeps.
+        The name of the table's column of row ids, if the table has the order of the run. Or the row
+        ids in the order of the run, which are looked up in the index of a DataFrame in any order.
+        The ids are checked against the run's digest.
     y_true : str, optional
-        The table's column of actual labels, its rows in the order of the run. They are checked
-        against those of the run.
+        The table's column of actual labels, if the table has the order of the run. The labels are
+        checked against the labels of the run.
     prefix : str, default ""
-        The prefix that the evaluations were logged under.
+        The prefix under which the evaluations were logged.
     log : bool, default False
-        Write the table of segments, ``cmtrack_segments.json``, to each run, in place of an earlier
-        one; nothing is written otherwise.
+        Write the table of segments, ``cmtrack_segments.json``, to each run, and replace an earlier
+        table. By default nothing is written.
 
     Returns
     -------
     list of Evaluation
-        With segments, in the order of the runs.
+        Evaluations with segments, in the order of the runs.
 
     Raises
     ------
     ValueError
-        If a run does not exist or keeps no rows, or rows of the table do not match those of the
-        run; the text says how many, where that is known.
+        If a run does not exist or keeps no rows, or if rows of the table do not match the rows of
+        the run. The message gives the number of such rows if it is known.
     TypeError
         If segments are not a list of names.
     ConnectionError
@@ -84,7 +84,7 @@ def segment_runs(
     Warns
     -----
     UserWarning
-        If the rows are matched by their place alone.
+        If the rows are matched by their order alone.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def segment_runs(
             )
             places = _places(evaluation, columns, table, row_ids, y_true)
             chosen = {name: columns[name] for division in divisions for name in division}
-            if places is not None:  # by the index of a frame
+            if places is not None:  # looked up in the index of a frame
                 chosen = {name: column.iloc[places] for name, column in chosen.items()}
             divided = with_segments(evaluation, (chosen, list(segments)))
         except ValueError as error:
@@ -128,9 +128,9 @@ def segment_runs(
 def _places(
     evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None
 ) -> Any:
-    """The table's row index for each row of a run; None if both have the same order.
+    """Return the table's row index for each row of a run; None if both have the same order.
 
-    ValueError if they do not match.
+    ValueError if the rows do not match.
     """
     statistics = evaluation.statistics
     places = places_in(
@@ -140,8 +140,8 @@ def _places(
         _check_labels(evaluation, columns[y_true])
     elif places is None and row_ids is None:
         warnings.warn(
-            "rows of the table are matched to those of the run by their place alone: give row_ids= "
-            "or y_true= to have that checked",
+            "rows of the table are matched to the rows of the run by their order alone: give "
+            "row_ids= or y_true= to check the match",
             UserWarning,
             stacklevel=4,
         )
@@ -150,7 +150,7 @@ def _places(
 
 def _check_labels(evaluation: Evaluation, column: Any) -> None:
     if not isinstance(evaluation.rows, Predictions):
-        raise ValueError(f"segments need rows of labels, got {evaluation!r:.120}")
+        raise ValueError(f"segments need rows with labels, got {evaluation!r:.120}")
     texts = [str(label) for label in evaluation.labels]
     actual = np.array(texts)[evaluation.rows.actual]
     stated = np.asarray(column).astype(str)
@@ -158,7 +158,7 @@ def _check_labels(evaluation: Evaluation, column: Any) -> None:
     if differs.any():
         row = int(differs.argmax())
         raise ValueError(
-            f"the table must hold the actual labels of the run: {int(differs.sum()):,} of "
+            f"the table must have the actual labels of the run: {int(differs.sum()):,} of "
             f"{len(actual):,} rows do not match, the first is row {row} with "
             f"{stated[row]!s:.80} instead of {actual[row]!s:.80}"
         )

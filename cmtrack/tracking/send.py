@@ -1,4 +1,4 @@
-"""Sending an entry to an existing run, in place of the evaluation that it replaces."""
+"""Sending of an entry to an existing run, which may replace an earlier evaluation."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 METRICS_ONLY = "metrics only"
-"""Status of an evaluation whose file is not in the run."""
+"""Status of an evaluation with metrics but without its file in the run."""
 _BATCH = 1000
-"""Metrics of one request: MLflow takes no more."""
+"""Maximum metrics of a request to MLflow."""
 _PASSING = (408, 425, 429)
-"""HTTP codes of 400 to 499 that are no refusal: the request may succeed another time."""
+"""HTTP codes between 400 and 499 after which a request may succeed later."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The outcome of sending.
+    """The outcome of sending an entry.
 
-    ``problems``: what had to be left out, such as a refused file or the link to a model that does
-        not exist.
-    ``replaced``: which other evaluation had to make room, in a sentence; empty where none had.
-    ``stays``: whether the run keeps the evaluation that it held, of a higher step or a newer one.
+    ``problems``: parts that were left out, such as a refused file or the link to a model that does
+    not exist.
+    ``replaced``: a sentence on the evaluation that was replaced; empty if none was replaced.
+    ``stays``: whether the run keeps its evaluation, because it is newer or of a higher step.
     """
 
     problems: tuple[str, ...] = ()
@@ -48,13 +48,13 @@ class Sent:
 
 
 class NotThere(OSError):
-    """The store has taken a file, and does not hold it."""
+    """The store has accepted a file, but does not have it."""
 
 
 class MixedUp(ConnectionError):
-    """Another process has sent an evaluation to the same place at the same time.
+    """Another process sent an evaluation to the same place at the same time.
 
-    This process has to send its evaluation again.
+    This process must send its evaluation again.
     """
 
 
@@ -66,19 +66,23 @@ def send(
 ) -> Sent:
     """Send an entry to its run: first the evaluation and all metrics, then files, then tags.
 
-    The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
-    ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told
-    apart. Sending twice leaves the run as sending once. A file other than the evaluation that the
-    store refuses, such as one larger than a proxy lets through, is left out and named in the tag
-    ``cmtrack.left_out``. ``answered`` is called whenever the store has taken something; ``late``
-    says whether the entry is late, as one that has waited: it then leaves a newer evaluation in its
-    place. MlflowException if the run does not exist, is deleted, or refuses a write; ValueError if
-    the run is deleted or holds another evaluation that must not be replaced, or the store refuses
-    the evaluation's file: then the run has the metrics only.
+    The run is never opened, closed or re-opened, and no active run is needed. The tag
+    ``cmtrack.status`` changes from ``started`` to ``completed``, so incomplete evaluations can be
+    recognized. Sending twice has the same effect as sending once. If the store refuses a file other
+    than the evaluation, perhaps because the file is too large for a proxy, the file is left out and
+    named in the tag ``cmtrack.left_out``.
 
-    MLflow shows the metrics of a run's highest step, so its files are also those of the highest
-    step. An evaluation of a lower step logs only its metrics. An evaluation without a step is
-    logged at the highest step.
+    MLflow shows the metrics of a run's highest step. Therefore the run's files also come from the
+    highest step, and an evaluation of a lower step logs only its metrics. An evaluation without a
+    step is logged at the highest step.
+
+    MlflowException if the run does not exist, is deleted, or refuses a write. ValueError if the run
+    is deleted, or holds another evaluation that must not be replaced. ValueError also if the store
+    refuses the evaluation's file; in that case the run has only the metrics.
+
+    ``answered``: called after each response of the store.
+    ``late``: returns True if the entry has waited; a late entry does not replace a newer
+    evaluation.
     """
     from mlflow import MlflowClient
 
@@ -116,9 +120,9 @@ def send(
 
 
 def _tell_waiting_senders(client: MlflowClient, held: Held) -> None:
-    """Tag the run with the entry's time if other entries wait, which may have been made earlier.
+    """Tag the run with the entry's time if other, perhaps older, entries wait in the spool.
 
-    They would otherwise replace an evaluation that the script has just logged again.
+    Otherwise an older entry could later replace an evaluation that was just logged again.
     """
     entry = held.entry
     others = (folder != entry.folder for folder in spool.waiting())
@@ -127,24 +131,23 @@ def _tell_waiting_senders(client: MlflowClient, held: Held) -> None:
 
 
 def _check_has_same_files(held: Held) -> None:
-    """Raise ValueError if a run holds a later evaluation that is not the same one."""
-    # A process that was killed before it wrote its rows lacks only what is in the run.
+    """Raise ValueError if a run holds a later evaluation with other files."""
+    # An entry of a killed process may lack files, but the run has them all.
     if not held.has_same_files:
         raise ValueError(
             f"run {held.entry.run_id} holds an evaluation with a later time, which stays: "
-            "`cmtrack push --replace` puts this one in its place, and removing its folder "
-            "discards it"
+            "`cmtrack push --replace` replaces it; to discard this entry, remove its folder"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class _Sending:
-    """An entry on its way into a run.
+    """An entry that is being sent to a run.
 
-    ``client``: reads and writes the run's files only on servers that may be asked.
-    ``held``: what the run held before.
-    ``answered``: called whenever the store has taken something.
-    ``late``: whether the entry is late by now.
+    ``client``: a client that reads and writes the run's files only on allowed servers.
+    ``held``: the earlier content of the run.
+    ``answered``: called after each response of the store.
+    ``late``: returns True if the entry is late by now.
     """
 
     client: MlflowClient
@@ -158,7 +161,7 @@ class _Sending:
         return str(self.entry.run_id)
 
     def send_whole(self, metrics: list[Any], problems: tuple[str, ...]) -> Sent:
-        """Send metrics, files and closing tags, and remove what the run held before."""
+        """Send metrics, files and closing tags, and remove the earlier evaluation."""
         entry = self.entry
         held = self.held
         shown_step = held.metrics_step
@@ -171,7 +174,7 @@ class _Sending:
         refusal = self._send_evaluation(metrics)
         if refusal:
             self._set_status(METRICS_ONLY)
-            raise ValueError(f"{refusal} has the metrics only")
+            raise ValueError(f"{refusal} has only the metrics")
         left_out = self._send_other_files(files[1:])
         sent_files = [name for name in files if name not in left_out]
         model_id = _model_of_another_run(held.run, metrics)
@@ -183,7 +186,7 @@ class _Sending:
         tags = self._closing_tags(left_out)
         if left_out:
             problems += (f"refused by the store: {_named(left_out)}",)
-        # A sending that was cut off perhaps left files and metrics of another evaluation.
+        # An interrupted sender may have left files and metrics of another evaluation.
         is_cut_off = entry.step is None and held.tag("status") not in (None, "completed")
         stale_metrics: list[str] = []
         if held.other_evaluation or is_cut_off:
@@ -205,7 +208,7 @@ class _Sending:
     # -- metrics -----------------------------------------------------------------------------------
 
     def make_metrics(self) -> tuple[list[Any], tuple[str, ...]]:
-        """Make the points of the entry's metrics; return the problems as well."""
+        """Return the points of the entry's metrics, and problems with their links."""
         from mlflow.entities import Metric
 
         entry = self.entry
@@ -224,12 +227,12 @@ class _Sending:
         return points, problems
 
     def _model_to_link(self) -> tuple[str | None, tuple[str, ...]]:
-        """The logged model that the metrics belong to, and why the named one is not linked."""
+        """Return the model that the metrics belong to, and a problem if it cannot be linked."""
         from mlflow.exceptions import MlflowException
 
         entry = self.entry
         if entry.model_id is None:
-            # The model that the run logged at this step, as MLflow's fluent functions link it.
+            # Like MLflow's fluent functions, link the model that the run logged at this step.
             step = entry.step or 0
             models = [model for model in _logged_models(self.held.run) if model.step == step]
             model_id = models[0].model_id if len(models) == 1 else None
@@ -251,9 +254,9 @@ class _Sending:
     # -- files -------------------------------------------------------------------------------------
 
     def _send_evaluation(self, metrics: list[Any]) -> str:
-        """Send the evaluation's file, then its metrics; return why the run has no file.
+        """Send the evaluation's file, then its metrics; return the reason if the file is refused.
 
-        The text ends with the run itself, so that the caller can say what it has.
+        The returned text ends with the run, so that the caller can add what the run has.
         """
         refusal = f"no folder could be written: run {self.run_id}"
         if self.entry.folder is not None:
@@ -265,7 +268,7 @@ class _Sending:
         return refusal
 
     def _send_other_files(self, files: Iterable[str]) -> dict[str, str]:
-        """Upload the optional files and the image; return the refused ones, with the reason."""
+        """Upload the optional files and the image; return refused files with the reasons."""
         left_out = {}
         for name in files:
             reason = _refusal(
@@ -289,25 +292,26 @@ class _Sending:
         entry = self.entry
         status = self.held.tag("status")
         paths: list[str] = []
-        # Only a sending that was cut off, or an entry that has waited, may have left images. A run
-        # of thousands of steps has thousands of them, and listing them takes longer at each step.
+        # Earlier images are possible only after an interrupted sender, or for an entry that has
+        # waited. A run of thousands of steps has thousands of images, and listing them would take
+        # longer at each step.
         if entry.images and status is not None and (self.late() or status != "completed"):
             paths = [file.path for file in self.client.list_artifacts(self.run_id, "images")]
         for key, file in entry.images.items():
             name = self._image_name(key)
             logged = [path for path in paths if name.fullmatch(path)]
             content = entry.image(file)
-            # The WebP file is the last of the two that MLflow writes for an image.
+            # MLflow writes two files for an image, and the WebP file is the second.
             if content is None or any(path.endswith(".webp") for path in logged):
                 continue
             self._log_image(key, content)
-            # The first file of an image that was cut off; some stores remove nothing.
+            # Remove the first file of an incomplete image; some stores cannot remove files.
             with contextlib.suppress(Exception):
                 for path in logged:
                     self._delete_file(path)
 
     def _image_name(self, key: str) -> re.Pattern[str]:
-        """The paths that MLflow gives to an image: key, step and time, and a number of its own."""
+        """Return a pattern for MLflow's paths of an image: key, step, time and a random part."""
         parts = (
             "images/" + "[~#]".join(map(re.escape, key.split("/"))),
             "step",
@@ -319,7 +323,7 @@ class _Sending:
         return re.compile("[+%]".join(parts))
 
     def _log_image(self, key: str, content: bytes) -> None:
-        # It imports Pillow, which is installed wherever a figure could be drawn.
+        # The import needs Pillow, which is installed if the figure could be drawn.
         from cmtrack.tracking.images import DrawnImage
 
         with DrawnImage(content) as image:
@@ -337,16 +341,16 @@ class _Sending:
         artifacts.repository_for(uri, self.client.tracking_uri).delete_artifacts(path)
 
     def _remove_old_files(self, files: Iterable[str]) -> tuple[str, ...]:
-        """Remove other files of an earlier evaluation; return a problem if the store cannot."""
+        """Remove other files of an earlier evaluation; return a problem if this fails."""
         start = names.file_name("cmtrack_", self.entry.prefix)
         try:
             items = self.client.list_artifacts(self.run_id)
             listed = [item.path for item in items if not item.is_dir]
             old = [path for path in listed if path.startswith(start) and path not in files]
-            # All names are checked before the first file is removed.
+            # Check all names before the first file is removed.
             for path in [untrusted.file_name(path) for path in old]:
                 self._delete_file(path)
-        except Exception as error:  # of whatever kind: some stores remove nothing
+        except Exception as error:  # errors of any type: some stores cannot remove files
             reason = first_line(error)
             return (f"files of the replaced evaluation could not be removed: {reason}",)
         return ()
@@ -354,41 +358,41 @@ class _Sending:
     # -- reading back ------------------------------------------------------------------------------
 
     def _read_back(self, sent_files: list[str]) -> tuple[str, ...]:
-        """Compare the run's files with those that were sent; a problem if the store shows none.
+        """Compare the run's files with the sent files; return a problem if this is not possible.
 
-        A proxy may answer "200" with a page of its own, or send to a login: the copy in the spool
-        must not go on its word. Of a store that lists no files the evaluation's own is read.
-        NotThere if a file is missing; MixedUp if one has another size, as that of another writer
-        has.
+        A proxy may answer 200 with its own page, or redirect to a login. So the copy in the spool
+        must not be removed before the files are checked. If a store cannot list its files, the
+        evaluation's file is read. NotThere if a file is missing; MixedUp if a file has another
+        size, because another writer sent it.
         """
         try:
             items = self.client.list_artifacts(self.run_id)
         except Exception:
-            # Of whatever kind: MLflow lists no plain HTTP server, some stores may not be listed.
+            # Errors of any type: MLflow cannot list plain HTTP servers, and some stores forbid it.
             return self._read_evaluation_back(sent_files[0])
         sizes = {item.path: item.file_size for item in items if not item.is_dir}
         for name in sent_files:
             if name not in sizes:
-                raise NotThere(f"the store has accepted {name}, and does not hold it")
+                raise NotThere(f"the store has accepted {name}, but does not have it")
             size = self.entry.path_of(name).stat().st_size
             if sizes[name] is not None and sizes[name] != size:
                 raise MixedUp(
-                    f"the store has accepted {name}, and holds {sizes[name]:,} bytes "
-                    f"in place of {size:,}"
+                    f"the store has accepted {name}, but has {sizes[name]:,} bytes "
+                    f"instead of {size:,}"
                 )
         return ()
 
     def _read_evaluation_back(self, name: str) -> tuple[str, ...]:
-        """Compare the evaluation's file; NotThere if it is not the one that was sent."""
+        """Compare the evaluation's file; NotThere if it is not the file that was sent."""
         try:
             content = self._read(name)
         except FileNotFoundError:
             content = b""
         except (OSError, ValueError) as error:
             reason = first_line(error)
-            return (f"the store shows no files ({reason}), so that they could not be compared",)
+            return (f"the store shows no files ({reason}), so they could not be compared",)
         if digest_of(content) != self.entry.digest(names.EVALUATION_FILE):
-            raise NotThere(f"the store has accepted {name}, and does not hold it")
+            raise NotThere(f"the store has accepted {name}, but does not have it")
         return ()
 
     def _read(self, name: str) -> bytes:
@@ -397,7 +401,7 @@ class _Sending:
     # -- closing -----------------------------------------------------------------------------------
 
     def _closing_tags(self, left_out: Mapping[str, str]) -> dict[str, str]:
-        """The tags of an entry that was sent, with what the store refused."""
+        """Return the tags of a sent entry, including the names of refused files."""
         entry = self.entry
         rows = names.file_name(names.PREDICTIONS_FILE, entry.prefix)
         tags = entry.tags_with_rows(None) if rows in left_out else dict(entry.tags)
@@ -409,9 +413,9 @@ class _Sending:
         return tags
 
     def _close(self, tags: dict[str, str], sent_files: list[str]) -> tuple[str, ...]:
-        """Write the closing tags, and check that neither they nor the file are another writer's.
+        """Write the closing tags, and check that no other writer replaced the tags or the file.
 
-        MixedUp if the evaluation's file is another one's.
+        MixedUp if the evaluation's file comes from another writer.
         """
         entry = self.entry
         segments = names.file_name(names.SEGMENTS_FILE, entry.prefix)
@@ -429,49 +433,49 @@ class _Sending:
         )
         problems: tuple[str, ...] = ()
         if missing:
-            problems = (f"{some_of(missing, 3)}: MLflow takes no more",)
-        if entry.step is None:  # the next step takes the place of this one in any case
+            problems = (f"{some_of(missing, 3)}: no room in MLflow's tag",)
+        if entry.step is None:  # the next step replaces this one in any case
             problems += self._compare_with_tags(tags_after, sent_files[0])
         return problems
 
     def _compare_with_tags(self, tags: Mapping[str, str], file: str) -> tuple[str, ...]:
-        """Compare the evaluation's file with its tag; a problem if another one has its place."""
+        """Compare the evaluation's file with its tag; return a problem if it was replaced."""
         sent_digest = self.entry.digest(names.EVALUATION_FILE)
         if sent_digest is None:
             return ()
         key = names.digest_key(names.EVALUATION_FILE)
         if names.digests(tags, self.entry.prefix).get(key) != sent_digest:
-            return ("another evaluation was sent to its place at the same time, and has taken it",)
+            return ("another evaluation was sent at the same time, and has replaced it",)
         try:
             content = self._read(file)
-        except (OSError, ValueError):  # a store that may be written and not read
+        except (OSError, ValueError):  # a store that allows writing but not reading
             return ()
         if digest_of(content) == sent_digest:
             return ()
         self._set_status("started")
-        raise MixedUp("another evaluation was sent to its place at the same time")
+        raise MixedUp("another evaluation was sent to the same place at the same time")
 
 
 def _logged_models(run: Any) -> list[Any]:
-    """The models that a run logged; MLflow 2 has no such attribute."""
+    """Return the models that a run logged; empty for MLflow 2, which has no such attribute."""
     return getattr(getattr(run, "outputs", None), "model_outputs", None) or []
 
 
 def _model_of_another_run(run: Any, metrics: list[Any]) -> str | None:
-    """The model that the metrics are linked to, if another run logged it; else None."""
+    """Return the model that the metrics are linked to, if another run logged it; else None."""
     model_id = next((metric.model_id for metric in metrics), None)
     is_of_run = model_id in {model.model_id for model in _logged_models(run)}
     return None if is_of_run else model_id
 
 
 def _replacement(run_id: str, replaced: str, stale_metrics: list[str]) -> str:
-    """The sentence on an evaluation that made room for another one."""
+    """Return a sentence on an evaluation that was replaced."""
     text = (
-        f"run {run_id} held {replaced}, which is replaced: "
-        "use prefix= for several evaluations in one run"
+        f"run {run_id} held {replaced}, which was replaced: "
+        "use prefix= for several evaluations in the same run"
     )
     if stale_metrics:
-        text += f"; MLflow keeps these metrics of it: {some_of(stale_metrics, 5)}"
+        text += f"; MLflow keeps these old metrics: {some_of(stale_metrics, 5)}"
     return text
 
 
@@ -483,11 +487,11 @@ def _named(left_out: Mapping[str, str]) -> str:
 
 
 def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | None = None) -> str:
-    """The reason why a store refuses an upload; empty if it accepts.
+    """Upload, and return the reason if the store refuses; empty if it accepts.
 
     A proxy may close the connection instead of answering that a file is too large. If the store
-    answers ``ask_store`` meanwhile, and the second try ends as the first, that is a refusal, too.
-    Exception if it may go better another time.
+    answers ``ask_store`` and the connection is closed again at the second attempt, this also counts
+    as a refusal. Other exceptions are raised, because the upload may succeed later.
     """
     for is_second_try in (False, True):
         try:
@@ -505,10 +509,10 @@ def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | Non
 
 
 def _reason_of(error: BaseException) -> str:
-    """The reason of a store or a proxy for a permanent refusal; empty for other errors."""
+    """Return why a store or a proxy refuses permanently; empty for other errors."""
     for cause in causes(error):
         response = getattr(cause, "response", None)
-        if isinstance(response, dict):  # of an S3 client
+        if isinstance(response, dict):  # the error of an S3 client
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             reason = response.get("Error", {}).get("Code")
         else:

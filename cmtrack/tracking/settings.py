@@ -1,20 +1,22 @@
-"""Privacy settings of a user, project or organisation: which rows may be written and sent.
+"""Privacy settings of a user, project or organisation, which decide what rows may be sent.
 
-By default an evaluation that is logged carries the judged rows along: each row's actual and
-predicted label, its probabilities, weight and group, and its segment by each declared column. The
-environment variable ``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml`` limits that for every
-caller on the machine, whatever the code asks for::
+By default a logged evaluation includes the evaluated rows: each row's actual and predicted label,
+its probabilities, weight and group, and its segment by each declared column. The environment
+variable ``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml`` limits this for every caller,
+regardless of the code::
 
     [tool.cmtrack]
     predictions = "off"     # or "labels", "auto", "on"
 
-"labels" writes rows without probabilities, "auto" what the code says, "on" rows of any size.
+"labels" writes rows without probabilities, "auto" follows the code, and "on" writes rows of any
+size.
 
-The environment goes before the project, whose file is the nearest one, from the working directory
-upwards, that has the setting. A setting that cannot be read counts as "off" and is warned of once:
-what is private stays here, and the training goes on. ``log_evaluation``, the hooks, ``push`` and
-the command line are bound by it. ``Evaluation.save`` is not: it writes into a folder that its
-caller names, sends nothing, and goes by its own ``rows=``.
+The environment variable wins over the project's file, which is the nearest ``pyproject.toml`` with
+the setting, going up from the working directory. A setting that cannot be read counts as "off" and
+gives a single warning: private data stay on the machine, and the training continues. The settings
+apply to ``log_evaluation``, the hooks, ``push`` and the command line. They do not apply to
+``Evaluation.save``, which writes to a folder that its caller names, sends nothing, and has the
+option ``rows=``.
 """
 
 from __future__ import annotations
@@ -62,12 +64,12 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The decision on which rows of an evaluation are written.
+    """Which rows of an evaluation may be written.
 
-    ``content``, "off", "labels" or "all".
+    ``content``: "off", "labels" or "all".
     ``limited``: whether rows of more than 32 MB are left out.
-    ``reason``: what leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty where nothing
-    does.
+    ``reason``: the setting that leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty if
+    nothing is left out.
     """
 
     content: str
@@ -78,7 +80,7 @@ class KeptRows:
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
     """Apply the settings to a caller's ``predictions=``.
 
-    ValueError if the caller asks for something that there is not.
+    ValueError if ``predictions=`` is not a valid option.
     """
     wanted = _asked(asked)
     setting, source = _setting()
@@ -95,14 +97,14 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
 
 
 def lists_rows() -> bool:
-    """True if a review may list rows: if they may be written with their probabilities."""
+    """Return True if a review may list rows, because the settings allow their probabilities."""
     return kept_rows().content == "all"
 
 
 def with_kept_rows(
     evaluation: BaseEvaluation, asked: bool | str = "auto"
 ) -> tuple[BaseEvaluation | None, str]:
-    """The evaluation with the rows to write (None without any), and a sentence on them."""
+    """Return the evaluation with the rows to write (None without rows), and a sentence on them."""
     setting = kept_rows(asked)
     if evaluation.rows is None:
         return None, "0 rows are logged: the evaluation has none."
@@ -115,17 +117,17 @@ def with_kept_rows(
     megabytes = evaluation.rows_size / 1e6
     if setting.limited and evaluation.rows_size > MAX_ROWS_BYTES:
         most = MAX_ROWS_BYTES >> 20
-        return None, f"0 rows are logged: all rows have {megabytes:.0f} MB, more than {most} MB."
+        return None, f"0 rows are logged: they need {megabytes:.0f} MB, more than {most} MB."
     contents = ", ".join(_contents_of(evaluation.rows))
     return (
         evaluation,
         f"{n_rows:,} rows are logged ({contents}; {megabytes:.1f} MB before compression). "
-        f"{VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities.",
+        f"{VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels keeps probabilities.",
     )
 
 
 def _contents_of(rows: Any) -> list[str]:
-    """Content of the rows, in words."""
+    """Return the content of the rows in words."""
     contents = ["matches and confusions, no codes"]
     if isinstance(rows, Predictions):
         contents = ["actual and predicted labels"]
@@ -144,7 +146,7 @@ def _contents_of(rows: Any) -> list[str]:
 
 
 def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation:
-    """The evaluation with the ids of its rows that are written: hashes, or none, by the setting."""
+    """Return the evaluation with the row ids that the setting allows: ids, hashes or none."""
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions) or not rows.ids:
         return evaluation
@@ -163,9 +165,9 @@ def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation
 
 
 def kept_ids() -> str:
-    """The setting ``CMTRACK_ROW_IDS``: "off", "hashed" or "on".
+    """Read the setting ``CMTRACK_ROW_IDS``: "off", "hashed" or "on".
 
-    It is "off" by default, and if it cannot be read.
+    The setting is "off" by default, and if it is invalid.
     """
     setting = os.environ.get(ROW_IDS, "").strip().lower() or "off"
     if setting in KEPT_IDS:
@@ -180,7 +182,7 @@ def kept_ids() -> str:
 def kept_inputs(
     arrays: Mapping[str, Any], asked: bool | str = "auto"
 ) -> tuple[dict[str, Any], str]:
-    """The inputs of a failed evaluation that may be stored, and why others may not."""
+    """Return the inputs of a failed evaluation that may be stored, and why others may not."""
     try:
         setting = kept_rows(asked)
     except ValueError:
@@ -198,7 +200,7 @@ def kept_inputs(
 
 
 def _has_no_scores(name: str, values: Any) -> bool:
-    """False for probabilities and scores, also where they were given as labels by mistake."""
+    """Return False for probabilities and scores, even if they were given as labels by mistake."""
     if name not in ("y_true", "y_pred") or values is None:
         return name not in ("y_prob", "y_score")
     array = as_array(values)
@@ -215,7 +217,7 @@ def _is_label(value: Any) -> bool:
 
 
 def safe(asked: bool | str) -> bool | str:
-    """The caller's ``predictions=`` if valid, else False."""
+    """Return the caller's ``predictions=`` if it is valid, else False."""
     try:
         _asked(asked)
     except ValueError:
@@ -224,9 +226,9 @@ def safe(asked: bool | str) -> bool | str:
 
 
 def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
-    """Take rows that may no longer be sent out of an entry; return what was removed.
+    """Remove rows that may no longer be sent from an entry; return what was removed.
 
-    The rows are taken out of its folder, too: what may not be sent is not kept for later.
+    The rows are also removed from the entry's folder, so they are not kept for later.
     """
     setting = kept_rows()
     ids = kept_ids()
@@ -235,10 +237,10 @@ def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
     narrowed = _narrowed(content, setting, ids)
     is_whole = narrowed == content
     if is_whole and setting.content == "all" and (ids == "on" or rows is not None):
-        return ()  # what the page lists is what the rows hold
+        return ()  # the report lists only rows that may be sent
     pages = _stripped_pages(entry)
-    # The pages first, then the rows: a process that ends in between leaves nothing that a later
-    # push would send.
+    # Change the pages first, then the rows. If the process ends in between, a later push removes
+    # the rows.
     write_whole(pages, private=True)
     if rows is not None and not is_whole:
         entry.tags = entry.tags_with_rows(narrowed)
@@ -254,7 +256,7 @@ def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
 
 
 def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | None:
-    """The part of a file of rows that the settings allow; None if none of it."""
+    """Return the part of a file of rows that the settings allow; None if nothing is allowed."""
     if content is None or setting.content == "off":
         return None
     if setting.content == "labels":
@@ -263,7 +265,7 @@ def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | Non
 
 
 def _stripped_pages(entry: Entry) -> dict[Path, bytes]:
-    """The reports of an entry that list rows, without them."""
+    """Return the reports of an entry that list rows, without the rows."""
     stripped = {}
     for name in entry.files:
         if name.endswith(names.REPORT_FILE):
@@ -291,13 +293,13 @@ def _asked(asked: Any) -> str:
 
 
 def _setting() -> tuple[str, str]:
-    """The setting and its source; "auto" by default."""
+    """Return the setting and its source; "auto" by default."""
     text = os.environ.get(VARIABLE, "").strip()
     if text:
         return _read(text, VARIABLE, f"{VARIABLE}={text}")
     try:
         folder = Path.cwd()
-    except OSError:  # it was removed
+    except OSError:  # the folder was removed
         return "auto", ""
     for path in (parent / PROJECT for parent in (folder, *folder.parents)):
         value = _of_project(path)
@@ -307,7 +309,7 @@ def _setting() -> tuple[str, str]:
 
 
 def _of_project(path: Path) -> tuple[str, str] | None:
-    """The setting in a project's file; None if absent."""
+    """Return the setting in a project's file; None if it is not set."""
     try:
         if not path.is_file():
             return None
@@ -339,13 +341,13 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 
 
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
-    """Keep all rows here, because a setting cannot be read."""
+    """Warn that a setting cannot be read, and return "off"."""
     _tell_once(f"{problem}: no rows are written or sent until this is corrected")
     return "off", source
 
 
 def _tell_once(problem: str) -> None:
-    """Warn of a setting, once for each process: a training asks for it at each step."""
+    """Warn of a setting once for each process, because a training reads it at each step."""
     if problem not in _told:
         _told.add(problem)
         tell(problem)

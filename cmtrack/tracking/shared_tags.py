@@ -1,9 +1,10 @@
 """Tags that all evaluations of a run share: the run's description and its list of tables.
 
-MLflow has no transactions. The shared tags are made of what the run holds just before, and made
-again if another process has written them meanwhile. In a run with several evaluations each writes
-its part of them into a tag of its own as well, with which any of them can make the shared tags
-whole: of two writers at the same time, the later one reads after both parts were written.
+MLflow has no transactions. The shared tags are made from the current tags of the run, and made
+again if another process has written them meanwhile. In a run with several evaluations, each
+evaluation also writes its part to a separate tag. From these tags, any writer can complete the
+shared tags. If two writers write at the same time, the later writer reads the tags after both parts
+were written.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 TABLES = "mlflow.loggedArtifacts"
-"""Tag that lists the tables which MLflow's artifact view compares."""
+"""Tag that lists the tables that MLflow's artifact view compares."""
 PART = "part"
 """Tag with an evaluation's part of the shared tags, as JSON, in runs with several evaluations."""
 _PART = re.compile(r"cmtrack\.(?:.*\.)?part")
 _STATUS = re.compile(r"cmtrack\.(?:.*\.)?status")
 _EMPTY = {NOTE: "", TABLES: "[]"}
 _ROUNDS = 5
-"""Times that shared tags are written: whoever writes last has seen what the others wrote."""
+"""Maximum attempts to write shared tags; the last writer has read the tags of the others."""
 _WAIT = 5.0
-"""Seconds that a writer waits for another one of the same spool."""
+"""Seconds that a writer waits for another writer of the same spool."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class Part:
 
     prefix: str
     block: str
-    """Its block of the description; empty if only its tables are known."""
+    """Block of the description; empty if only the tables are known."""
     tables: tuple[str, ...]
-    """Its files in the list of tables."""
+    """Files in the list of tables."""
 
     @property
     def text(self) -> str:
-        """The value of its tag, as JSON; MLflow may take no more than the block's first line."""
+        """The value of the part's tag, as JSON; a long block is cut to its first line."""
         for block in (self.block, self.block.split("\n", 1)[0]):
             text = json.dumps(
                 {"prefix": self.prefix, "block": block, "tables": self.tables}, ensure_ascii=False
@@ -62,7 +63,7 @@ class Part:
 
     @classmethod
     def from_text(cls, text: str) -> Part | None:
-        """The part that a tag holds; None if it is damaged."""
+        """Read a part from a tag; None if the tag is damaged."""
         try:
             data = untrusted.parsed_json(text)
             prefix = names.check_prefix(data["prefix"])
@@ -73,11 +74,11 @@ class Part:
         return cls(prefix, block, tables) if isinstance(block, str) else None
 
     def is_block_missing(self, note: str) -> bool:
-        """True if a description is without the block of this part, which has one."""
+        """Return True if this part has a block that is missing in a description."""
         return bool(self.block) and not has_block(note, self.prefix)
 
     def missing_in(self, tags: Mapping[str, str]) -> list[str]:
-        """Name the texts of this part that the tags lack: a tag has 8,000 characters at most."""
+        """Name the texts of this part that are missing in the tags, which are limited in size."""
         listed = tags.get(TABLES, _EMPTY[TABLES])
         missing = []
         if self.is_block_missing(tags.get(NOTE, _EMPTY[NOTE])):
@@ -87,7 +88,7 @@ class Part:
 
 
 def list_table(client: MlflowClient, run_id: str, prefix: str, table: str) -> None:
-    """Add a file to a run's list of tables; the run holds an evaluation under the prefix."""
+    """Add a file to the list of tables of a run with an evaluation under the prefix."""
     tags = client.get_run(run_id).data.tags
     part = Part.from_text(tags.get(names.tag(PART, prefix), "")) or Part(prefix, "", ())
     tables = (*(name for name in part.tables if name != table), table)
@@ -104,19 +105,20 @@ def write_shared_tags(
     renews_block: bool = True,
     folder: Path | None = None,
 ) -> tuple[Mapping[str, str], list[str]]:
-    """Write a part into the tags that all evaluations of a run share, until the run holds it.
+    """Write a part into a run's shared tags, and repeat if another writer overwrites it.
 
-    ``tags``: others to write with them.
-    ``removed_tables``: to take from the list.
-    ``renews_block``: whether the part's block takes the place of its earlier version.
-    ``folder``: the entry's in the spool, whose senders wait for each other.
-    The result: the run's tags, and what the shared ones lack of the part.
+    ``tags``: other tags to write in the same request.
+    ``removed_tables``: tables to remove from the list.
+    ``renews_block``: whether the part's block replaces its earlier version.
+    ``folder``: the entry's folder in the spool; senders of the same spool wait for each other.
+
+    Returns the run's tags, and the texts of the part that are missing in the shared tags.
     """
     from mlflow.entities import RunTag
 
     part_tag: dict[str, str] = {}
     for attempt in range(_ROUNDS):
-        # Writers that started at the same moment must not go on in step.
+        # Writers that started at the same moment must not repeat at the same time.
         time.sleep(random.uniform(0.05, 0.3) * attempt)
         with _only_writer(folder, run_id):
             before = client.get_run(run_id).data.tags
@@ -135,7 +137,7 @@ def write_shared_tags(
             after = client.get_run(run_id).data.tags
         is_part_written = bool(part_tag) or not _is_shared(after, part.prefix)
         parts_after = [*_other_parts(after, part.prefix), part]
-        # What did not fit into the tags that were just made is no reason to make them again.
+        # Texts that did not fit into the tags are not a reason to write them again.
         if is_part_written and _missing(after, parts_after) == _missing(shared, [*others, part]):
             break
     return after, part.missing_in(shared)
@@ -157,12 +159,12 @@ def _only_writer(folder: Path | None, run_id: str) -> Iterator[None]:
 
 
 def _is_shared(tags: Mapping[str, str], prefix: str) -> bool:
-    """True if a run holds an evaluation under another prefix, or is about to."""
+    """Return True if a run has, or is getting, an evaluation under another prefix."""
     return any(_STATUS.fullmatch(name) and name != names.tag("status", prefix) for name in tags)
 
 
 def _other_parts(tags: Mapping[str, str], prefix: str) -> list[Part]:
-    """The parts of a run's evaluations under other prefixes, in the order of their tags' names."""
+    """Return the parts of a run's evaluations under other prefixes, sorted by tag name."""
     part_tag = names.tag(PART, prefix)
     parts = [
         Part.from_text(text)
@@ -179,7 +181,7 @@ def _shared_tags(
     removed_tables: Iterable[str],
     renews_block: bool,
 ) -> dict[str, str]:
-    """The description and the list of tables with all parts; blocks of others only if missing."""
+    """Return the description and the list of tables, with this part and missing other parts."""
     note = before.get(NOTE, _EMPTY[NOTE])
     listed = before.get(TABLES, _EMPTY[TABLES])
     for other in others:
@@ -193,15 +195,15 @@ def _shared_tags(
 
 
 def _missing(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, str]]:
-    """Parts that are missing in the shared tags, by prefix."""
+    """Return the texts that are missing in the shared tags, each with its prefix."""
     return [(part.prefix, name) for part in parts for name in part.missing_in(tags)]
 
 
 def with_tables(listed: str, added: Iterable[str], removed: Iterable[str] = ()) -> str:
-    """The tag with a run's list of tables, with some added and others removed.
+    """Return the tag with a run's list of tables, after adding and removing tables.
 
-    A list that is damaged is begun again. MLflow cuts a tag at 8,000 characters, in the middle of a
-    name: the oldest tables leave a list that gets longer.
+    A damaged list is replaced by a new list. MLflow cuts a tag at 8,000 characters, perhaps in the
+    middle of a name. Therefore the oldest tables are removed from a list that becomes too long.
     """
     try:
         entries = json.loads(listed)

@@ -1,10 +1,11 @@
-"""Local queue of evaluations to be sent; each entry is complete or absent.
+"""Local queue of evaluations to be sent, in which each entry is complete or absent.
 
-Every evaluation passes through here on its way to the store and is removed when it has arrived:
-what is left is what did not. An entry is written under a hidden name and renamed when it is whole.
-Its writer holds a lock that the kernel releases, so an entry whose writer was killed, in whatever
-container, is known from one that is being written. A place that refuses a write is left for the
-next one: the working folder, the user's data folder, the temporary folder, shared memory.
+Every evaluation passes through the spool on its way to the store, and is removed once it has
+arrived. So the spool contains the evaluations that could not be sent. An entry is written under a
+hidden name and renamed when it is complete. Its writer holds a lock, which the kernel releases when
+the process ends. This shows whether an unfinished entry is still being written, even from another
+container. If a place cannot be written, the next is used: the working folder, the user's data
+folder, the temporary folder, shared memory.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 DEFAULT = "cmtrack_spool"
 ENTRY = "entry.json"
 INTENT = "intent.json"
-"""Where cmtrack 0.1 and 0.2 wrote first where an entry goes."""
+"""File of cmtrack 0.1 and 0.2 with the destination of an unfinished entry."""
 MANIFEST = "manifest.json"
-"""Where cmtrack 0.1 and 0.2 wrote what an entry holds, when it was whole."""
+"""File of cmtrack 0.1 and 0.2 with the content of a complete entry."""
 INPUTS = "inputs.npz"
 LOCK = ".lock"
 STAMP = "%Y%m%dT%H%M%S%f"
-"""Beginning of an entry's name: when it was made, in UTC."""
+"""Format of the creation time in UTC, with which an entry's name begins."""
 SENT = ".sent"
 GRACE = 600.0
-"""Seconds without a write after which an entry without a lock counts as abandoned."""
+"""Seconds without a write after which an unfinished entry without a lock is abandoned."""
 
 _TEMPORARY = "cmtrack-spool-"
 _MEMORY = Path("/dev/shm")
@@ -47,12 +48,12 @@ _held: set[int] = set()
 
 
 def spool_folder() -> Path:
-    """``./cmtrack_spool``, or what the environment variable ``CMTRACK_SPOOL`` names."""
+    """Return the folder in the variable ``CMTRACK_SPOOL``, or ``./cmtrack_spool``."""
     return Path(os.environ.get("CMTRACK_SPOOL") or DEFAULT).absolute()
 
 
 def spool_folders() -> list[Path]:
-    """Every folder in which ``log_evaluation`` may have put entries, the usual one first."""
+    """Return every folder in which ``log_evaluation`` may have put entries, the usual first."""
     folders = [_of_user()]
     with contextlib.suppress(OSError):  # the working folder was deleted
         folders.insert(0, spool_folder())
@@ -73,7 +74,7 @@ def _temporary_bases() -> list[Path]:
 
 
 def _own_temporaries(base: Path) -> list[Path]:
-    """Private temporary spool folders of this user; those of others are not read."""
+    """Return private temporary spool folders of this user, and not of other users."""
     folders = []
     with contextlib.suppress(OSError):
         for path in sorted(base.glob(f"{_TEMPORARY}*")):
@@ -85,7 +86,7 @@ def _own_temporaries(base: Path) -> list[Path]:
 
 
 def places() -> Iterator[Path]:
-    """Candidate folders in order of preference; each is created when tried."""
+    """Yield candidate folders in order of preference; temporary folders are created if needed."""
     for place in (spool_folder, _of_user):
         # the working folder was deleted, or the user has no home
         with contextlib.suppress(OSError, RuntimeError):
@@ -103,12 +104,12 @@ def places() -> Iterator[Path]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file readable by its owner only, creating its folder."""
+    """Write a file that only its owner can read, creating its folder."""
     write_whole({path: content}, private=True, synced=False)
 
 
 def remove(entry: Path) -> None:
-    """Remove an entry atomically, with leftovers of killed processes, and an empty spool folder."""
+    """Remove an entry atomically, with remains of killed processes and an empty spool folder."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
     leftovers = entry.parent.glob(f".{glob.escape(entry.name)}.*")
     for folder in (entry.with_name(f".{entry.name}"), *leftovers):
@@ -129,9 +130,9 @@ def tidy(folder: Path) -> None:
 
 
 def waiting(folder: str | Path | None = None) -> list[Path]:
-    """The folders of the waiting entries, oldest first; other folders and links are ignored.
+    """Return the folders of the waiting entries, oldest first, without other folders and links.
 
-    ``folder``: by default all of :func:`spool_folders`.
+    ``folder``: a spool folder; by default all of :func:`spool_folders`.
     """
     found: list[Path] = []
     folders = spool_folders() if folder is None else [Path(folder)]
@@ -142,7 +143,7 @@ def waiting(folder: str | Path | None = None) -> list[Path]:
 
 
 def made(name: str) -> int | None:
-    """Creation time of an entry by its name, in milliseconds since 1970; None without one."""
+    """Return the creation time in an entry's name, in milliseconds since 1970; None without it."""
     try:
         made_at = datetime.strptime(name.split("-")[0], STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -151,7 +152,7 @@ def made(name: str) -> int | None:
 
 
 def _is_entry(path: Path) -> bool:
-    """True for a whole entry, and for one that a process left unfinished."""
+    """Return True for a complete entry, and for an entry that a process left unfinished."""
     if path.is_symlink() or not path.is_dir() or path.name.endswith(SENT):
         return False
     try:
@@ -159,7 +160,7 @@ def _is_entry(path: Path) -> bool:
             finished = path.with_name(path.name.removeprefix("."))
             return _has_any(path, ENTRY, INTENT) and not finished.exists() and _abandoned(path)
         return _has_any(path, ENTRY, MANIFEST, INPUTS)
-    except OSError:  # another user's, who keeps it private
+    except OSError:  # a private folder of another user
         return False
 
 
@@ -168,22 +169,22 @@ def _has_any(folder: Path, *files: str) -> bool:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of an entry's files."""
+    """Return the total bytes of an entry's files."""
     files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return sum(path.stat().st_size for path in files)
 
 
 def is_foreign(folder: Path) -> bool:
-    """True if an entry belongs to another user: the store that it names is then not trusted."""
+    """Return True if an entry belongs to another user, so that its store is not trusted."""
     return hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid()
 
 
 @contextlib.contextmanager
 def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
-    """Lock an entry, or the place it is sent to; gives False if another sender holds the lock.
+    """Lock an entry, or the place it is sent to; yield False if another sender holds the lock.
 
-    A place is locked by a temporary file next to the entries: entries of one spool do not mix
-    there. ``anew`` takes it from a thread that will stop.
+    A temporary file next to the entries locks a place, so that entries of the same spool do not mix
+    there. ``anew`` takes the lock from a thread that will stop.
     """
     digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = folder.with_name(f".{digest}{LOCK}") if digest else folder / LOCK
@@ -195,15 +196,15 @@ def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> It
         yield False
         return
     except OSError:
-        # In a folder that cannot be written nothing is lost by sending an entry twice.
+        # The folder cannot be written, and sending an entry twice does no harm.
         handle = None
     try:
-        # A lock file without a link was opened before another sender removed it.
+        # A lock file without a link was removed by another sender after it was opened here.
         yield handle is None or not place or _is_linked(handle)
     finally:
         if handle is not None:
             if place and _is_linked(handle):
-                with contextlib.suppress(OSError):  # Windows keeps an open file
+                with contextlib.suppress(OSError):  # Windows cannot remove an open file
                     os.unlink(lock)
             release(handle)
 
@@ -213,7 +214,7 @@ def _is_linked(handle: int) -> bool:
 
 
 def _abandoned(folder: Path) -> bool:
-    """True if no process is writing the entry any more."""
+    """Return True if no process is still writing the entry."""
     try:
         if (folder / LOCK).is_file():
             handle = acquire(folder / LOCK)
@@ -223,13 +224,13 @@ def _abandoned(folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return False  # somebody else's
+        return False  # another user's entry
     newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
     return time.time() - newest > GRACE
 
 
 def release(handle: int) -> None:
-    """Release a lock, unless it belongs to the process from which this one was forked."""
+    """Release a lock, unless it belongs to the parent of this forked process."""
     if handle not in _held:
         return
     _held.discard(handle)
@@ -270,7 +271,7 @@ def acquire(lock: Path) -> int | None:
 
 
 def _forked() -> None:
-    """Close inherited locks in a forked process: a lock belongs to the process that took it."""
+    """Close inherited locks in a forked process, because they belong to the parent process."""
     for handle in _held:
         os.close(handle)
     _held.clear()

@@ -1,7 +1,7 @@
-"""Reports and figures during a training: one set per ten seconds at most, and the last step's.
+"""Reports during a training: at most one in ten seconds, and one for the last step.
 
-Metrics, evaluation and the image of the charts go to the run with every step. Drawing takes longer
-than all of them, and a report of every step is seen by nobody.
+Every step sends its metrics, its evaluation and the image for the charts to the run. Drawing the
+report takes longer than all of these, and nobody reads a report of every step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cmtrack.tracking._warn import first_line, tell
 from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 QUIET = 10.0
-"""Seconds between two reports of one place, and from the last step to its report."""
+"""Seconds between two reports of a place, and from the last step to its report."""
 
 Place: TypeAlias = tuple[str, str, str]
 """Tracking URI, run and prefix."""
@@ -27,10 +27,10 @@ _at_work = threading.RLock()
 
 
 def claim_report(place: Place, step: int | None = None) -> bool:
-    """Claim the next report of a place, and return whether one is due now.
+    """Claim the next report of a place, and return True if it is due now.
 
-    The report of an earlier step that waits is dropped. The report of a higher step goes on
-    waiting: a run holds the evaluation of its highest step.
+    A waiting report of an earlier step is dropped. A waiting report of a higher step is kept,
+    because a run holds the evaluation of its highest step.
     """
     with _at_work:
         waiting = _waiting.get(place)
@@ -44,7 +44,7 @@ def claim_report(place: Place, step: int | None = None) -> bool:
 
 
 def later(place: Place, make: Callable[[], object], step: int = 0) -> None:
-    """Have a report made when no further step has come, or at the end of the process."""
+    """Schedule a report for when no other step follows, or for the end of the process."""
     _register()
     timer = threading.Timer(QUIET, _make, (place,))
     timer.daemon = True
@@ -61,7 +61,7 @@ def finish() -> None:
 
 
 def forget() -> None:
-    """Discard all pending reports, and begin anew."""
+    """Discard all pending reports and the times of earlier reports."""
     for place in list(_waiting):
         _forget(place)
     _made.clear()
@@ -78,13 +78,13 @@ def _make(place: Place) -> None:
         waiting = _waiting.pop(place, None)
     if waiting is None:
         return
-    # No lock is held while the report is drawn: the next step does not wait, nor can a forked
-    # worker inherit it.
+    # No lock is held while the report is drawn, so the next step does not wait and forked workers
+    # do not inherit the lock.
     make, timer, _ = waiting
     timer.cancel()
     try:
         make()
-    except Exception as error:  # the step itself is in the run
+    except Exception as error:  # the step itself is already in the run
         tell(f"the report of the last step in run {place[1]} was not logged: {first_line(error)}")
     _made[place] = time.monotonic()
 

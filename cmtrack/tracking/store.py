@@ -1,6 +1,6 @@
-"""Tracking stores: clients that answer, a temporary URI, quiet mode, and the start and end of runs.
+"""Tracking stores: clients, a temporary tracking URI, quiet mode, experiments and runs.
 
-Settings that are changed inside a block are restored after it.
+Context managers restore the settings that they change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PROBE_SECONDS = (3.0, 10.0)
-"""To connect, and to answer."""
+"""Timeouts for connecting and for the response."""
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 _ENV = "MLFLOW_TRACKING_URI"
 _NO_LINKS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
@@ -34,10 +34,10 @@ _LOGGERS = ("mlflow", "alembic")
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """Return a client for one store that answers, by default the current one.
+    """Return a client for a store, by default the current store, after checking that it answers.
 
-    The client of the current store keeps the model registry that is set. ConnectionError if the
-    tracking server does not answer, ImportError if mlflow-skinny has no code for the store.
+    The client of the current store uses the current model registry. ConnectionError if the tracking
+    server does not answer; ImportError if mlflow-skinny does not support the store.
     """
     from mlflow import MlflowClient, get_tracking_uri
 
@@ -50,24 +50,24 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 
 
 def import_what_reaches(tracking_uri: str) -> None:
-    """Import MLflow's code for a kind of store; ImportError if there is none.
+    """Import MLflow's code for a kind of store; ImportError if it is not installed.
 
-    The first import takes seconds, which must not count as a store that does not answer.
+    The first import takes seconds, which must not count as time without a response.
     """
     if urlsplit(tracking_uri).scheme.partition("+")[0] in _DATABASES:
         with needs(
             "a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)",
             "mlflow",
         ):
-            import_module("sqlalchemy")  # MLflow's, not cmtrack's
+            import_module("sqlalchemy")  # a dependency of MLflow, not of cmtrack
         import_module(mlflow_inside.DATABASE_STORE)
 
 
 def probe(tracking_uri: str) -> None:
-    """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
+    """Check with a single request that the tracking server answers; MLflow would retry for minutes.
 
-    ConnectionError if no connection is made within three seconds, or nothing is answered within
-    ten. The answer's body is not read: a server may send it byte by byte.
+    ConnectionError if there is no connection within three seconds, or no response within ten. The
+    body of the response is not read, because a server may send it byte by byte.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -89,9 +89,9 @@ def probe(tracking_uri: str) -> None:
 
 @contextmanager
 def tracking_store(uri: str | None) -> Iterator[str]:
-    """Use a tracking URI inside the block (None: the current one), and yield it.
+    """Use a tracking URI inside the block, and yield it; None keeps the current URI.
 
-    MLflow keeps the URI per process and in an environment variable; both are put back.
+    MLflow stores the URI in the process and in an environment variable; both are restored.
     """
     import mlflow
 
@@ -113,7 +113,7 @@ def tracking_store(uri: str | None) -> Iterator[str]:
 
 @contextmanager
 def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
-    """Set an environment variable inside the block, if a value is given; yield the former one."""
+    """Set an environment variable inside the block, if a value is given; yield its old value."""
     before = os.environ.get(name)
     if value is not None:
         os.environ[name] = value
@@ -127,8 +127,8 @@ def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence MLflow's progress bars, and its log messages (and Alembic's) below errors."""
-    import mlflow  # noqa: F401 - its import sets the levels
+    """Silence MLflow's progress bars, and log messages of MLflow and Alembic below errors."""
+    import mlflow  # noqa: F401 - the import sets the levels
 
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
@@ -145,13 +145,13 @@ def quiet() -> Iterator[None]:
 # -- experiments and runs --------------------------------------------------------------------------
 
 made_runs: dict[str, str] = {}
-"""Names of the runs that this process made, by id."""
+"""Names of runs that this process made, by id."""
 
 
 def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
-    """Return the id of an experiment, which is created if absent; ValueError if it is deleted.
+    """Return an experiment's id, and create it if necessary; ValueError if it is deleted.
 
-    ``location``: of the artifacts of a new one; by default the store's.
+    ``location``: artifact location of a new experiment; by default the store's.
     """
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
@@ -159,8 +159,8 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
     stage = experiment.lifecycle_stage
     if stage != "active":
         raise ValueError(
-            f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another "
-            f"name"
+            f"the experiment {name!r} is {stage} and accepts no runs: restore it, or choose "
+            "another name"
         )
     return str(experiment.experiment_id)
 
@@ -168,14 +168,14 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
 def create_run(
     client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None
 ) -> Any:
-    """Create a run, and cache its name for figures."""
+    """Create a run, and remember its name for figures."""
     run = client.create_run(experiment_id, run_name=name, tags=tags)
     made_runs[str(run.info.run_id)] = name
     return run
 
 
 def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
-    """End a run, without the link that MLflow prints if it would show a password."""
+    """End a run; suppress the link that MLflow prints if it would show a password."""
     has_password = untrusted.without_credentials(client.tracking_uri) != client.tracking_uri
     with _environment(_NO_LINKS, "true" if has_password else None):
         client.set_terminated(run_id, status)

@@ -1,9 +1,9 @@
-"""Saved views: MLflow's own run list and charts, arranged for one ranking.
+"""Saved views: MLflow's own list of runs and charts, arranged for a ranking.
 
-A view is a tag of the experiment (``mlflow.sharedViewState.<key>``) that its pages read when the
-address names it. MLflow documents neither the tag nor its value. What the value must be depends on
-the server's version, and a wrong one leaves the page without its list; so the version is asked, and
-nothing is written for one that is not known.
+A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). MLflow's pages read the tag if
+their address contains the key. MLflow documents neither the tag nor its value. The format of the
+value depends on the server's version, and with a wrong format the page shows no runs. Therefore the
+server's version is requested first, and nothing is written for an unknown version.
 """
 
 from __future__ import annotations
@@ -38,22 +38,21 @@ TAG = "mlflow.sharedViewState."
 NOTE = "mlflow.note.content"
 KIND = "mlflow.experimentKind"
 OF_MODELS = "custom_model_development"
-"""The kind of an experiment whose page is the list of runs.
+"""The kind of an experiment whose page shows the list of runs.
 
-If the tag is missing, a page before 3.16 finds it out on the first visit, and forgets the view
-meanwhile.
+If the tag is missing, pages before MLflow 3.16 set it on the first visit, and lose the view.
 """
 MAX_NAME = 100
 MAX_PARAMETERS = 6
 MAX_LISTED = 60
-"""Runs that a view's filter names one by one."""
+"""Maximum runs that a view's filter lists by id."""
 MAX_LINKS = 5
-"""Views that the experiment's description links to, the newest first."""
+"""Maximum views that the experiment's description links to, newest first."""
 _SECTION = "cmtrack"
 _DATABASES = ("", "file", "sqlite", "postgresql", "mysql", "mssql")
 _LABEL = " <!-- cmtrack views -->"
 _LINK = (
-    r"\[(?:[^\[\]\\\n]|\\.)*\]"  # the view's name, in which a bracket is escaped
+    r"\[(?:[^\[\]\\\n]|\\.)*\]"  # the view's name, with escaped brackets
     r"\(#/experiments/[\w.-]+/runs\?viewStateShareKey=(?P<key>cmtrack[0-9a-f]{12})\)"
 )
 _BLOCK = re.compile(rf"(?P<links>(?:{_LINK.replace('?P<key>', '')}(?: · )?)+){_LABEL}\n*")
@@ -64,9 +63,8 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
 class Form:
     """The format of saved views in a range of MLflow versions.
 
-    ``longest``: characters of an experiment's tag.
-    ``named``: whether the state is wrapped in an envelope with the view's name, which the menu of
-    views lists.
+    ``longest``: maximum characters of an experiment's tag.
+    ``named``: whether the state is stored together with the view's name for the menu of views.
     """
 
     longest: int
@@ -74,12 +72,12 @@ class Form:
 
 
 _FORMS = {(3, 5): Form(5_000, named=False), (3, 16): Form(20_000, named=True)}
-"""By the first version that reads it.
+"""Formats by the first MLflow version that reads them.
 
-The pages of 3.5.1, 3.15.2 and 3.17.2 were opened, the code of 3.10.1 and 3.16.0 was read.
+Checked on pages of 3.5.1, 3.15.2 and 3.17.2, and in the code of 3.10.1 and 3.16.0.
 """
 _BEYOND = (4, 0)
-"""The first version whose pages nobody has looked at."""
+"""The first version whose pages have not been checked."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +89,16 @@ class SavedView:
     name : str
     experiment_id : str
     key : str
-        Its part of the address. The same name in the same experiment has the same key.
+        Part of the view's address. The same name in the same experiment gives the same key.
     link : str
-        The list of runs in it: an absolute address where the store is a server, else from ``#`` on,
-        to be put behind that of ``mlflow server``.
+        Address of the view's list of runs. It is absolute if the store is a server. Otherwise it
+        starts with ``#``: append it to the address of ``mlflow server``.
     charts : str
-        The same for its charts.
+        Address of the view's charts, in the same form.
     mlflow_version : str
-        The version that it was written for.
+        The MLflow version for which the view was written.
     notes : tuple of str
-        What it does not show.
+        What the view does not show.
     """
 
     name: str
@@ -131,14 +129,14 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
     if len(shown) < len(compared):
         runs = fmt.counted(len(compared), "run")
         notes.append(
-            f"{len(compared) - len(shown)} of {runs} are in other experiments: a view is of one."
+            f"{len(compared) - len(shown)} of {runs} are in other experiments and are not shown."
         )
     state, cards = _state(comparison, shown, notes)
     value, n_left_out = fitted(state, cards, form, name, now=int(time.time() * 1000))
     if n_left_out:
         notes.append(
-            f"{n_left_out} of the charts that MLflow makes by itself could not be taken out: "
-            f"this version keeps {form.longest:,} characters of a view."
+            f"{n_left_out} of MLflow's automatic charts could not be hidden: this version of "
+            f"MLflow stores at most {form.longest:,} characters of a view."
         )
     key = "cmtrack" + hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
     path = f"#/experiments/{home.experiment_id}/runs?viewStateShareKey={key}"
@@ -178,7 +176,7 @@ def _check_name(name: Any) -> None:
 
 
 def _compared(comparison: Comparison) -> list[Run]:
-    """The ranked and stopped runs of one store."""
+    """Return the ranked and stopped runs that are in a store."""
     judged = [entry.run for entry in comparison.runs]
     judged += [stop.run for stop in comparison.failed if stop.run_id]
     if not judged:
@@ -186,7 +184,7 @@ def _compared(comparison: Comparison) -> list[Run]:
     compared = [run for run in judged if run.tracking_uri and run.experiment_id]
     if not compared:
         raise ValueError(
-            "a saved view needs runs of a tracking store, got evaluations that are in no run"
+            "a saved view needs runs of a tracking store, got evaluations that are not in a run"
         )
     return compared
 
@@ -201,10 +199,10 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
 
 
 def server_version(client: MlflowClient) -> str:
-    """The MLflow version that shows a store's pages: the server's, else the installed one.
+    """Return the MLflow version that shows a store's pages: the server's or the installed one.
 
-    ValueError if the store is none of MLflow's, or its server names no version; ConnectionError if
-    the server does not answer.
+    ValueError if the store is not an MLflow server or a local store, or if the server does not
+    return a version; ConnectionError if the server does not answer.
     """
     scheme = urlsplit(client.tracking_uri).scheme.split("+")[0]
     if scheme in _DATABASES:
@@ -222,20 +220,20 @@ def server_version(client: MlflowClient) -> str:
         )
     if answer.status_code != 200:
         raise ValueError(
-            f"{shown_uri(client)} answers {answer.status_code} when it is asked for its version"
+            f"{shown_uri(client)} answers {answer.status_code} to a request for its version"
         )
     return untrusted.version(answer.text)
 
 
 def form_for(version: str) -> Form:
-    """The format that a version reads; ValueError if it is not known."""
+    """Return the format for an MLflow version; ValueError if it is not known."""
     numbers = tuple(int(number) for number in version.split(".")[:2])
     fitting = [form for first, form in _FORMS.items() if first <= numbers < _BEYOND]
     if not fitting:
         first = ".".join(map(str, min(_FORMS)))
         raise ValueError(
-            f"saved views are known from MLflow {first} to 3.x, and this server has {version}: "
-            f"none written"
+            f"saved views are supported for MLflow {first} to 3.x, but this server has {version}: "
+            "no view was written"
         )
     return fitting[-1]
 
@@ -243,9 +241,9 @@ def form_for(version: str) -> Form:
 def fitted(
     state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
 ) -> tuple[str, int]:
-    """The tag's value with as many cards as fit, and the number left out.
+    """Return the tag's value with all cards that fit, and the number of other cards.
 
-    ValueError if it is too long without any card.
+    ValueError if the value is too long even without cards.
     """
 
     def value(n_cards: int) -> str:
@@ -256,7 +254,7 @@ def fitted(
             return text
         return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": text})
 
-    # The length grows with the number of cards: the largest number that fits is between the two.
+    # The length grows with the number of cards, so find the largest number by bisection.
     most = -1
     too_many = len(cards) + 1
     while too_many - most > 1:
@@ -268,8 +266,7 @@ def fitted(
     if most < 0:
         raise ValueError(
             f"the view takes more than the {form.longest:,} characters that this version of MLflow "
-            f"keeps: "
-            "compare runs of an experiment in place of naming them, or shorten the filter"
+            "stores: compare all runs of an experiment instead of named runs, or shorten the filter"
         )
     return value(most), len(cards) - most
 
@@ -280,7 +277,7 @@ def fitted(
 def _state(
     comparison: Comparison, runs: Sequence[Run], notes: list[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The page's state, and the unused cards, marked as deleted."""
+    """Return the page's state, and the unused cards, which are marked as deleted."""
     criterion = comparison.criterion
     prefix = str(comparison.how.get("prefix") or "")
     logged = _logged(runs)
@@ -288,20 +285,21 @@ def _state(
     missing = [metric for metric in criterion.metrics if prefix + metric not in logged]
     if missing:
         notes.append(
-            f"The runs did not log {', '.join(missing)}, so the view cannot order or draw by it."
+            f"The runs did not log {', '.join(missing)}, so the view cannot use it for order and "
+            "charts."
         )
     if comparison.how.get("grouping") is not None or comparison.how.get("costs") is not None:
         notes.append(
-            "The view shows the logged values: the ranking judged the runs anew, by a grouping or "
-            "costs."
+            "The view shows the logged values, but the ranking uses values recomputed with a "
+            "grouping or costs."
         )
     second = _second(comparison, runs, deciding, logged, prefix)
     drawn = deciding or [metric for metric in [second] if metric]
     better = criterion.catalog.lookup(criterion.metrics[0]).better
     if deciding and better == "nearest zero":
         notes.append(
-            f"MLflow cannot order by the distance from zero: the view orders by {deciding[0]} as "
-            "it is."
+            "MLflow cannot order by the distance from zero, so the view orders by the value of "
+            f"{deciding[0]}."
         )
     parameters = _differing(runs)
     charts = _charts(drawn, second, parameters, prefix, runs)
@@ -352,13 +350,13 @@ _PLAIN_STATE = {
         "selectedXAxisMetricKey": "",
     },
 }
-"""What the state of every view has: MLflow's page needs each of its keys."""
+"""The constant part of the state; MLflow's page needs each of these keys."""
 
 
 def _unused_cards(
     runs: Sequence[Run], logged: Iterable[str], charts: Iterable[dict[str, Any]], prefix: str
 ) -> list[dict[str, Any]]:
-    """The cards that MLflow would make by itself, marked as deleted by the user."""
+    """Return the cards that MLflow would add automatically, marked as deleted by the user."""
     deleted = {"metricSectionId": _SECTION, "isGenerated": True, "deleted": True}
     drawn = {chart.get("metricKey") for chart in charts}
     images = {key for run in runs for key in _images(run)} - {prefix + IMAGE_KEY}
@@ -370,7 +368,7 @@ def _unused_cards(
 
 
 def _logged(runs: Iterable[Run]) -> list[str]:
-    """Logged metrics, the most frequent first."""
+    """Return the logged metrics, most frequent first."""
     times = Counter(metric for run in runs for metric in run.metrics if "`" not in metric)
     return sorted(times, key=lambda metric: (-times[metric], metric))
 
@@ -382,13 +380,13 @@ def _second(
     logged: Sequence[str],
     prefix: str,
 ) -> str:
-    """The second metric of the scatter plot: the criterion's, a gate's, or a headline metric."""
+    """Return the second metric of the scatter plot, from criterion, gates or headline metrics."""
     headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
     wanted = [*deciding[1:2], *(prefix + gate.metric for gate in comparison.gates)]
     wanted += [prefix + metric for metric in headline]
 
     def other(metric: str) -> bool:
-        """True if it is not the criterion, under any name."""
+        """Return True if the metric's values differ from the criterion's."""
         return not deciding or any(
             run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs
         )
@@ -399,13 +397,13 @@ def _second(
 def _differing(runs: Sequence[Run]) -> list[str]:
     names = {name for run in runs for name in run.params if "`" not in name}
     differing = [name for name in names if len({run.params.get(name) for run in runs}) > 1]
-    # Those that all runs have come first: a run without a parameter has no line in their chart.
+    # Parameters that all runs have come first: a run without a parameter is missing in the chart.
     times = Counter(name for run in runs for name in run.params)
     return sorted(differing, key=lambda name: (-times[name], name))[:MAX_PARAMETERS]
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
-    """The search filter: the named runs, else all runs with an evaluation, including later ones."""
+    """Return the search filter: the named runs, or all runs with an evaluation, even later ones."""
     named = comparison.how.get("runs") is not None and not comparison.how.get("experiment_names")
     if named and len(runs) <= MAX_LISTED:
         return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"
@@ -468,7 +466,7 @@ def _charts(
 
 
 def _images(run: Run) -> list[str]:
-    """Image keys of the confusion matrices that a run may have."""
+    """Return the image keys of the confusion matrices that a run may have."""
     prefixes = run.prefixes if isinstance(run, TrackedRun) else ()
     return [prefix + IMAGE_KEY for prefix in prefixes]
 
@@ -481,9 +479,10 @@ def _column(kind: str, name: str) -> str:
 
 
 def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
-    """Put a line of links to saved views before an experiment's description, which stays unchanged.
+    """Add a line of links to saved views before an experiment's description.
 
-    The other links that the line has already stay behind this one, if their views are still there.
+    The description itself does not change. Earlier links follow the new link if their views still
+    exist.
     """
     views = set(tags)
     links = [link]

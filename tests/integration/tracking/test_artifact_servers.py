@@ -191,7 +191,7 @@ def test_a_server_that_the_user_lists_is_asked_as_the_tracking_server(
     run_id = mlflow.MlflowClient().create_run("0").info.run_id
     moved(served[0], run_id, f"mlflow-artifacts://{stranger.place}/x")
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", listed.format(stranger.place))
-    with pytest.warns(EvaluationWarning, match="accepted cmtrack_evaluation.json, and does not"):
+    with pytest.warns(EvaluationWarning, match="accepted cmtrack_evaluation.json, but does not"):
         log_evaluation(EVALUATION, run_id=run_id, figures=False)
     with pytest.raises(
         ValueError, match=r"is damaged|not the file that was logged|not a cmtrack evaluation"

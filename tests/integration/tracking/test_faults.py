@@ -578,7 +578,7 @@ def test_with_no_place_at_all_the_run_gets_the_metrics_and_the_training_goes_on(
         failing_files(everywhere),
         pytest.warns(
             EvaluationWarning,
-            match=f"run {run_id} has the metrics only .* could not be kept either",
+            match=f"run {run_id} has only the metrics .* could not be kept either",
         ),
     ):
         logged = log_evaluation(judged, run_id=run_id)

@@ -63,7 +63,7 @@ def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_on
     shutil.rmtree(pushed.entry)
     assert load_evaluation(run_id) == NEWER
     assert len(client.get_metric_history(run_id, "multiclass/accuracy")) == 1
-    with pytest.warns(EvaluationWarning, match="which is replaced"):
+    with pytest.warns(EvaluationWarning, match="which was replaced"):
         log_evaluation(OLDER, run_id=run_id, strict=True)
     assert load_evaluation(run_id) == OLDER
     assert "cmtrack.logged_again" not in client.get_run(run_id).data.tags
@@ -76,7 +76,7 @@ def test_an_evaluation_that_is_logged_now_takes_the_place_of_one_whose_clock_was
     monkeypatch.setattr(time, "time", lambda: real() + 3600)
     log_evaluation(OLDER, run_id=run_id, strict=True)
     monkeypatch.setattr(time, "time", real)
-    with pytest.warns(EvaluationWarning, match="which is replaced"):
+    with pytest.warns(EvaluationWarning, match="which was replaced"):
         logged = log_evaluation(NEWER, run_id=run_id, strict=True)
     assert logged.problems == ()
     assert load_evaluation(run_id) == NEWER

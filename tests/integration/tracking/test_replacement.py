@@ -74,9 +74,9 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
     assert logged.status == "completed"
     (said,) = [str(one.message) for one in warned]
     assert (
-        f"run {run_id} held an evaluation of 120 other rows, which is replaced: use prefix=" in said
+        f"run {run_id} held an evaluation of 120 other rows, which was replaced: use prefix=" in said
     )
-    assert "MLflow keeps these metrics of it" in said
+    assert "MLflow keeps these old metrics" in said
     assert said == f"cmtrack: {logged.replaced}"
     assert load_evaluation(run_id) == second
     tags, history, files, _ = everything(store, run_id)
@@ -443,7 +443,7 @@ def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, se
     as_before(store, run_id)
     with pytest.warns(
         EvaluationWarning,
-        match=r"held an evaluation of 120 other rows, which is replaced",
+        match=r"held an evaluation of 120 other rows, which was replaced",
     ):
         log_evaluation(second, run_id=run_id)
     assert not {tag(name) for name in TAGS_BEFORE.values()} & set(store.get_run(run_id).data.tags)

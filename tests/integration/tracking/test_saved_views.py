@@ -201,8 +201,8 @@ def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
     here = [run.info.run_id for run in three.search_runs([first])]
     view = compare([*here, elsewhere], rank_by="multiclass/precision_macro_zero").view()
     assert view.experiment_id == first
-    assert "1 of 4 runs are in other experiments: a view is of one." in view.notes
-    unlogged = "The runs did not log multiclass/precision_macro_zero, so the view cannot order or draw by it."
+    assert "1 of 4 runs are in other experiments and are not shown." in view.notes
+    unlogged = "The runs did not log multiclass/precision_macro_zero, so the view cannot use it for order and charts."
     assert unlogged in view.notes
 
 

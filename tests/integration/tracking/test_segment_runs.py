@@ -100,7 +100,7 @@ def test_labels_match_rows_too(runs):
 
 @pytest.mark.slow
 def test_rows_by_place_alone_are_warned_of(runs):
-    with pytest.warns(UserWarning, match="by their place alone"):
+    with pytest.warns(UserWarning, match="by their order alone"):
         (found,) = segment_runs(runs[0], TABLE, segments=["age"])
     assert len(found.segments["age"]) == 2
 

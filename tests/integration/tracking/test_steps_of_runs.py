@@ -100,7 +100,7 @@ def test_a_resumed_training_takes_its_place_once_it_reaches_the_highest_step(run
 @pytest.mark.slow
 def test_an_evaluation_without_a_step_is_logged_at_the_highest_step(run_id):
     log_evaluation(FIRST, run_id=run_id, step=2, strict=True)
-    with pytest.warns(EvaluationWarning, match="which is replaced"):
+    with pytest.warns(EvaluationWarning, match="which was replaced"):
         logged = log_evaluation(SECOND, run_id=run_id, strict=True)
     assert logged.problems == ()
     assert_holds(run_id, SECOND)

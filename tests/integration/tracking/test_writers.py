@@ -77,18 +77,18 @@ LISTED = "/api/2.0/mlflow-artifacts/artifacts/e"
 """A folder that MLflow lists; of plain HTTP servers it lists none."""
 
 
-ACCEPTED = "the store has accepted cmtrack_evaluation.json, and "
+ACCEPTED = "the store has accepted cmtrack_evaluation.json, but "
 SENT_ON = "the store answers 302 and redirects the file to another address"
 
 
 @pytest.mark.parametrize(
     ("mode", "folder", "reason"),
     [
-        ("page", "/files", f"{ACCEPTED}does not hold it"),
-        ("page", LISTED, f"{ACCEPTED}does not hold it"),
+        ("page", "/files", f"{ACCEPTED}does not have it"),
+        ("page", LISTED, f"{ACCEPTED}does not have it"),
         ("login", "/files", SENT_ON),
         ("login", LISTED, SENT_ON),
-        ("half", LISTED, f"{ACCEPTED}holds [0-9,]+ bytes in place of "),
+        ("half", LISTED, f"{ACCEPTED}has [0-9,]+ bytes instead of "),
     ],
 )
 def test_what_a_store_only_says_to_hold_stays_in_the_spool(
@@ -458,7 +458,7 @@ def test_what_mlflow_has_no_room_for_is_named(run_id: str) -> None:
         json.dumps([{"path": f"tables/{k:04}.json", "type": "table"} for k in range(170)]),
     )
     client.set_tag(run_id, NOTE, "x" * 7900)
-    with pytest.warns(UserWarning, match="its block of the description: MLflow takes no more"):
+    with pytest.warns(UserWarning, match="its block of the description: no room in MLflow's tag"):
         logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
     assert logged.status == "completed"
     tags = client.get_run(run_id).data.tags

@@ -362,7 +362,7 @@ def test_a_run_gets_one_table_with_the_segment_first(run_id):
 @pytest.mark.slow
 def test_an_evaluation_without_segments_takes_the_table_away(run_id):
     log_evaluation(by_hits(), strict=True)
-    with pytest.warns(UserWarning, match="which is replaced"):
+    with pytest.warns(UserWarning, match="which was replaced"):
         log_evaluation([0, 1, 1], [0, 1, 0], strict=True)
     assert "cmtrack_segments.json" not in {
         item.path for item in MlflowClient().list_artifacts(run_id)

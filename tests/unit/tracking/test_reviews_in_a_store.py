@@ -247,7 +247,7 @@ def state_of(view: Any) -> dict[str, Any]:
         (
             {"grouping": Grouping({"no": [0], "yes": [1]}, positive="yes")},
             "{status}",
-            ["The view shows the logged values: the ranking judged the runs anew"],
+            ["The view shows the logged values, but the ranking uses values recomputed"],
         ),
     ],
 )

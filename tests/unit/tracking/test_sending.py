@@ -187,7 +187,7 @@ def test_without_the_evaluation_s_file_a_run_has_the_metrics_only(
     monkeypatch: pytest.MonkeyPatch, run_id: str
 ) -> None:
     failing(monkeypatch, EVALUATION, status(413, "Too Large"))
-    says = rf"the store refused {EVALUATION} \(413 Too Large\): the run has the metrics only"
+    says = rf"the store refused {EVALUATION} \(413 Too Large\): the run has only the metrics"
     with pytest.warns(EvaluationWarning, match=says):
         assert log(run_id).status == "saved"
     assert tags_of(run_id)["cmtrack.status"] == "metrics only"
@@ -258,7 +258,7 @@ def test_a_silent_store_is_not_waited_for_and_gets_it_later(
 
     monkeypatch.setattr(deliver, "PATIENCE", 0.1)
     monkeypatch.setattr(mlflow.MlflowClient, "get_run", get_run)
-    with pytest.warns(EvaluationWarning, match="the tracking store has not answered"):
+    with pytest.warns(EvaluationWarning, match="the tracking store did not answer"):
         logged = log(run_id)
     assert logged.status == "saved"
     assert logged.path is not None

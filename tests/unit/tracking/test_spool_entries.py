@@ -239,7 +239,7 @@ def many_bytes(entry: Path) -> None:
     [
         (no_mapping, "must hold a mapping, got list"),
         (no_json, "is damaged"),
-        (no_number, "no number"),
+        (no_number, "not a finite number"),
         (long_file, "must not be larger than 16 MB"),
         (folder_among_files, "artifacts must be plain files, got 'folder'"),
         (link_among_files, "artifacts must be plain files, got 'link'"),
@@ -440,7 +440,7 @@ def test_what_was_meant_for_no_run_waits_until_an_experiment_is_named(
     assert pushed["reason"].startswith(f"{missing}: name an experiment for it (--experiment NAME")
     pushed = only_pushed(entry, "--experiment", "deleted")
     assert pushed["status"] == "kept"
-    assert "the experiment 'deleted' is deleted: it accepts no run" in pushed["reason"]
+    assert "the experiment 'deleted' is deleted and accepts no runs" in pushed["reason"]
     pushed = only_pushed(entry, "--experiment", f"new for {run_id}")
     assert pushed["status"] == "sent"
     run = client.get_run(pushed["run_id"])
