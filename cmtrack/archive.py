@@ -272,7 +272,7 @@ def checked_table(
         for field in fields:
             if not kinds[field.name](field.type):
                 raise _Refused(
-                    f"the predictions are damaged: column {field.name!r:.80} holds "
+                    f"the predictions are damaged: column {field.name!r:.80} has the type "
                     f"{field.type!s:.80}"
                 )
         names = [field.name for field in fields]

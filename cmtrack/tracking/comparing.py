@@ -278,9 +278,9 @@ def _nothing(listed: Listed, prefix: str) -> str:
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")
-    holder = "the run holds no"
+    holder = "the run has no"
     if len(listed.runs) > 1:
-        holder = f"none of the {len(listed.runs)} runs holds a"
+        holder = f"none of the {len(listed.runs)} runs has a"
     under = under_prefix(prefix)
     others = sorted({used for run in listed.runs for used in run.prefixes} - {prefix})
     named = [repr(other) for other in others if other]

@@ -70,7 +70,7 @@ def _stored(folder: Path, state: State) -> _Stored:
     except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"{file} is damaged: {type(error).__name__}") from None
     if not isinstance(data, dict):
-        raise ValueError(f"{file} must hold a mapping, got {type(data).__name__}")
+        raise ValueError(f"{file} must be a mapping, got {type(data).__name__}")
     data = _SCHEMAS[file].migrated(data)
     if file == INTENT:
         data = {_NEW_NAMES.get(name, name): value for name, value in data.items()}
@@ -106,14 +106,14 @@ def _read_made(entry: Entry, folder: Path, stored: _Stored) -> None:
         untrusted.file_name(entry.table, f"{stored.file}: table")
     if not {"name", "digest"} <= set(entry.dataset) <= set(datasets.FIELDS):
         raise ValueError(
-            f"{stored.file}: dataset must hold name and digest, got {list(entry.dataset)[:5]}"
+            f"{stored.file}: dataset must have name and digest, got {list(entry.dataset)[:5]}"
         )
 
 
 def _files(folder: Path) -> set[str]:
     """Return the names of the files to upload; ValueError if they are not plain files."""
     if folder.is_symlink() or not folder.is_dir():
-        raise ValueError("an entry must hold a folder 'artifacts', got none")
+        raise ValueError("an entry must have a folder 'artifacts', got none")
     files = set()
     total = 0
     for path in folder.iterdir():
@@ -123,7 +123,7 @@ def _files(folder: Path) -> set[str]:
         files.add(path.name)
         total += path.stat().st_size
     if len(files) > MAX_FILES or total > MAX_BYTES:
-        raise ValueError(f"an entry must hold at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
+        raise ValueError(f"an entry must have at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
     return files
 
 
@@ -185,7 +185,7 @@ class _Stored:
         """Return a mapping of names to texts."""
         texts = self.required(name, dict)
         if not all(isinstance(value, str) for value in texts.values()):
-            raise ValueError(f"{self.file}: {name} must hold texts")
+            raise ValueError(f"{self.file}: {name} must contain texts")
         return dict(texts)
 
     def tags(self) -> dict[str, str]:

@@ -112,7 +112,7 @@ def read_inputs(
     unknown = sorted(set(config) - known)
     if unknown:
         raise ValueError(
-            f"evaluator_config must hold options of cmtrack, got {unknown[0]!r}; they are "
+            f"evaluator_config must contain options of cmtrack, got {unknown[0]!r}; they are "
             f"{sorted(known)}"
         )
     if dataset.labels_data is None:

@@ -89,7 +89,7 @@ def _add_experiments(
     options: CompareOptions,
     progress: Progress,
 ) -> tuple[str, ...]:
-    """Add the runs of experiments by id; return a note if a store holds more than were listed.
+    """Add the runs of experiments by id; return a note if a store has more runs than were listed.
 
     ValueError if no runs were found because an experiment is not in any of the stores.
     """
@@ -109,8 +109,7 @@ def _add_experiments(
         )
         if _add_runs(by_id, runs, options.max_runs):
             notes = (
-                f"The store holds more runs than the {options.max_runs} that were listed "
-                "(max_runs).",
+                f"The store has more runs than the {options.max_runs} that were listed (max_runs).",
             )
     if not by_id and len(clients) > 1:
         _check_experiments_exist(experiments, clients)

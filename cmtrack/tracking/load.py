@@ -115,7 +115,7 @@ def with_predictions(
     """Return the evaluation with its rows; ValueError if predictions are missing or damaged."""
     if not keeps_rows(run, prefix):
         raise ValueError(
-            f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept"
+            f"run {run.run_id} has no {rows_file(run, prefix)}: predictions by row were not kept"
         )
     content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
     return evaluation.with_rows(content)
@@ -188,7 +188,7 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
             return cached
         content = artifacts.read(run.artifact_uri, file, client.tracking_uri)
     except FileNotFoundError as error:
-        raise ValueError(f"run {run.run_id} holds no {file}: {_said(error)}") from None
+        raise ValueError(f"run {run.run_id} has no {file}: {_said(error)}") from None
     except Exception as error:
         raise ValueError(f"run {run.run_id}: {file} cannot be read: {_said(error)}") from None
     if digest is not None and cache.digest_of(content) != digest:

@@ -235,7 +235,7 @@ def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
     evaluation, rows = _rescued(unfinished, folder)
     entry = replace(unfinished, folder=None, timestamp=spool.made(folder.name.lstrip(".")) or 0)
     if entry.has_rows and rows is None:
-        entry.problems = ("the rows: it was interrupted before they were written",)
+        entry.problems = ("the rows: the process was interrupted before it wrote them",)
 
     with spool.claimed(folder) as is_ours:
         if not is_ours:

@@ -293,7 +293,7 @@ def test_an_entry_with_anything_anywhere_is_refused_or_reads(stored, data):
         ({"metrics": {"a": "1"}}, "metrics must be finite numbers"),
         ({"metrics": {"a": True}}, "metrics must be finite numbers"),
         ({"run_id": 3}, "run_id must be a str, got int"),
-        ({"dataset": {"name": "x"}}, "dataset must hold name and digest"),
+        ({"dataset": {"name": "x"}}, "dataset must have name and digest"),
     ],
 )
 def test_an_entry_names_nothing_outside_its_folder(tmp_path, change, words, name):

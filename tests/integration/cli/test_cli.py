@@ -416,8 +416,8 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
     # a name stands for its run
     assert logged["run_id"] in ok(run("show", name, *store, "--json")).stdout
     empty = client.create_run(found.info.experiment_id).info.run_id
-    assert f"run {empty} holds no cmtrack_evaluation.json" in refused(run("show", empty, *store), 1)
-    assert "holds no val_cmtrack_evaluation.json" in refused(
+    assert f"run {empty} has no cmtrack_evaluation.json" in refused(run("show", empty, *store), 1)
+    assert "has no val_cmtrack_evaluation.json" in refused(
         run("show", logged["run_id"], "--prefix", "val/", *store), 1
     )
     said = refused(run("evaluate", "many.csv", *MANY, "--log", "--run-id", "nowhere", *store), 1)

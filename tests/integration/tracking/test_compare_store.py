@@ -165,7 +165,7 @@ def _labels(skill, seed):
         (
             {"experiment_names": ["models"], "filter_string": "tags.`mlflow.runName` = 'half'"},
             ValueError,
-            "the run holds no complete evaluation",
+            "the run has no complete evaluation",
         ),
         (
             {"experiment_names": ["models"], "rank_by": "binary/recall"},
@@ -224,7 +224,7 @@ def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
     assert "is not the file that was logged" in reasons["damaged"]
     assert "schema" in reasons["newer"]
     assert "99" in reasons["newer"]
-    assert "holds no cmtrack_evaluation.json" in reasons["gone"]
+    assert "has no cmtrack_evaluation.json" in reasons["gone"]
     assert any("rows: compared without its predictions by row" in note for note in comparison.notes)
     assert not comparison.ranking.paired
 

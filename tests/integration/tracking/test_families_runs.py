@@ -134,7 +134,7 @@ def test_prefixes_and_choices(store):
         )
     }
     assert load_evaluation(run.info.run_id, prefix="val/") == of_quality(0.6)
-    with pytest.raises(ValueError, match="holds no"):
+    with pytest.raises(ValueError, match="has no"):
         load_evaluation(run.info.run_id, prefix="val/", rows=True)
 
 

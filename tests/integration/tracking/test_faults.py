@@ -532,7 +532,7 @@ def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypa
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "saved"
     assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
-    with pytest.raises(ValueError, match=r"holds no|cannot be read"):
+    with pytest.raises(ValueError, match=r"has no|cannot be read"):
         load_evaluation(run_id)
 
 

@@ -96,7 +96,7 @@ def unfinished(
 ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "no JSON": (text("{"), "entry.json is damaged"),
     "deep JSON": (text("[" * 200_000), "entry.json is damaged"),
-    "a list": (text("[]"), "must hold a mapping"),
+    "a list": (text("[]"), "must be a mapping"),
     "20 MB": (text(" " * (20 << 20)), "must not be larger than 16 MB"),
     "a link to a secret": (instead("entry.json", secret), "got a link"),
     "another schema": (values(schema=99), "schema 99"),
@@ -122,8 +122,8 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
         "is not in the entry",
     ),
     "a table that climbs": (values(table="../secret"), "plain name"),
-    "artifacts elsewhere": (instead("artifacts", folder), "must hold a folder 'artifacts'"),
-    "charts elsewhere": (instead("charts", folder), "must hold a folder 'artifacts'"),
+    "artifacts elsewhere": (instead("artifacts", folder), "must have a folder 'artifacts'"),
+    "charts elsewhere": (instead("charts", folder), "must have a folder 'artifacts'"),
     "a link among the files": (
         instead("artifacts/notes.txt", secret),
         "plain files, got 'notes.txt'",

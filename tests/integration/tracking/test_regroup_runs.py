@@ -142,7 +142,7 @@ def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
     assert (
         store.get_run(run_id).data.metrics["parity_binary/recall"] == fresh.metrics["binary/recall"]
     )
-    with pytest.raises(ValueError, match="holds no parity_cmtrack_predictions"):
+    with pytest.raises(ValueError, match="has no parity_cmtrack_predictions"):
         load_evaluation(run_id, prefix="parity_", rows=True)
     other = log_run("other", 2, predictions=False)
     regroup_runs(other, PARITY)
@@ -168,8 +168,8 @@ def test_one_bad_run_stops_no_other(store: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 99}))
     store.delete_tag(newer, "cmtrack.digests")
     bad["schema"] = newer
-    bad["holds no cmtrack_evaluation.json"] = log_run("gone")
-    artifact(store, bad["holds no cmtrack_evaluation.json"], "cmtrack_evaluation.json").unlink()
+    bad["has no cmtrack_evaluation.json"] = log_run("gone")
+    artifact(store, bad["has no cmtrack_evaluation.json"], "cmtrack_evaluation.json").unlink()
     with mlflow.start_run(run_name="words") as run:
         log_evaluation(["a", "b", "c", "a"], ["a", "b", "b", "a"], strict=True)
     bad["got none for"] = run.info.run_id

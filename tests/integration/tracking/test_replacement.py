@@ -95,12 +95,12 @@ def test_tags_of_the_first_do_not_stay(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first.regroup(GROUPING), run_id=run_id, strict=True)
     assert store.get_run(run_id).data.tags["cmtrack.positive"] == "high"
-    with pytest.warns(EvaluationWarning, match="is replaced"):
+    with pytest.warns(EvaluationWarning, match="was replaced"):
         log_evaluation(evaluate([0, 1, 2, 2], [0, 1, 1, 2]), run_id=run_id, predictions=False)
     tags = store.get_run(run_id).data.tags
     assert {"cmtrack.positive", "cmtrack.groups"} & set(tags) == set()
     assert "predictions" not in digests(tags)
-    with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
+    with pytest.raises(ValueError, match="has no cmtrack_predictions"):
         load_evaluation(run_id, rows=True)
 
 
@@ -171,7 +171,7 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     assert " predictions are correct" in train
     assert "On 5 rows of 2 classes" in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
-    with pytest.warns(EvaluationWarning, match="is replaced"):
+    with pytest.warns(EvaluationWarning, match="was replaced"):
         log_evaluation(first, run_id=run_id, prefix="train/")
     again = note(store, run_id)
     assert again.split("<!-- /cmtrack -->")[0] == whole
@@ -187,7 +187,7 @@ def test_a_persons_own_words_stay(store, first, second):
     mine = note(store, run_id) + "\n\nAn afterthought."
     assert mine.startswith("# My run\nwith | a table |\n")
     store.set_tag(run_id, "mlflow.note.content", mine)
-    with pytest.warns(EvaluationWarning, match="is replaced"):
+    with pytest.warns(EvaluationWarning, match="was replaced"):
         log_evaluation(second, run_id=run_id)
     text = note(store, run_id)
     assert text.startswith("# My run\nwith | a table |\n")
@@ -323,7 +323,7 @@ def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first
         log_evaluation(first, strict=True)
     regroup_runs([run.info.run_id], GROUPING)
     assert "cmtrack.two.regrouped_from" in store.get_run(run.info.run_id).data.tags
-    with pytest.warns(EvaluationWarning, match="is replaced"):
+    with pytest.warns(EvaluationWarning, match="was replaced"):
         log_evaluation(second, run_id=run.info.run_id, prefix="two_")
     assert not [name for name in store.get_run(run.info.run_id).data.tags if "regroup" in name]
     (left,) = regroup_runs([run.info.run_id], GROUPING)

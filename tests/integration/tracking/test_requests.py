@@ -126,7 +126,7 @@ def test_predictions_that_were_not_kept_are_not_asked_for(proxy: Counted) -> Non
     compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert kinds(proxy)["GET file"] == 2
     with pytest.raises(
-        ValueError, match=r"holds no cmtrack_predictions\.parquet: predictions by row were not kept"
+        ValueError, match=r"has no cmtrack_predictions\.parquet: predictions by row were not kept"
     ):
         load_evaluation(runs[0], rows=True)
     assert kinds(proxy)["GET file"] == 2
@@ -143,7 +143,7 @@ def test_a_file_that_cannot_be_read_leaves_its_run_out(proxy: Counted) -> None:
     assert reasons == {
         runs[0]: f"{FILE} cannot be read: 127.0.0.1 answers 500",
         runs[1]: f"{FILE} cannot be read: 127.0.0.1 answers 403",
-        runs[2]: f"holds no {FILE}: there is no such file",
+        runs[2]: f"has no {FILE}: there is no such file",
     }
 
 

@@ -463,7 +463,7 @@ def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp
     assert not lists_rows(store, pushed.run_id, tmp_path)
     if setting == "off":
         assert FILE not in sent(store, pushed.run_id)
-        with pytest.raises(ValueError, match="holds no cmtrack_predictions"):
+        with pytest.raises(ValueError, match="has no cmtrack_predictions"):
             load_evaluation(pushed.run_id, rows=True)
     else:
         assert columns(store, pushed.run_id, tmp_path) == ["y_true", "y_pred"]
@@ -564,7 +564,7 @@ def test_rows_that_another_program_wrote_are_checked_before_they_are_narrowed(st
     monkeypatch.setenv(VARIABLE, "labels")
     (kept,) = push(experiment_name="e")
     said = f"{kept.reason} {kept.problems}"
-    assert "the predictions are damaged: column 'y_true' holds list" in said
+    assert "the predictions are damaged: column 'y_true' has the type list" in said
     assert kept.run_id is None or FILE not in sent(store, kept.run_id)
 
 

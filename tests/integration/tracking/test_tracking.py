@@ -555,7 +555,7 @@ def test_loading_says_what_is_missing(store):
         load_evaluation(run.info.run_id)
     with pytest.raises(ValueError, match="upgrade cmtrack"):
         load_evaluation(run.info.run_id, prefix="new_")
-    with pytest.raises(ValueError, match="holds no other_cmtrack_evaluation"):
+    with pytest.raises(ValueError, match="has no other_cmtrack_evaluation"):
         load_evaluation(run.info.run_id, prefix="other_")
 
 

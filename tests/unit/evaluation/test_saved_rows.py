@@ -192,9 +192,12 @@ DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     ),
     "texts": (
         with_column("segment/region", pa.array(["north"] * 500)),
-        "'segment/region' holds string",
+        "'segment/region' has the type string",
     ),
-    "lists": (with_column("segment/region", pa.array([[1]] * 500)), "'segment/region' holds list"),
+    "lists": (
+        with_column("segment/region", pa.array([[1]] * 500)),
+        "'segment/region' has the type list",
+    ),
     "twice": (
         lambda table: table.append_column("segment/region", table["segment/id"]),
         "are damaged",

@@ -144,7 +144,7 @@ def test_a_grouping_may_be_in_a_file(file: Any) -> None:
 @pytest.mark.parametrize(
     ("config", "dataset", "says"),
     [
-        ({"nonsense": 1}, data(), "must hold options of cmtrack, got 'nonsense'"),
+        ({"nonsense": 1}, data(), "must contain options of cmtrack, got 'nonsense'"),
         ({}, data(labels=None), "the evaluation needs labels, got no targets"),
         ({}, data(predictions=None), "the data have neither predictions nor probabilities"),
         ({"sample_weight": "v"}, data(), "sample_weight must name a column of the data, got 'v'"),

@@ -302,7 +302,7 @@ def test_tables_that_are_gone_are_listed_no_more(run_id: str) -> None:
     listed = json.loads(tags_of(run_id)[TABLES])
     assert listed[0] == mine
     assert sorted(listed[1:], key=str) == [classes, segments]
-    with pytest.warns(EvaluationWarning, match="is replaced"):
+    with pytest.warns(EvaluationWarning, match="was replaced"):
         log(run_id, TWO)
     assert json.loads(tags_of(run_id)[TABLES]) == [mine, classes]
     client.set_tag(run_id, TABLES, '{"a": 1}')  # damaged
@@ -320,6 +320,8 @@ def test_a_description_keeps_a_person_s_words_and_what_mlflow_has_room_for(run_i
     assert "Evaluation “val”" in note
     assert "val/multiclass/accuracy" not in note  # the first line of the block, no table
     client.set_tag(run_id, NOTE, "x" * 7990)
-    with pytest.warns(EvaluationWarning, match="its block of the description: MLflow takes no mor"):
+    with pytest.warns(
+        EvaluationWarning, match="its block of the description: no room in MLflow's tag"
+    ):
         log(run_id, THREE, prefix="test/")
     assert tags_of(run_id)[NOTE] == "x" * 7990

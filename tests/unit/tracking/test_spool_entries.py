@@ -172,12 +172,12 @@ def test_steps_of_64_bits_are_read(entry: Path, step: int | None) -> None:
         ({"metrics": {"a": "1"}}, "metrics must be finite numbers, got '1'"),
         ({"metrics": {"a": 10**400}}, "metrics must be finite numbers"),
         ({"tags": {"mlflow.user": "x"}}, "tags must be named cmtrack"),
-        ({"tags": {"cmtrack.a": 1}}, "tags must hold texts"),
+        ({"tags": {"cmtrack.a": 1}}, "tags must contain texts"),
         ({"tags": {}}, "is damaged: it is not the file that was written"),
         ({"images": {"a": "absent.png"}}, "names a file that is not in the entry"),
         ({"table": "../a"}, "table must be a plain name"),
-        ({"dataset": {"name": "d"}}, "dataset must hold name and digest"),
-        ({"dataset": {"name": "d", "digest": "e", "x": ""}}, "dataset must hold name and digest"),
+        ({"dataset": {"name": "d"}}, "dataset must have name and digest"),
+        ({"dataset": {"name": "d", "digest": "e", "x": ""}}, "dataset must have name and digest"),
         ({"problems": "p"}, "problems must be a list"),
         ({"schema": 3}, "reads up to 1"),
     ],
@@ -237,15 +237,15 @@ def many_bytes(entry: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (no_mapping, "must hold a mapping, got list"),
+        (no_mapping, "must be a mapping, got list"),
         (no_json, "is damaged"),
         (no_number, "not a finite number"),
         (long_file, "must not be larger than 16 MB"),
         (folder_among_files, "artifacts must be plain files, got 'folder'"),
         (link_among_files, "artifacts must be plain files, got 'link'"),
-        (files_elsewhere, "an entry must hold a folder 'artifacts'"),
-        (many_files, "an entry must hold at most 1000 files and 4 GB"),
-        (many_bytes, "an entry must hold at most 1000 files and 4 GB"),
+        (files_elsewhere, "an entry must have a folder 'artifacts'"),
+        (many_files, "an entry must have at most 1000 files and 4 GB"),
+        (many_bytes, "an entry must have at most 1000 files and 4 GB"),
     ],
 )
 def test_an_entry_with_other_files_is_refused(
@@ -366,7 +366,7 @@ def test_what_was_interrupted_is_made_whole_and_sent(
     pushed = only_pushed(unfinished)
     assert (pushed["status"], pushed["run_id"]) == ("sent", run_id)
     with_rows = damage is rows_are_whole
-    problems = [] if with_rows else ["the rows: it was interrupted before they were written"]
+    problems = [] if with_rows else ["the rows: the process was interrupted before it wrote them"]
     assert pushed["problems"] == problems
     assert not unfinished.parent.exists()
     assert load_evaluation(run_id, prefix="val/", rows=with_rows) == EVALUATION
