@@ -317,7 +317,7 @@ class Entry:
             self.folder = None
 
     def _keep(self) -> bool:
-        """Write files that are still in memory after an interrupt; return False if this failed."""
+        """Write files that an interrupt left in memory; return True if the entry is kept."""
         if not any(name.startswith(ARTIFACTS) for name in self.contents):
             return False
         try:

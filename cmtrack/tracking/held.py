@@ -147,8 +147,8 @@ class Held:
     def other_evaluation(self) -> str:
         """Description of another evaluation under the entry's prefix; empty if there is none.
 
-        The evaluation of an earlier step does not count as another evaluation, because the next
-        step replaces it anyway.
+        Also empty for an entry with a step, which always replaces the evaluation of an earlier
+        step.
         """
         entry = self.entry
         if not self.is_complete or self.has_same_evaluation or entry.step is not None:

@@ -515,7 +515,7 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 
 
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of the model that a run logged under a name; None if it is not unique."""
+    """Return the id of a run's model with a name; None unless there is exactly one."""
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
     named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]

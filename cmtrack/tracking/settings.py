@@ -64,7 +64,7 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """Which rows of an evaluation may be written.
+    """The decision about an evaluation's rows: what may be written, and why not more.
 
     ``content``: "off", "labels" or "all".
     ``limited``: whether rows of more than 32 MB are left out.

@@ -1,8 +1,8 @@
 """Saved views: MLflow's own list of runs and charts, arranged for a ranking.
 
 A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). MLflow's pages read the tag if
-their address contains the key. MLflow documents neither the tag nor its value. The format of the
-value depends on the server's version, and with a wrong format the page shows no runs. Therefore the
+their address names the key. MLflow documents neither the tag nor its value. The format of the value
+depends on the server's version, and with a wrong format the page shows no runs. Therefore the
 server's version is requested first, and nothing is written for an unknown version.
 """
 
@@ -40,7 +40,8 @@ KIND = "mlflow.experimentKind"
 OF_MODELS = "custom_model_development"
 """The kind of an experiment whose page shows the list of runs.
 
-If the tag is missing, pages before MLflow 3.16 set it on the first visit, and lose the view.
+If the tag is missing, pages before MLflow 3.16 infer the kind on the first visit, and meanwhile
+lose the view.
 """
 MAX_NAME = 100
 MAX_PARAMETERS = 6

@@ -74,7 +74,8 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
     assert logged.status == "completed"
     (said,) = [str(one.message) for one in warned]
     assert (
-        f"run {run_id} held an evaluation of 120 other rows, which was replaced: use prefix=" in said
+        f"run {run_id} held an evaluation of 120 other rows, which was replaced: use prefix="
+        in said
     )
     assert "MLflow keeps these old metrics" in said
     assert said == f"cmtrack: {logged.replaced}"
