@@ -1,16 +1,16 @@
 """Statistics: small sums that merge exactly, and from which every number is computed.
 
-The room turns checked rows into statistics, wherever the rows are. It reads input once
-(``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``), and stores what it
-keeps (``plain``). It knows no metric, no table of another library, and no file.
+This package turns checked rows into statistics, wherever the rows are. It reads input once
+(``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``) and stores statistics as
+plain data (``plain``). It does not depend on metrics, tables of other libraries or files.
 
-Start with ``collected``: ``Statistics`` lists what is kept, and ``count_rows`` is the kernel that
-every source of rows comes to. ``score_pass`` reads probabilities block by block, and each statistic
-has a module of its own (``confusion``, ``moments``, ``scores``, ``actual_class``, ``class_scores``,
-``top_scores``, ``decisions``, ``segmented``). ``kernel`` counts batches of tables. ``predictions``
-has the rows themselves, and ``design`` their weights and clusters.
+Start with ``collected``. There ``Statistics`` lists everything that is kept, and ``count_rows`` is
+the kernel that every source of rows uses. ``score_pass`` reads probabilities block by block, and
+each statistic has its own module (``confusion``, ``moments``, ``scores``, ``actual_class``,
+``class_scores``, ``top_scores``, ``decisions``, ``segmented``). ``kernel`` counts batches of
+tables. ``predictions`` has the rows themselves, and ``design`` has their weights and clusters.
 
-A new statistic is a field of ``Statistics`` with a class that merges, and its line in
+To add a statistic, write a class that merges, add a field to ``Statistics``, and count it in
 ``count_rows`` or ``score_pass``.
 """
 

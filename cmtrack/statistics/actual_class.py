@@ -1,8 +1,8 @@
-"""Proper scores and the rank of the actual class, both from the probability that it gets.
+"""Proper scores and the rank of the actual class, both from the class's probability.
 
-Source of the scores: Good (1952), Brier (1950); of the spherical one Roby (1965). Nothing is
-clipped: a probability of 0 for the actual class makes its log loss infinite, so such rows are
-counted apart.
+Sources: Good (1952) for the log loss, Brier (1950), and Roby (1965) for the spherical score.
+Probabilities are not clipped. If the actual class has the probability 0, the log loss is infinite,
+so such rows are counted separately.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.records import Record
 
 LOSSES = ("log", "brier", "spherical", "within")
-"""Losses of a row, of which groups have all and classes the first three.
+"""Losses of a row. Classes have the first three, and groups have all four.
 
-Minus the log of the actual class's probability, the Brier term, one less the cosine to the truth,
-and minus the log of the class's probability inside its group.
+They are minus the log of the actual class's probability, the Brier term, one minus the cosine to
+the truth, and minus the log of the class's probability inside its group.
 """
 _CLASS_LOSSES = 3
 _STEP_LOSSES = len(LOSSES)
 
 
 def in_order(groups: IntArray) -> IntArray:
-    """Number groups as they first appear, so that equal partitions are equal arrays."""
+    """Number groups in order of appearance, so that equal partitions give equal arrays."""
     _, first, place = np.unique(groups, return_index=True, return_inverse=True)
     # The second argsort gives the rank of each group's first appearance.
     return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)
@@ -39,7 +39,7 @@ def in_order(groups: IntArray) -> IntArray:
 def losses_of(
     values: FloatArray, codes: IntArray, groups: IntArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return losses of rows, and where the probability of the actual class, or its group, is 0.
+    """Return the losses of rows, and a mask of rows whose actual class or group has probability 0.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def losses_of(
     Returns
     -------
     losses : ndarray of shape (3 + 4 S, b)
-        Those of the classes and of the groups of each step, in the order of :data:`LOSSES`; 0 for a
-        logarithm of 0.
+        Losses of the classes, then of the groups of each step, in the order of :data:`LOSSES`. The
+        logarithm of 0 is replaced by 0.
     impossible : ndarray of shape (1 + S, b), bool
     """
     n = values.shape[1]
@@ -67,7 +67,7 @@ def losses_of(
         of_step = losses[start : start + _STEP_LOSSES]
         sums = _group_sums(values, step)
         _write_losses(of_step, impossible[1 + s], sums, picked(sums, step[codes]))
-        # log p(class) = log p(group) + log p(class inside its group).
+        # This uses log p(class) = log p(group) + log p(class inside its group).
         within = of_step[LOSSES.index("within")]
         np.subtract(losses[0], of_step[0], out=within, where=probability > 0)
         within[probability <= 0] = 0.0
@@ -75,7 +75,7 @@ def losses_of(
 
 
 def _group_sums(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Return the sums (M, b) of the classes of each group."""
+    """Return the sum over the classes of each group, shape (M, b)."""
     sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
     for group, column in zip(groups, values, strict=True):
         sums[group] += column
@@ -85,10 +85,10 @@ def _group_sums(values: FloatArray, groups: IntArray) -> FloatArray:
 def _write_losses(
     losses: FloatArray, impossible: BoolArray, values: FloatArray, probability: FloatArray
 ) -> None:
-    """Write the first three losses of rows, and which are impossible.
+    """Write the first three losses of rows, and which rows have an impossible class.
 
     ``values``, shape (M, b): probabilities of classes or groups.
-    ``probability``, shape (b,): that of the actual one.
+    ``probability``, shape (b,): probability of the actual class or group.
     """
     log, brier, spherical = losses[:3]
     np.less_equal(probability, 0.0, out=impossible)
@@ -97,14 +97,14 @@ def _write_losses(
         possible = np.where(impossible, 1.0, probability)
         probability = np.where(impossible, 0.0, probability)
     np.negative(np.log(possible, out=log), out=log)
-    # The Brier term is |p|^2 - 2 p(actual) + 1, of which rounding may leave less than 0.
+    # The Brier term is |p|^2 - 2 p(actual) + 1, which rounding can make negative.
     square = np.einsum("kb,kb->b", values, values)
     np.subtract(square, probability, out=brier)
     brier -= probability
     brier += 1
     np.maximum(brier, 0.0, out=brier)
     if len(values) == 2:
-        # Of two classes one term is usual (Brier's own score has two equal ones).
+        # With two classes, Brier's own score has two equal terms. Usually only one is used.
         brier *= 0.5
     if square.all():
         np.divide(probability, np.sqrt(square, out=square), out=spherical)
@@ -116,13 +116,13 @@ def _write_losses(
 
 @dataclass(frozen=True, eq=False)
 class ProperScores(Record):
-    """Proper scores by actual class: of the classes, and of the groups of each step of a grouping.
+    """Proper scores by actual class, for the classes and for the groups of each step of a grouping.
 
     ``groups``, shape (S, K): the group of each class in each step, numbered by :func:`in_order`.
-    ``n``, shape (K,): rows, or weight, of each actual class.
-    ``impossible``, shape (1 + S, K): those that give their class, or its group, the probability 0.
-    ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss: three of
-        the classes, four of each step. A logarithm of 0 counts as 0 in them.
+    ``n``, shape (K,): rows (or weight) of each actual class.
+    ``impossible``, shape (1 + S, K): rows (or weight) whose class or group has the probability 0.
+    ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss. There are
+        three losses of the classes and four of each step. A logarithm of 0 counts as 0.
     """
 
     groups: IntArray
@@ -138,7 +138,7 @@ class ProperScores(Record):
         """Return the scores of one block of rows.
 
         ``values``, shape (K, b): probabilities, in the order of the block's classes.
-        ``actual``, shape (b,): the actual classes, if the block's classes are finer.
+        ``actual``, shape (b,): the actual classes; needed if the block is sorted by finer classes.
         """
         losses, is_impossible = losses_of(values, block.codes if actual is None else actual, groups)
         impossible: Counts = np.zeros((len(is_impossible), len(block.present)), np.int64)
@@ -156,7 +156,7 @@ class ProperScores(Record):
 
     @classmethod
     def merge(cls, parts: Sequence[ProperScores]) -> ProperScores:
-        """Merge the scores of disjoint samples."""
+        """Merge the scores of disjoint sets of rows."""
         groups = parts[0].groups
         if any(not np.array_equal(part.groups, groups) for part in parts):
             raise ValueError("proper scores must be of the same groups of classes to be merged")
@@ -181,13 +181,13 @@ class ProperScores(Record):
         return ProperScores.merge([self, other])
 
     def holds(self, groups: IntArray) -> bool:
-        """Return whether the losses of these groups, an array of shape (K,), are kept."""
+        """Return whether the losses of the given groups, an array of shape (K,), are kept."""
         return self.place("log", groups) is not None
 
     def place(self, loss: str, groups: IntArray | None) -> tuple[int, int] | None:
         """Return the column of a loss in ``mean``, and the row of its table in ``impossible``.
 
-        None without these groups.
+        None if the losses of these groups were not kept.
         """
         number = LOSSES.index(loss)
         if groups is None:
@@ -199,12 +199,12 @@ class ProperScores(Record):
         return _CLASS_LOSSES + _STEP_LOSSES * step + number, 1 + step
 
     def to_plain(self) -> Any:
-        """Return the arrays by name as plain data, without those that are empty."""
+        """Return the non-empty arrays by name as plain data."""
         return plain.encode_fields(self)
 
     @classmethod
     def from_plain(cls, data: Any, rows: int, size: int) -> ProperScores:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         groups = np.empty((0, size), dtype=np.int64)
         if "groups" in data:
             groups = plain.decode_array(data["groups"], (None, size))
@@ -218,16 +218,16 @@ class ProperScores(Record):
 def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
     """Return the zero-based rank of the actual class by probability, shape (b,).
 
-    It is the number of classes before it. Of equal probabilities the first class stands first, as
-    in the arg-max.
+    The rank is the number of classes before the actual one. Among equal probabilities the first
+    class comes first, as in the arg-max.
 
-    ``values``, shape (K, b).
-    ``codes``, shape (b,).
+    ``values``, shape (K, b): probabilities.
+    ``codes``, shape (b,): actual classes.
     """
     probability = picked(values, codes)
     before, equal = np.zeros((2, len(probability)), dtype=np.min_scalar_type(len(values)))
     for column in values:
-        # Booleans are bytes of 0 and 1, which a view counts without converting them.
+        # Booleans are bytes of 0 and 1, so a view adds them without a conversion.
         before += (column > probability).view(np.uint8)
         equal += (column == probability).view(np.uint8)
     ties = np.flatnonzero(equal > 1)
@@ -241,20 +241,20 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 class RankCounts(plain.Table):
     """Rows by actual class and the rank of its probability.
 
-    ``table``, SparseCounts of shape (K, K): entry (k, r): rows, or weight, of class k that r
-        classes stand before.
+    ``table``, SparseCounts of shape (K, K): entry (k, r) is the number (or weight) of rows of class
+        k for which r classes are more probable.
     """
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> RankCounts:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         return cls(plain.decode_table(data, (size, size)))
 
     @classmethod
     def of_block(
         cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None
     ) -> RankCounts:
-        """Return the counts of one block of rows, as :meth:`ProperScores.of_block` takes it."""
+        """Return the counts of one block of rows; see :meth:`ProperScores.of_block`."""
         size = len(values)
         cells = block.codes * size + ranks_of(values, block.codes if actual is None else actual)
         return cls(SparseCounts.of_codes(cells, (block.n_classes, size), block.weights))
@@ -272,7 +272,7 @@ class RankCounts(plain.Table):
 
     @property
     def by_rank(self) -> FloatArray:
-        """Rows, or weight, of each rank, shape (K,)."""
+        """Rows (or weight) of each rank, shape (K,)."""
         size = self.table.shape[1]
         rows = np.bincount(self.table.places % size, self.table.sums, size)
         return rows.astype(np.float64, copy=False)

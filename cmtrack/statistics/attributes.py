@@ -1,7 +1,7 @@
-"""Columns of any values become numbers: attributes of granules, columns that divide the rows.
+"""Conversion of columns with any values to numbers, for attributes of granules and for segments.
 
-Missing values are a value of their own. pandas, polars and Arrow objects are recognised by their
-own attributes, so that none of these libraries is imported here.
+Missing values count as one separate value. pandas, polars and Arrow objects are recognised by their
+attributes, so that this module does not import these libraries.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray, is_categorical, listed, n_nulls
 
 _RANGE = 1 << 16
-"""Range of whole numbers up to which they are numbered by a table; also four times their number."""
+"""Range of whole numbers up to which a table numbers them. The limit is higher for many rows."""
 
 
 @dataclass(frozen=True)
 class Called:
-    """The words of error texts.
+    """The words of error messages.
 
-    ``data``: all columns.
-    ``column``: one of them.
-    ``names``: the argument that chooses them.
-    ``hint``: advice where a text is given in place of columns.
+    ``data``: word for all columns.
+    ``column``: word for one column.
+    ``names``: the argument that selects columns.
+    ``hint``: advice if a text is passed instead of columns.
     """
 
     data: str = "X"
@@ -43,10 +43,10 @@ ATTRIBUTES = Called()
 def attribute_columns(
     data: Any, attributes: Sequence[Hashable] | None = None, called: Called = ATTRIBUTES
 ) -> dict[Hashable, Any]:
-    """Return the chosen columns by name; those of an array by position.
+    """Return the selected columns by name, or by position for an array.
 
     ``data``: a frame, a mapping of columns, a series or an array.
-    ``attributes``: the names of the chosen columns; None for all.
+    ``attributes``: the names of the selected columns; None for all.
     """
     columns = _columns(data, called)
     names = called.names
@@ -77,14 +77,14 @@ def encode_attribute(
 ) -> tuple[IntArray, list[Any]]:
     """Number the values of one attribute.
 
-    Missing values (None, NaN, NA, NaT) are one value of their own, written None. Times are read in
+    Missing values (None, NaN, NA, NaT) are one separate value, None. Times are read in
     microseconds.
 
     Returns
     -------
     codes : ndarray of shape (n,), int64
     values : list
-        What each code stands for.
+        The value of each code.
     """
     if is_categorical(column):
         holder = getattr(column, "cat", column)
@@ -113,14 +113,14 @@ def encode_attribute(
 
 
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """Return sorted distinct values, and the place of each value among them.
+    """Return the sorted distinct values, and the index of each value among them.
 
-    Whole numbers of a small range are not sorted for it.
+    Whole numbers with a small range are numbered without sorting.
     """
     if values.dtype.kind in "iub" and len(values):
         low = int(values.min())
         width = int(values.max()) - low + 1
-        # 2**62 is far from where a difference of 64-bit integers overflows.
+        # Below 2**62 the difference of two 64-bit integers cannot overflow.
         if width <= _RANGE + 4 * len(values) and abs(low) < 1 << 62:
             shifted = values.astype(np.int64) - low
             is_present = np.zeros(width, dtype=bool)
@@ -146,7 +146,7 @@ def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
             )
         return {name: data[name] for name in names}
     if getattr(data, "ndim", None) == 1 or hasattr(data, "to_list"):
-        # A series, or one column of an array.
+        # The data is a series, or one column of an array.
         name = plain(getattr(data, "name", None))
         return {0 if name in (None, "") else name: data}
     if isinstance(data, (list, tuple)):
@@ -171,7 +171,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _rows(data: Sequence[Any], name: str) -> npt.NDArray[Any]:
-    """Return an array of rows in a list, each value as it is: NumPy would make mixed ones texts."""
+    """Return a list of rows as an array of objects; NumPy would convert mixed values to texts."""
     if not data:
         raise ValueError(f"{name} must not be empty")
     widths = {len(row) for row in data if _is_row(row)}
@@ -184,10 +184,10 @@ def _rows(data: Sequence[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _array(column: Any) -> tuple[npt.NDArray[Any], BoolArray]:
-    """Return a column as an array, and which of its entries are missing."""
+    """Return a column as an array, and a mask of its missing entries."""
     if hasattr(column, "isna") and hasattr(column, "index"):  # pandas, whatever backs it
         missing = np.asarray(column.isna()).ravel()
-        # Objects keep integers with missing values as integers.
+        # As objects, integers stay integers even if values are missing.
         return np.asarray(column.astype(object) if missing.any() else column), missing
     missing = np.zeros(len(column), dtype=bool)
     if n_nulls(column):
@@ -206,7 +206,7 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def _encode_objects(shown_name: str, array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    """Number objects as they first appear."""
+    """Number objects in order of appearance."""
     numbers: dict[Any, int] = {}
     values = (None if is_missing(value) else plain(value) for value in array.tolist())
     codes = (numbers.setdefault(value, len(numbers)) for value in values)

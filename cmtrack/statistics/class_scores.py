@@ -1,8 +1,8 @@
-"""Counts of many scores of the same rows.
+"""Counts of several scores of the same rows.
 
-These are the probability of each class, and the probability that a prediction is a hit. Few rows
-are counted one by one and more by cell of the grid, as in :mod:`cmtrack.statistics.scores`; of the
-many scores here "few" is less.
+The scores are the probability of each class, and the probability that a prediction is a hit. As in
+:mod:`cmtrack.statistics.scores`, scores of few rows are counted one by one, and scores of more rows
+by cell of the grid. The limit is lower here, because each row has many scores.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from cmtrack.statistics.records import Record
 from cmtrack.statistics.scores import ScoreCounts, ScoreTally
 
 FEW_ROWS = 1 << 11
-"""Rows whose scores are counted one by one, and distinct scores that a merge keeps."""
+"""Most rows whose scores are counted one by one, and most distinct scores after a merge."""
 MOST_PAIRS = 12
-"""Classes up to which probabilities are counted by actual class, to compare any two classes."""
+"""Number of classes up to which probabilities are counted by actual class, to compare all pairs."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassScoreCounts(Record):
-    """The probabilities of each of 3 to 30 classes, counted.
+    """Counts of the probabilities of each of 3 to 30 classes.
 
-    ``tables``: with a channel for each actual class, where there are at most 12 classes; else with
-        two: rows of the class, and others.
+    ``tables``: counts of each class's probability. With at most 12 classes they have a channel for
+        each actual class. Otherwise they have two channels: rows of the class, and other rows.
     """
 
     tables: tuple[ScoreCounts, ...]
 
     @property
     def by_actual_class(self) -> bool:
-        """True where there is a channel for each actual class."""
+        """True if there is a channel for each actual class."""
         return channels_of(len(self.tables)) > 2
 
     def one_vs_rest(self, k: int) -> ScoreCounts:
-        """Return the probability of class k with two channels: rows of the class, and others."""
+        """Return the counts of class k with two channels: rows of the class, and other rows."""
         table = self.tables[k]
         if not self.by_actual_class:
             return table
@@ -55,7 +55,7 @@ class ClassScoreCounts(Record):
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> ClassScoreCounts:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         return cls(ScoreCounts.each_from_plain(data, size, channels_of(size)))
 
     def __add__(self, other: ClassScoreCounts) -> ClassScoreCounts:
@@ -63,7 +63,7 @@ class ClassScoreCounts(Record):
 
 
 def channels_of(n_classes: int) -> int:
-    """Return the number of channels of each class's counts; 0 where these are not kept."""
+    """Return the number of channels of each class's counts; 0 if they are not kept."""
     if not 2 < n_classes <= MAX_CLASSES:
         return 0
     return n_classes if n_classes <= MOST_PAIRS else 2
@@ -78,11 +78,11 @@ class ClassTally(ScoreTally):
     def add_block(self, block: ClassBlock, values: FloatArray, single: npt.NDArray[Any]) -> None:
         """Count one block of probabilities (K, b) in the order of its classes.
 
-        ``single``: the probabilities as they came.
+        ``single``: the probabilities in their original precision.
         """
         channel: npt.NDArray[Any] = block.codes.astype(np.int8)
         if self.n_channels == 2:
-            # Of each class, 0 for its own rows and 1 for others.
+            # The channel of a class is 0 for its own rows and 1 for other rows.
             channel = (channel != np.arange(self.n_scores, dtype=np.int8)[:, None]).view(np.int8)
         self.add(values, channel, block.weights, single)
 
@@ -93,22 +93,24 @@ class ClassTally(ScoreTally):
 
 @dataclass(frozen=True, eq=False)
 class HitCounts(Record):
-    """The hit probability of predictions, counted.
+    """Counts of the hit probability of predictions.
 
-    It is the sum of the probabilities of the classes that are accepted for the predicted one.
+    The hit probability is the sum of the probabilities of all classes that are accepted for the
+    predicted class.
 
-    ``accept``, shape (S, K, K), bool: of each step of a grouping the pairs of actual and predicted
-        class that are a hit.
-    ``tables``: of the classes as they are, and of each step, with two channels: hits, and others.
+    ``accept``, shape (S, K, K), bool: for each step of a grouping, the pairs of actual and
+        predicted class that count as hits.
+    ``tables``: counts for the classes themselves and for each step, with two channels, hits and
+        other rows.
     """
 
     accept: BoolArray
     tables: tuple[ScoreCounts, ...]
 
     def of(self, accept: BoolArray | None = None) -> ScoreCounts | None:
-        """Return the counts of the classes, or of the step in which these pairs are accepted.
+        """Return the counts of the classes, or of the step with the accepted pairs ``accept``.
 
-        None where they are not kept.
+        None if they are not kept.
         """
         if accept is None:
             return self.tables[0]
@@ -116,7 +118,7 @@ class HitCounts(Record):
         return self.tables[1 + steps[0]] if len(steps) else None
 
     def to_plain(self) -> Any:
-        """Return the counts, and the pairs that are hits, as plain data."""
+        """Return the counts and the accepted pairs as plain data."""
         data = {}
         if len(self.accept):
             data["accept"] = plain.encode_array(self.accept.astype(np.int64))
@@ -125,14 +127,14 @@ class HitCounts(Record):
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> HitCounts:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         accept = np.empty((0, size, size), dtype=np.bool_)
         if "accept" in data:
             accept = plain.decode_array(data["accept"], (None, size, size)) != 0
         return cls(accept, ScoreCounts.each_from_plain(data["tables"], 1 + len(accept), 2))
 
     def __add__(self, other: HitCounts) -> HitCounts:
-        """Merge the counts of disjoint samples."""
+        """Merge the counts of disjoint sets of rows."""
         if not np.array_equal(self.accept, other.accept):
             raise ValueError("hit counts must be of the same steps of grouping to be merged")
         return HitCounts(self.accept, _merged(self.tables, other.tables))
@@ -141,7 +143,7 @@ class HitCounts(Record):
 class HitTally(ScoreTally):
     """Accumulator of counts by hit probability.
 
-    ``accept``, shape (S, K, K), bool.
+    ``accept``, shape (S, K, K), bool: the accepted pairs of each step.
     """
 
     def __init__(self, accept: BoolArray, limit: int) -> None:
@@ -154,7 +156,7 @@ class HitTally(ScoreTally):
     ) -> None:
         """Count one block of rows.
 
-        The arguments are those of :func:`hit_probabilities`, in the order of the block's classes.
+        See :func:`hit_probabilities` for the arguments, here in the order of the block's classes.
         """
         scores, hits = hit_probabilities(values, own, block.codes, predicted, self.patterns)
         self.add(scores, (~hits).view(np.int8), block.weights)
@@ -166,11 +168,11 @@ class HitTally(ScoreTally):
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The pairs that a step accepts, by predicted class; many have the same ones.
+    """The pairs of classes that a step accepts, stored once for equal columns.
 
-    ``accept``, shape (K, K), bool.
-    ``members``: the classes of each distinct column.
-    ``number``, shape (K,): the place of each predicted class's column among them.
+    ``accept``, shape (K, K), bool: accepted pairs, actual by predicted class.
+    ``members``: the accepted classes of each distinct column.
+    ``number``, shape (K,): index of each predicted class's column among the distinct ones.
     """
 
     accept: BoolArray
@@ -187,8 +189,9 @@ class Pattern:
     def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
         """Return the total probability of the accepted classes of each prediction (b,).
 
-        Where any is a sum of several classes, all are rounded to 12 decimals and cut at 1, as the
-        positive group's score is: what is equal but for rounding is a tie.
+        If any total is a sum of several classes, all are rounded to 12 decimals and cut at 1, so
+        that values that differ only by rounding are ties. The positive group's score is rounded in
+        the same way.
 
         ``values``, shape (K, b): probabilities.
         """
@@ -209,12 +212,12 @@ def hit_probabilities(
     predicted: IntArray,
     patterns: Sequence[Pattern],
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the probability that predictions are hits, and whether they are.
+    """Return the probability that each prediction is a hit, and whether it is a hit.
 
-    Both have the shape (1 + S, b): of the classes, and of each step.
+    Both have the shape (1 + S, b), with the classes first and then each step.
 
     ``values``, shape (K, b): probabilities.
-    ``own``, shape (b,): those of the predicted classes.
+    ``own``, shape (b,): probabilities of the predicted classes.
     ``codes``, ``predicted``, shape (b,): actual and predicted classes.
     """
     scores = [own]

@@ -1,7 +1,7 @@
-"""Everything that one evaluation keeps of the data, collected in one pass and merged by field.
+"""All statistics of one evaluation, collected in one pass over the data and merged field by field.
 
-:func:`count_rows` is the kernel, whose counts are tallies that merge. :func:`finished` makes
-``Statistics`` of them.
+:func:`count_rows` is the kernel. It returns tallies that merge, and :func:`finished` converts them
+to ``Statistics``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cmtrack.statistics.segmented import Segmented, count_segments
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
-"""Statistics that files of the first versions do not hold."""
+"""Statistics that are not in files of the first versions."""
 _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
 """Statistics of calibration and target sets, which several evaluations may use."""
 
@@ -68,50 +68,50 @@ def _whole_number(value: Any, labels: Any) -> int:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The mergeable statistics of one evaluation; what does not apply is None.
+    """The mergeable statistics of one evaluation; a statistic that does not apply is None.
 
     Attributes
     ----------
     matrix : ConfusionMatrix
     digest : LabelDigest
-        Of the evaluated labels.
+        Digest of the evaluated labels.
     row_ids : LabelDigest
-        Of the ids of the evaluated rows, where they were given.
+        Digest of the ids of the evaluated rows, if ids were given.
     moments : ScoreMoments of shape (K, K)
-        Of each class's probability in each actual class.
+        Moments of each class's probability by actual class.
     scores : ScoreCounts with four channels
         Accepted and rejected positives, accepted and rejected negatives, by the positive group's
         score.
     cross : CrossMoments
         Joint moments of all probabilities, for 3 to 30 classes.
     losses : ProperScores
-        Of the classes, and of the groups of each step.
+        Losses of the classes, and of the groups of each step.
     ranks : RankCounts
-        Of the actual class's probability, where there are more than two classes.
+        Ranks of the actual class's probability, for more than two classes.
     hits : HitCounts
-        By the probability that a prediction is a hit: of the classes, and of each step.
+        Hits of the classes and of each step, by the probability that a prediction is a hit.
     class_scores : ClassScoreCounts
         Each class's probability, for 3 to 30 classes.
     decisions : DecisionCounts
-        Decisions under the costs that were given, and the costs that were expected.
+        Decisions under the given costs, and their expected costs.
     score_moments : ScoreMoments of shape (2, 1)
-        Of the positive group's score: negatives, positives.
+        Moments of the positive group's score among negatives and positives.
     labels_variance : float
         Sum of s (1-s) over the positive group's scores.
     tops : TopScoreCounts
-        By actual class, where there are more than two classes and no two groups.
+        Highest probabilities by actual class, for more than two classes without two groups.
     labelled, target : ScoreCounts
-        Calibration scores (negatives, positives) and unlabelled target scores, where they were
-        given. Calibration scores out of fold with a target that one model scored have two channels
-        for each fold; the counts of a target that the models of all folds scored sum to its rows.
+        Calibration scores (negatives, positives) and unlabelled target scores, if given.
+        Out-of-fold calibration scores have two channels for each fold if one model scored the
+        target. If the models of all folds scored the target, its counts sum to its number of rows.
     labelled_tops, target_tops : TopScoreCounts
         The counterparts for more than two classes, with a block of K rows for each fold.
     scaled_rows : int, optional
-        How many rows of probabilities did not sum to 1 and were scaled; None if nobody is warned.
+        Number of rows whose probabilities did not sum to 1 and were scaled; None for no warning.
     segments : Segmented
-        Of the rows by the values of columns, where these were given.
+        Statistics by the values of segment columns, if given.
     squares : Statistics
-        The same sums with squared sample weights, where weights are fractions.
+        The same sums with squared sample weights, if weights are fractions.
     """
 
     matrix: ConfusionMatrix = part(ConfusionMatrix.from_plain, MISSING)
@@ -145,7 +145,7 @@ class Statistics:
     squares: Statistics | None = part(lambda data, labels: Statistics.from_plain(data, labels))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the parts by name as plain data, without those that do not apply."""
+        """Return the applicable parts by name as plain data."""
         data = {}
         for name in (item.name for item in fields(self)):
             value = getattr(self, name)
@@ -157,7 +157,7 @@ class Statistics:
 
     @classmethod
     def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> Statistics:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         readers = {item.name: item.metadata["read"] for item in fields(cls)}
         for name in data:
             if name not in readers:
@@ -168,7 +168,7 @@ class Statistics:
         return cls(**parts)._with_decisions_as_given()
 
     def _with_decisions_as_given(self) -> Statistics:
-        """Put decision values of a file of cmtrack 0.2, which are in [0, 1], on their own scale."""
+        """Return decision values on their original scale; cmtrack 0.2 stored them in [0, 1]."""
         if not self.ranking_only:
             return self
         scores = self.scores
@@ -188,11 +188,11 @@ class Statistics:
 
     @property
     def has_sampling_weights(self) -> bool:
-        """True if weights are fractions, whose squares are kept."""
+        """True if weights are fractions, so that sums of squared weights are kept."""
         return self.squares is not None
 
     def counted(self, name: str) -> Counted[Any] | None:
-        """Return one of the statistics with weights and with squared weights; None if not kept."""
+        """Return a statistic with weights and with squared weights; None if it was not kept."""
         sums = getattr(self, name)
         squares = None if self.squares is None else getattr(self.squares, name)
         if sums is None:
@@ -200,22 +200,22 @@ class Statistics:
         return Counted(sums, sums if squares is None else squares)
 
     def apply(self, change: Callable[[Statistics], Statistics]) -> Statistics:
-        """Change the sums, and those of squared weights in the same way."""
+        """Apply a function to the sums, and to the sums of squared weights."""
         squares = None if self.squares is None else change(self.squares)
         return replace(change(self), squares=squares)
 
     @property
     def ranking_only(self) -> bool:
-        """True if the scores are decision values, which rank samples and are no probabilities."""
+        """True if the scores are decision values, which rank rows but are not probabilities."""
         if self.moments is not None:
             return False
         return any(part is not None for part in (self.scores, self.class_scores, self.ranks))
 
     def __add__(self, other: Statistics) -> Statistics:
-        """Merge disjoint samples.
+        """Merge the statistics of disjoint sets of rows.
 
-        A calibration or target set that is equal on both sides is taken to be one set, used twice;
-        sets that differ are put together.
+        If both sides have the same calibration or target set, it is kept once. Different sets are
+        combined.
         """
         merged: dict[str, Any] = {}
         for name in (item.name for item in fields(self)):
@@ -227,8 +227,8 @@ class Statistics:
         return Statistics(**merged)
 
     def _sums_of_squares(self) -> Statistics:
-        """Return the sums of squared weights: the sums themselves for numbers of equal rows."""
-        # Calibration and target sets carry no weights.
+        """Return the sums of squared weights, or the plain sums for numbers of equal rows."""
+        # Calibration and target sets have no weights.
         absent: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))
         return replace(self.squares or self, **absent)
 
@@ -248,9 +248,9 @@ def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
 def collect(
     counting: Counting, actual: Codes, predicted: Codes | None, **options: Any
 ) -> tuple[Statistics, Codes]:
-    """Collect the statistics of rows that are in memory, in their order, and predicted classes.
+    """Collect statistics and predicted classes of rows in memory, in their order.
 
-    The arguments and the errors are those of :func:`count_rows`.
+    See :func:`count_rows` for the arguments and the exceptions.
     """
     counts, predicted = count_rows(counting, actual, predicted, **options)
     digest = _digest(actual, counting.labels)
@@ -262,8 +262,8 @@ def collect(
 def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> Statistics:
     """Return the statistics with the decisions under other costs (K, K).
 
-    That needs rows with probabilities. Without them decisions under the same costs stay, and others
-    are left out.
+    This needs rows with probabilities. Without them, decisions are kept if the costs are the same,
+    and dropped otherwise.
     """
     decisions = statistics.decisions
     if decisions is not None and np.array_equal(decisions.costs, costs):
@@ -289,28 +289,28 @@ def count_rows(
     exact_rows: int | None = None,
     threads: int | None = None,
 ) -> tuple[dict[str, Any], Codes]:
-    """Count rows: the kernel that every source of rows comes to.
+    """Count rows; this is the kernel that every source of rows uses.
 
     Parameters
     ----------
     counting : Counting
     actual : Codes of n rows
     predicted : Codes of n rows, or None
-        None: the most probable class.
+        None for the most probable class.
     probabilities : Probabilities of n rows, optional
-        They are checked on the way.
+        Probabilities, which are checked while they are read.
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
-        The counts of actual and predicted classes, where they are known.
+        The counts of actual and predicted classes, if they are already known.
     segments : sequence of SegmentRows
-        Each divides the rows.
+        Columns that divide the rows.
     exact_rows, threads : int, optional
-        As in :class:`cmtrack.statistics.score_pass.ScorePass`.
+        See :class:`cmtrack.statistics.score_pass.ScorePass`.
 
     Returns
     -------
     kept : dict
-        What :func:`finished` makes ``Statistics`` of, all but the digest; see :func:`merged`.
+        Input of :func:`finished` and :func:`merged`, which lacks only the digest.
     predicted : Codes of n rows
     """
     labels = counting.labels
@@ -334,7 +334,7 @@ def count_rows(
         squared = weights**2
         squares: dict[str, Any] = {}
         if first_pass is not None:
-            # The classes are known now: they are not looked for again.
+            # The first pass found the predicted classes, so the second need not.
             squares = replace(first_pass, weights=squared, predicted=predicted, best=None).run()
         squared_pairs = count_pairs(actual, predicted, len(labels), squared)
         squares["matrix"] = ConfusionMatrix(squared_pairs, labels)
@@ -343,7 +343,7 @@ def count_rows(
         counts["squares"] = squares
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
-    # A matrix takes counts that nobody can write without copying them.
+    # ConfusionMatrix does not copy read-only counts.
     for array in (pairs, pairs.base):
         if array is not None:
             array.setflags(write=False)
@@ -360,10 +360,10 @@ def of_segments(
     places: Sequence[int] | None = None,
     outside: bool = False,
 ) -> list[Statistics]:
-    """Return the statistics of each segment, or of the rows outside each.
+    """Return the statistics of each segment, or of the rows outside each segment.
 
-    ``step``: the two groups of the whole whose positive one is scored.
-    ``places``: of the segments that are asked for; by default all.
+    ``step``: the step with the two groups of the whole, one of which is positive.
+    ``places``: indices of the requested segments; by default all.
     """
     if whole.segments is None:
         raise ValueError("the statistics must have segments, got none")
@@ -393,7 +393,7 @@ def of_segments(
 
 
 def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
-    """Change the segments, and those of squared weights."""
+    """Apply a function to the segments, and to the segments of squared weights."""
 
     def changed(sums: Statistics) -> Statistics:
         if sums.segments is None:
@@ -404,7 +404,7 @@ def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmente
 
 
 def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
-    """Copy segments, and those of squared weights, from other statistics of the same rows."""
+    """Copy segments, also of squared weights, from other statistics of the same rows."""
     squares = statistics.squares
     if squares is not None and other.squares is not None:
         squares = replace(squares, segments=other.squares.segments)
@@ -412,7 +412,7 @@ def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
 
 
 def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
-    """Merge the tallies of two sets of rows; neither may be used afterwards."""
+    """Merge the tallies of two sets of rows; neither tally may be used afterwards."""
     return {
         name: merged(value, theirs[name]) if isinstance(value, dict) else value + theirs[name]
         for name, value in ours.items()
@@ -420,14 +420,14 @@ def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged_part(name: str, ours: Any, theirs: Any) -> Any:
-    """Merge one of the statistics of disjoint samples."""
+    """Merge one statistic of disjoint sets of rows."""
     if name in _SHARED and ours == theirs:
         return ours
     if ours is not None and theirs is not None:
         return ours + theirs
     if (ours is None) != (theirs is None) and name not in _ADDED:
         raise ValueError(f"evaluations must hold the same statistics, one has no {name!r}")
-    # What a file of an earlier version lacks is not known of all rows.
+    # If a file of an earlier version lacks the statistic, it is unknown for all rows together.
     return None
 
 
@@ -439,7 +439,7 @@ def finished(kept: dict[str, Any]) -> Statistics:
             parts[name] = finished(value)
         else:
             parts[name] = value.result() if hasattr(value, "result") else value
-    # Nobody is warned of 0 scaled rows.
+    # 0 scaled rows give no warning.
     parts["scaled_rows"] = parts.get("scaled_rows") or None
     return Statistics(**parts)
 
@@ -453,7 +453,7 @@ def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
 
 
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
-    """Return the positive group's score: the sum of its classes' probabilities, shape (n,).
+    """Return the positive group's score, the sum of its classes' probabilities, shape (n,).
 
     See :func:`cmtrack.statistics.score_pass.sum_of_group`.
     """
@@ -461,12 +461,12 @@ def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
 
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
-    """Return 1 where the class belongs to the positive group, else 0."""
+    """Return 1 for classes of the positive group and 0 for other classes."""
     return step.in_positive[codes].astype(np.int64)
 
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
-    """Return whether each row's most probable class of its own group is accepted, shape (n,).
+    """Return whether the most probable class in each row's actual group is accepted, shape (n,).
 
     The first class counts on ties.
     """

@@ -29,8 +29,8 @@ class ConfusionMatrix(Record):
     Attributes
     ----------
     counts : ndarray of shape (K, K)
-        ``counts[i, j]``: number (or weight) of samples of actual class i that were predicted as
-        class j; int64, or float64 where sample weights are floats.
+        ``counts[i, j]``: number (or weight) of rows of actual class i that were predicted as class
+        j; int64, or float64 if sample weights are floats.
     labels : tuple of length K
         The classes in order.
 
@@ -56,7 +56,7 @@ class ConfusionMatrix(Record):
             )
         if counts.dtype.kind not in "iubf":
             raise ValueError(f"counts must be numbers, got {counts.dtype}")
-        # Counts that nobody can write are not copied.
+        # Read-only counts are not copied.
         memory = [array for array in (counts, counts.base) if array is not None]
         is_writable = any(
             not isinstance(array, np.ndarray) or array.flags.writeable for array in memory
@@ -84,17 +84,19 @@ class ConfusionMatrix(Record):
         Parameters
         ----------
         y_true, y_pred : array-like of shape (n_samples,)
-            Labels: integers, strings, booleans, floats; lists, NumPy, pandas, polars or Arrow.
+            Labels, which are integers, strings, booleans or floats, in a list or in NumPy, pandas,
+            polars or Arrow data.
         labels : sequence, optional
-            The classes in order, also those absent from the data; by default the sorted classes
-            seen, or the categories of categorical data.
+            The classes in order, including classes without rows. By default the sorted classes of
+            the data, or the categories of categorical data.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights; integers are numbers of equal rows.
 
         Raises
         ------
         ValueError
-            Unequal lengths, empty or missing labels, unknown labels, one class only, wrong weights.
+            If lengths differ, labels are empty, missing or unknown, there is only one class, or
+            weights are invalid.
 
         Examples
         --------
@@ -118,16 +120,16 @@ class ConfusionMatrix(Record):
 
     @classmethod
     def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> ConfusionMatrix:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         return cls(plain.decode_counts(data, (len(labels), len(labels))), labels)
 
     @property
     def total(self) -> float:
-        """Number (or weight) of all samples."""
+        """Number (or weight) of all rows."""
         return self.counts.sum().item()
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
-        """Merge two disjoint sets of samples; labels may differ where both are in sorted order."""
+        """Merge two disjoint sets of rows; labels may differ if both are in sorted order."""
         if not isinstance(other, ConfusionMatrix):
             return NotImplemented
         labels = merged_labels(self.labels, other.labels)
@@ -138,9 +140,9 @@ class ConfusionMatrix(Record):
         return self if other == 0 else NotImplemented
 
     def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
-        """Return the counts with all of ``labels`` in their order; new labels have no samples."""
+        """Return the counts with ``labels`` in their order; new labels have no rows."""
         if labels == self.labels:
-            # Equal labels may be numbers of another kind: these are the ones that are kept.
+            # Equal labels may be numbers of another type, so the new labels are used.
             return ConfusionMatrix(self.counts, labels)
         place = places_of(labels, self.labels)
         counts = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
@@ -148,14 +150,14 @@ class ConfusionMatrix(Record):
         return ConfusionMatrix(counts, labels)
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
-        """Group classes; a chain gives its last step (see :meth:`reductions` for each step)."""
+        """Return the matrix of groups; for a chain, the last step (see :meth:`reductions`)."""
         return self.reductions(grouping)[-1]
 
     def reductions(self, grouping: Grouping) -> tuple[ReducedConfusionMatrix, ...]:
         """Return the reduced matrix of every step of a chain, each in one pass over this matrix.
 
         Source: Markoulidakis et al. (2021), equations 3, 6, 7 and 17-20 (19 and 20 with the
-        membership signs put right: accepted pairs are hits, the others mismatches).
+        membership signs corrected: accepted pairs are hits, the others mismatches).
         """
         return tuple(reduce_counts(self.counts, step) for step in grouping.compose(self.labels))
 
@@ -177,13 +179,13 @@ class ConfusionMatrix(Record):
 
 
 def places_of(old: tuple[Label, ...], new: tuple[Label, ...]) -> IntArray:
-    """Return the place in ``old`` of each label of ``new``, which are all among them."""
+    """Return the index in ``old`` of each label of ``new``; ``old`` must have all of them."""
     place = {label: k for k, label in enumerate(old)}
     return np.array([place[label] for label in new], dtype=np.int64)
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Return the union of the labels of two tables: equal ones, or both in sorted order."""
+    """Return the union of the labels of two tables, which are equal or both in sorted order."""
     if ours == theirs:
         return ours
     first: list[Any] = list(ours)
@@ -192,7 +194,7 @@ def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[L
         if first == sorted(first) and second == sorted(second):
             return tuple(sorted({*first, *second}))
     except TypeError:
-        pass  # Labels of several kinds have no order.
+        pass  # Labels of different types cannot be sorted.
     raise ValueError(
         f"matrices must have the same labels in the same order, got {list(ours)[:12]} and "
         f"{list(theirs)[:12]}"

@@ -1,4 +1,4 @@
-"""Sums of weights next to the sums of their squares, which standard errors are made of."""
+"""Sums of weights together with sums of squared weights, which standard errors need."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ S = TypeVar("S")
 class Counted(Generic[T]):
     """One statistic of rows, summed with their weights and with their squared weights.
 
-    Rows without weights, and numbers of equal rows, are their own squares: ``squares`` is then the
-    object ``sums``, and nothing is computed twice.
+    Without weights, or if weights are numbers of equal rows, both sums are equal. Then ``squares``
+    is the object ``sums``, so that nothing is computed twice.
     """
 
     sums: T
@@ -25,12 +25,12 @@ class Counted(Generic[T]):
 
     @classmethod
     def unweighted(cls, sums: T) -> Counted[T]:
-        """Return the statistic of rows without weights, or of numbers of equal rows."""
+        """Return the statistic of rows without weights, or with numbers of equal rows."""
         return cls(sums, sums)
 
     @property
     def fractional(self) -> bool:
-        """True for sampling weights, whose squares are not the weights."""
+        """True for sampling weights, whose squares differ from the weights."""
         return self.squares is not self.sums
 
     def map(self, change: Callable[[T], S]) -> Counted[S]:
@@ -39,7 +39,7 @@ class Counted(Generic[T]):
         return Counted(sums, change(self.squares) if self.fractional else sums)
 
     def effective_size(self) -> Any:
-        """Return the numbers of rows, or Kish's effective numbers for sampling weights.
+        """Return the number of rows, or Kish's effective number for sampling weights.
 
         Kish (1965): (sum of w)^2 / sum of w^2; 0 without rows.
         """

@@ -1,4 +1,4 @@
-"""The classes that rows are counted by, and what a grouping, a score and costs need of them."""
+"""The options that determine what is counted: classes, grouping, positive group and costs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """Classes of rows, and what is counted besides the pairs of them.
+    """Classes of the rows, and options for statistics in addition to the pairs of classes.
 
     ``labels``, tuple of length K.
-    ``step``: the two groups whose positive one is scored.
-    ``grouping``: proper scores and hit probabilities are kept of the groups of its steps too.
-    ``costs``, shape (K, K): costs of actual by predicted classes, under which decisions are
-        counted.
+    ``step``: the step with two groups; the score is the probability of its positive group.
+    ``grouping``: grouping for whose steps proper scores and hit probabilities are also counted.
+    ``costs``, shape (K, K): costs by actual and predicted class, for counting decisions.
     """
 
     labels: tuple[Label, ...]
@@ -34,13 +33,13 @@ class Counting:
 
     @cached_property
     def groups(self) -> IntArray:
-        """Group of each class in each step of the grouping, shape (S, K), as they first appear."""
+        """Group of each class in each step, shape (S, K), numbered in order of appearance."""
         groups = [in_order(step.group_of_class) for step in self._steps]
         return np.array(groups, dtype=np.int64).reshape(-1, len(self.labels))
 
     @cached_property
     def accept(self) -> BoolArray:
-        """Pairs of classes that each step of the grouping accepts, shape (S, K, K)."""
+        """Mask of the pairs of classes that each step of the grouping accepts, shape (S, K, K)."""
         size = len(self.labels)
         pairs = [step.accept for step in self._steps]
         return np.array(pairs, dtype=np.bool_).reshape(-1, size, size)

@@ -1,6 +1,6 @@
-"""Class numbers of rows, kept as the integers they were given as, and counted block by block.
+"""Class numbers of rows, kept in their original integer type and counted block by block.
 
-Counts are 64-bit integers, also of codes in fewer bits.
+Counts are 64-bit integers, even if the codes have fewer bits.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ RawIntegers: TypeAlias = npt.NDArray[Any]
 """Integers of any size, or booleans."""
 
 BLOCK = 1 << 16
-"""Rows of a block, whose codes in 64 bits stay in cache."""
+"""Rows per block, so that the 64-bit codes of a block stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Codes:
     """Class numbers of n rows.
 
-    ``raw``, shape (n,), integers or booleans: the values as they were given, not copied.
-    ``low``: the least value.
-    ``place``, shape (R,), int64: the class number of the value ``low + i``. None: the values are
+    ``raw``, shape (n,), integers or booleans: the original values, not copied.
+    ``low``: the smallest value.
+    ``place``, shape (R,), int64: the class number of the value ``low + i``. None if the values are
         the class numbers.
     """
 
@@ -42,7 +42,7 @@ class Codes:
         return len(self.raw)
 
     def block(self, rows: slice) -> IntArray:
-        """Return the class numbers of some rows, int64."""
+        """Return the class numbers of some rows as int64."""
         values: IntArray = self.raw[rows].astype(np.int64, copy=False)
         if self.place is None:
             return values
@@ -51,41 +51,41 @@ class Codes:
         return self.place.take(values)
 
     def all(self) -> IntArray:
-        """Return the class numbers of all rows, int64; not a copy where the values are these."""
+        """Return the class numbers of all rows as int64, without a copy if they are stored so."""
         return self.block(slice(None))
 
 
 def blocks(n_rows: int, length: int = BLOCK) -> Iterator[slice]:
-    """Return slices that cover the rows in order."""
+    """Return an iterator of slices that cover the rows in order."""
     return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
 
 AT_ONCE = 1 << 18
-"""Numbers of a matrix that are computed at a time, where that takes several times their memory."""
+"""Elements of a matrix computed at a time, if the computation needs several times their memory."""
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Return slices of rows of a matrix to compute at a time, given its number of columns."""
+    """Return an iterator of slices of a matrix's rows to compute at a time, given its width."""
     return blocks(n_rows, max(1, AT_ONCE // max(width, 1)))
 
 
 class CompactCodes:
-    """Codes that are written block by block into the smallest integers that hold them."""
+    """Codes written block by block into the smallest integer type that can store them."""
 
     def __init__(self, n_rows: int, n_codes: int = 1) -> None:
         self.array: RawIntegers = np.empty(n_rows, dtype=np.min_scalar_type(n_codes - 1))
 
     def put(self, rows: Any, codes: IntArray, n_codes: int) -> None:
-        """Write the codes of some rows; ``n_codes`` have been seen so far."""
+        """Write the codes of some rows; ``n_codes`` is the number of distinct codes so far."""
         if n_codes - 1 > np.iinfo(self.array.dtype).max:
             self.array = self.array.astype(np.min_scalar_type(n_codes - 1))
         self.array[rows] = codes
 
 
 def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the entry of each column of ``values`` (M, b) in one of its rows (b,)."""
+    """Return one entry of each column of ``values`` (M, b), in the given row (b,)."""
     if len(values) << 8 <= len(rows) and (rows[1:] >= rows[:-1]).all():
-        # Long runs of columns of one row, as of sorted classes, are copied as slices.
+        # If classes are sorted, long runs of columns use the same row and are copied as slices.
         ends = np.searchsorted(rows, np.arange(len(values) + 1))
         runs = zip(values, ends[:-1], ends[1:], strict=True)
         return np.concatenate([row[start:stop] for row, start, stop in runs])
@@ -97,7 +97,7 @@ def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]
 
 
 def compact(codes: IntArray, n_codes: int) -> RawIntegers:
-    """Return the codes in the smallest integers that hold 0 to ``n_codes - 1``."""
+    """Return the codes in the smallest integer type that can store 0 to ``n_codes - 1``."""
     return codes.astype(np.min_scalar_type(max(n_codes - 1, 0)), copy=False)
 
 
@@ -109,17 +109,19 @@ def take_weights(
 
 
 Counts: TypeAlias = npt.NDArray[Any]
-"""int64, or float64 of sampling weights."""
+"""Counts are int64, or float64 with sampling weights."""
 
 MAX_RANGE = 1 << 11
-"""Widest range of integer labels whose pairs are counted as they are."""
+"""Widest range of integer labels whose pairs are counted without numbering the labels first."""
 _MOST_TWICE = 13
-"""Range up to which two rows are counted as one: a table of its fourth power fits the cache."""
+"""Range up to which two rows are counted together, because range**4 cells fit in the cache."""
 _CELLS_OF_CODE = 16
-"""Cells of a table for each code from which codes are sorted: a pass over the table costs more."""
+"""Cells per code above which codes are sorted, because a pass over the table would take longer."""
 _LONG_BLOCK = 1 << 17
 _MOST_SIZE = 1 << 40
-"""Size of integers whose range is computed: products of larger ones with a range may overflow."""
+"""Largest absolute value of integers that are counted in pairs; products of larger ones may
+overflow.
+"""
 
 
 def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
@@ -129,7 +131,7 @@ def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
         present, place = np.unique(codes, return_inverse=True)
         total[present] = count_block(place, len(present), weights)
         return total
-    # Each block takes a pass over the totals, so that it must not be shorter than they are.
+    # Each block needs a pass over the totals, so a block must not be shorter than the totals.
     for rows in blocks(len(codes), max(BLOCK, size)):
         total += count_block(codes[rows], size, take_weights(weights, rows))
     return total
@@ -143,8 +145,8 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """Sum ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order; shape (T, size).
 
-    Sparse rows of SciPy do it in less than half the time of :func:`numpy.bincount`, which looks for
-    the range first.
+    Sparse rows of SciPy need less than half the time of :func:`numpy.bincount`, which first
+    determines the range.
     """
     starts = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
     rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
@@ -153,23 +155,23 @@ def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.N
 
 
 def count_type(weights: npt.NDArray[Any] | None) -> type[np.generic]:
-    """Return the type of counts: int64 unless the weights are fractions."""
+    """Return the type of counts, which is int64 unless the weights are fractions."""
     if weights is not None and weights.dtype.kind == "f":
         return np.float64
     return np.int64
 
 
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:
-    """Return totals to add to."""
+    """Return totals of 0 with the type of the counts."""
     return np.zeros(size, dtype=count_type(weights))
 
 
 @dataclass(frozen=True, eq=False)
 class SparseCounts(Record):
-    """A table of counts that are 0 but for a few, as of many classes.
+    """A table of counts with few non-zero cells, for example for many classes.
 
-    ``places``, shape (U,), int64: where the flattened table is not 0, ascending.
-    ``sums``, shape (U,): what stands there.
+    ``places``, shape (U,), int64: ascending indices of the non-zero cells in the flattened table.
+    ``sums``, shape (U,): counts in these cells.
     """
 
     shape: tuple[int, ...]
@@ -180,7 +182,7 @@ class SparseCounts(Record):
     def of_codes(
         cls, codes: IntArray, shape: tuple[int, ...], weights: FloatArray | IntArray | None = None
     ) -> SparseCounts:
-        """Count codes, which are places of the flattened table, or sum their weights."""
+        """Count codes, which are indices into the flattened table, or sum their weights."""
         size = math.prod(shape)
         if size <= max(_CELLS_OF_CODE * len(codes), BLOCK):
             return cls.of_array(count_codes(codes, size, weights).reshape(shape))
@@ -189,7 +191,7 @@ class SparseCounts(Record):
 
     @classmethod
     def of_array(cls, counts: Counts) -> SparseCounts:
-        """Return the cells of a table that are not 0."""
+        """Return the non-zero cells of a table."""
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat)
         return cls(counts.shape, places, flat[places])
@@ -201,7 +203,7 @@ class SparseCounts(Record):
         return whole.reshape(self.shape)
 
     def at(self, places: IntArray) -> Counts:
-        """Return the counts at some places, shape as given."""
+        """Return the counts at some indices, in the shape of ``places``."""
         if not len(self.places):
             return np.zeros(places.shape, dtype=self.sums.dtype)
         nearest = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
@@ -209,7 +211,7 @@ class SparseCounts(Record):
         return np.where(self.places[nearest] == places, self.sums[nearest], zero)
 
     def moved(self, places: IntArray, shape: tuple[int, ...]) -> SparseCounts:
-        """Return the counts at other places (U,), of a table of this shape."""
+        """Return the same counts at other indices (U,), in a table of another shape."""
         return SparseCounts.of_codes(places, shape, self.sums)
 
     def __add__(self, other: SparseCounts) -> SparseCounts:
@@ -231,7 +233,7 @@ def count_pairs(
     actual: Codes, predicted: Codes, n_classes: int, weights: FloatArray | IntArray | None = None
 ) -> Counts:
     """Return the (K, K) table of actual by predicted codes."""
-    # A pair is one code, the place of its cell in the flattened table.
+    # A pair is encoded as the index of its cell in the flattened table.
     size = n_classes * n_classes
     if _CELLS_OF_CODE * len(actual) < size:
         codes = actual.all() * n_classes + predicted.all()
@@ -244,7 +246,7 @@ def count_pairs(
 
 
 def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, Counts] | None:
-    """Count pairs of integers as they are, in one pass that finds their range on its way.
+    """Count pairs of integers in one pass that also finds their range.
 
     Parameters
     ----------
@@ -253,17 +255,18 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
     Returns
     -------
     low : int
-        The least value that the table has a place for.
+        The smallest value in the table.
     table : ndarray of shape (W, W), int64
         ``table[i, j]``: rows with ``low + i`` and ``low + j``.
 
-    None where the values span more than 2,048, or are far from 0.
+    The result is None if the values span more than 2,048, or are far from 0.
     """
-    # About 1,000 rows tell the range of most columns, so that few tables are made.
+    # About 1,000 rows are enough to estimate the range of most columns, so that few tables are
+    # made.
     step = len(first) // 1000 + 1
     low, high = _range(first[::step], second[::step])
     if high < MAX_RANGE:
-        # If 0 is the least value, one look for the greatest tells whether a block is in range.
+        # If 0 is the smallest value, the maximum alone shows whether a block is in range.
         low = min(low, 0)
     pairs: _Pairs | None = None
     for rows in blocks(len(first), _LONG_BLOCK):
@@ -285,10 +288,10 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
 
 
 class _Pairs:
-    """Counts of pairs of integers from ``low`` on; in a small range two rows are counted as one.
+    """Counts of pairs of integers from ``low``; with a small range, two rows are counted together.
 
     ``width``: number of integers.
-    ``earlier``: counts in a range inside this one.
+    ``earlier``: previous counts, whose range is inside this one.
     """
 
     def __init__(self, low: int, width: int, earlier: _Pairs | None = None) -> None:
@@ -303,7 +306,7 @@ class _Pairs:
         self._counts_twice = np.zeros((0, 0), dtype=np.int64)
         if width <= _MOST_TWICE:
             self._counts_twice = np.zeros((size, size), dtype=np.int64)
-        # New memory for each block would cost more than counting it.
+        # Allocating memory for each block would take longer than counting.
         self._buffer = np.empty((2, _LONG_BLOCK), dtype=np.int64)
 
     def add(self, a: RawIntegers, b: RawIntegers) -> None:
@@ -315,7 +318,8 @@ class _Pairs:
         if self.low:
             codes -= self.low * (self.width + 1)
         if len(self._counts_twice):
-            # A row of the first half and one of the second are one code; an odd row is left.
+            # A row of the first half and a row of the second half make one code. If the number of
+            # rows is odd, the last row is counted alone.
             half = len(codes) // 2
             both = np.multiply(codes[:half], size, out=self._buffer[1, :half])
             both += codes[half : 2 * half]
@@ -336,7 +340,7 @@ def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:
 
 
 def _unsigned_max(values: RawIntegers) -> int:
-    """Return the greatest value; a number beyond all others where one is negative."""
+    """Return the largest value; if a value is negative, the result is larger than any value."""
     if values.dtype.kind == "i":
         values = values.view(f"u{values.dtype.itemsize}")
     return int(values.max())

@@ -1,10 +1,9 @@
-"""Cells of decision values, which have no bounds: float64 numbers without their last bits.
+"""Cells of decision values, which have no limits: float64 numbers without their last bits.
 
-A float64 is a sign, an exponent and 52 bits of a mantissa. Without the last b bits of the mantissa
-it is the end that is nearer to 0 of a cell whose width is a share of its values: values around 1e10
-that differ by 1 fall into as many cells as values around 0. Cells of fewer bits are unions of cells
-of more, so that counts of any two numbers of bits can be merged, and the number that is dropped
-depends on the values alone.
+A float64 has a sign, an exponent and a mantissa of 52 bits. Dropping the last b bits of the
+mantissa gives the end of a cell that is closer to 0. The width of a cell is proportional to its
+values. Cells with fewer bits are unions of cells with more bits, so counts with different numbers
+of bits can be merged. The number of dropped bits depends only on the values.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ import numpy.typing as npt
 from cmtrack.statistics.inputs import FloatArray
 
 CELLS = 1 << 12
-"""Largest number of cells, which suffices: without a mantissa there are 4,093 finite ones."""
+"""Largest number of cells, which is always enough: 4,093 finite cells have an empty mantissa."""
 MANTISSA_BITS = 52
 _SIZE = np.int64(2**63 - 1)
-"""All bits of a float64 but that of the sign."""
+"""All bits of a float64 except the sign bit."""
 _MOST_CODES = 1 << 20
-"""Range of cells that a table is made of: of up to 8 bits of the mantissa it has all."""
+"""Largest range of cells for a table, which covers all values with up to 8 bits of the mantissa."""
 LARGEST = 1e100
-"""Size of the largest decision value: files hold no larger number (``plain.LARGEST_NUMBER``)."""
+"""Largest absolute decision value, the same as for numbers in files (``plain.LARGEST_NUMBER``)."""
 
 
 def without_last_bits(values: npt.NDArray[Any], bits: int) -> FloatArray:
-    """Set the last bits of values to 0, which moves them towards 0; -0.0 becomes 0.0."""
+    """Set the last bits of values to 0, which rounds them towards 0; -0.0 becomes 0.0."""
     if bits == 0:
         return values
     mask = np.int64(-1) << np.int64(bits)
@@ -37,7 +36,7 @@ def without_last_bits(values: npt.NDArray[Any], bits: int) -> FloatArray:
 
 
 def fewest_dropped_bits(values: FloatArray, most: int) -> int:
-    """Return the smallest number of last bits to drop that leaves at most ``most`` values.
+    """Return the smallest number of bits to drop so that at most ``most`` distinct values remain.
 
     ``values``, shape (n,), ascending.
     """
@@ -54,11 +53,11 @@ def fewest_dropped_bits(values: FloatArray, most: int) -> int:
 
 
 def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArray[Any]]:
-    """Return the distinct values without their last bits, ascending, and each value's place, (n,).
+    """Return the distinct values without their last bits, ascending, and each value's index, (n,).
 
-    Integers that are ordered like the values number the cells, and a table finds their places.
+    The cells are numbered by integers in the order of the values, and a table finds their indices.
     """
-    # Without their sign the bits of floats are integers in the order of the floats' sizes.
+    # Without the sign, the bits of floats are integers in the order of the absolute values.
     sizes = values.view(np.int64) & _SIZE
     sizes >>= bits
     codes = np.where(values < 0, -sizes, sizes)
@@ -72,19 +71,19 @@ def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArr
     present = np.flatnonzero(is_present)
     place_of_code = np.zeros(width, dtype=np.int32)
     place_of_code[present] = np.arange(len(present))
-    # The bits of a cell, with zeros for those that were dropped, are its value.
+    # The value of a cell consists of its bits, with zeros for the dropped bits.
     cells: FloatArray = (np.abs(present + low) << bits).view(np.float64)
     cells[present + low < 0] *= -1
     return cells, place_of_code[codes]
 
 
 def placed_by_old(values: FloatArray) -> FloatArray:
-    """Return decision values as cmtrack 0.2 put them between 0 and 1."""
+    """Map decision values to [0, 1] like cmtrack 0.2."""
     return 0.5 + 0.5 * values / (1 + np.abs(values))
 
 
 def given_to_old(placed: FloatArray) -> FloatArray:
-    """Return the decision values that :func:`placed_by_old` put between 0 and 1."""
+    """Return the decision values that :func:`placed_by_old` mapped to [0, 1]."""
     signed = 2 * np.clip(placed, 0.0, 1.0) - 1
     with np.errstate(divide="ignore"):
         values = signed / (1 - np.abs(signed))

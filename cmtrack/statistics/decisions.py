@@ -1,4 +1,4 @@
-"""Decisions that probabilities lead to under a matrix of costs, and what they cost by actual class.
+"""Decisions that follow from probabilities and a matrix of costs, and their cost by actual class.
 
 Source: Elkan (2001), here with the actual class in rows.
 """
@@ -19,15 +19,16 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.records import Record
 
 _TIE = 1e-12
-"""Difference of costs that rounding brings."""
+"""Difference of expected costs that may be rounding error."""
 
 
 def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the answer of least expected cost, and that cost, both of shape (b,).
+    """Return the answer with the least expected cost, and this cost, both of shape (b,).
+
+    If expected costs differ by less than 1e-12, the first class is the answer.
 
     ``values``, shape (K, b): probabilities.
-    ``costs``, shape (K, K): rows actual, columns predicted. Of costs that differ by less than 1e-12
-        the first class is taken.
+    ``costs``, shape (K, K): rows actual, columns predicted.
     """
     expected = costs.T @ values
     least = expected.min(axis=0)
@@ -37,12 +38,12 @@ def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class DecisionCounts(Record):
-    """Rows by actual class and decision, and the costs that were expected.
+    """Rows by actual class and decision, and their expected costs.
 
-    ``costs``, shape (K, K).
-    ``counts``, shape (K, K): rows, or weight, of each actual class and decision.
-    ``mean``, ``m2``, shape (K, 2): by actual class, mean and sum of squared deviations of the
-        expected cost and of the actual one less the expected one.
+    ``costs``, shape (K, K): rows actual, columns predicted.
+    ``counts``, shape (K, K): rows (or weight) of each actual class and decision.
+    ``mean``, ``m2``, shape (K, 2): mean and sum of squared deviations by actual class, of the
+        expected cost and of the actual minus the expected cost.
     """
 
     costs: FloatArray
@@ -51,12 +52,12 @@ class DecisionCounts(Record):
     m2: FloatArray
 
     def to_plain(self) -> Any:
-        """Return the arrays by name as plain data, without those that are empty."""
+        """Return the non-empty arrays by name as plain data."""
         return plain.encode_fields(self)
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> DecisionCounts:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         shapes = {"costs": (size, size), "counts": (size, size), "mean": (size, 2), "m2": (size, 2)}
         return cls(**plain.decode_fields(data, shapes, signed=("costs", "mean")))
 
@@ -69,7 +70,7 @@ class DecisionCounts(Record):
         size = len(costs)
         decided, expected = decide(values, costs)
         counts = count_codes(block.codes * size + decided, size * size, block.weights)
-        # The mean of what rows cost beyond what was expected is 0 if probabilities are calibrated.
+        # The mean of actual minus expected cost is 0 if probabilities are calibrated.
         surplus = costs[block.codes, decided] - expected
         means, deviations = block.centre(np.stack((expected, surplus)))
         m2 = block.spread(block.total(deviations**2))
@@ -77,7 +78,7 @@ class DecisionCounts(Record):
 
     @classmethod
     def of_rows(cls, rows: Predictions, costs: FloatArray) -> DecisionCounts:
-        """Return the counts of rows that have probabilities."""
+        """Return the counts of rows with probabilities."""
         source = rows.source
         if source is None:
             raise ValueError("decisions under costs need rows with probabilities, got none")
@@ -93,7 +94,7 @@ class DecisionCounts(Record):
 
     @classmethod
     def merge(cls, parts: Sequence[DecisionCounts]) -> DecisionCounts:
-        """Merge the counts of disjoint samples."""
+        """Merge the counts of disjoint sets of rows."""
         if any(not np.array_equal(part.costs, parts[0].costs) for part in parts):
             raise ValueError("decisions must be under the same costs to be merged")
         counts = np.stack([part.counts for part in parts])

@@ -1,9 +1,8 @@
-"""The design of a sample: the weights and clusters of its rows, and errors that follow from them.
+"""The design of the rows: their weights and clusters, and the standard errors that follow.
 
-An error comes from influence values: for a metric g, ``g_estimated - g ~ mean of psi_i``. Which
-rows are independent of each other, and how much each counts, is the design. The plain case has
-neither weights nor clusters: it holds no array, and nothing here makes an array of ones for it
-unless it is asked for one.
+A standard error comes from influence values: for a metric g, ``g_estimated - g ~ mean of psi_i``.
+The design determines which rows are independent of each other and how much each row counts. Without
+weights and clusters it has no arrays, and an array of ones is made only when it is needed.
 """
 
 from __future__ import annotations
@@ -22,25 +21,26 @@ from cmtrack.statistics.inputs import SAMPLING, BoolArray, FloatArray, IntArray,
 from cmtrack.statistics.labels import encode_groups
 
 _BLOCK_ROWS = 1 << 16
-"""Rows whose fourth powers are summed at a time, so that no copy of all values is made."""
+"""Rows whose fourth powers are summed at a time, which avoids a copy of all values."""
 _ROUNDING = 1e-12
-"""Share of the squares of two columns below which their difference is rounding."""
+"""Fraction of the squares of two columns below which their difference counts as rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The weights of n rows, and the clusters that they belong to.
+    """The weights and clusters of n rows.
 
     Attributes
     ----------
     n_rows : int
     weights : ndarray of shape (n,), optional
-        int64 are frequencies: the number of equal, independent rows. float64 are sampling weights:
-        the row represents a part of a population, and errors are robust (sandwich) ones, whatever
-        the scale of the weights. A row of weight 0 does not count.
+        int64 weights are frequencies, which are numbers of equal, independent rows. float64 weights
+        are sampling weights: each row represents a part of a population, and standard errors are
+        robust (sandwich) ones that do not depend on the scale of the weights. A row with weight 0
+        does not count.
     clusters : ndarray of shape (n,), int64, optional
-        Numbers from 0 of rows that belong together. Their weighted values are summed before they
-        are squared.
+        The cluster of each row, numbered from 0. The weighted values of a cluster are summed before
+        they are squared.
     """
 
     n_rows: int
@@ -61,16 +61,16 @@ class Design:
         return Design(int(n_rows), weights, clusters)
 
     def with_groups(self, groups: Any) -> Design:
-        """Return a design with the clusters that groups name; this one if groups is None."""
+        """Return a design with clusters from ``groups``; unchanged if ``groups`` is None."""
         if groups is None:
             return self
         return replace(self, clusters=encode_groups(groups, self.n_rows))
 
-    # -- what it is --------------------------------------------------------------------------------
+    # -- kind of design ----------------------------------------------------------------------------
 
     @property
     def has_clusters(self) -> bool:
-        """True if rows belong together."""
+        """True if rows are in clusters."""
         return self.clusters is not None
 
     @property
@@ -80,23 +80,24 @@ class Design:
 
     @property
     def is_independent(self) -> bool:
-        """True if counts are numbers of independent rows: no clusters, and no sampling weights."""
+        """True without clusters and sampling weights, so that counts are of independent rows."""
         return not (self.has_clusters or self.is_sampled)
 
-    # -- its rows ----------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     @property
     def counted(self) -> slice | BoolArray:
-        """Index of the rows with a weight above 0; a slice, which copies nothing, if all have."""
+        """Index of the rows with a weight above 0; a slice (no copy) if all rows have one."""
         if self.weights is None or self.weights.all():
             return slice(None)
         return np.asarray(self.weights > 0)
 
     @property
     def repeats(self) -> IntArray:
-        """Number of times that each row counts, shape (n,): its frequency, or 1 if it is sampled.
+        """Number of times that each row counts, shape (n,).
 
-        A row without any sampling weight counts 0 times.
+        This is the frequency of the row, or 1 with sampling weights. A row with the sampling weight
+        0 counts 0 times.
         """
         if self.weights is None:
             return np.ones(self.n_rows, dtype=np.int64)
@@ -111,12 +112,12 @@ class Design:
 
     @property
     def units(self) -> IntArray:
-        """Number of the independent unit of each row, shape (n,): its cluster, else its own."""
+        """Index of each row's independent unit, shape (n,): its cluster, or the row itself."""
         return np.arange(self.n_rows) if self.clusters is None else self.clusters
 
     @cached_property
     def n_units(self) -> int:
-        """Number of independent units that have weight: clusters, else rows by their frequency."""
+        """Number of independent units with weight: clusters, or rows by their frequency."""
         if self.clusters is not None:
             return len(np.unique(self.clusters[self.counted]))
         if self.weights is None:
@@ -127,8 +128,8 @@ class Design:
     def effective_size(self) -> float:
         """Effective number of independent units (Kish 1965), (sum of w)^2 / sum of w^2.
 
-        w is the weight of a cluster, else of a row. A frequency counts rows of weight 1. Without
-        any weight it is 0.
+        Here w is the weight of a cluster, or of a row without clusters. A frequency counts rows of
+        weight 1. The result is 0 if all weights are 0.
         """
         squares = float(self.products(np.ones((self.n_rows, 1)))[0, 0])
         return self.total**2 / squares if squares > 0 else 0.0
@@ -137,7 +138,7 @@ class Design:
 
     @property
     def total(self) -> float:
-        """Sum of the weights; the number of rows without weights."""
+        """Sum of the weights, or the number of rows without weights."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     def weighted(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -145,9 +146,9 @@ class Design:
         return _times(values, self.weights)
 
     def square_weighted(self, values: FloatArray) -> FloatArray:
-        """Return values (n,) or (n, R) times what the square of a row counts.
+        """Return values (n,) or (n, R) times the factor of each row in a sum of squares.
 
-        That is w for a frequency w, which stands for w rows, and w^2 for a sampling weight.
+        The factor is w for a frequency w, which means w rows, and w^2 for a sampling weight.
         """
         if self.is_sampled:
             return _times(values, self.row_weights**2)
@@ -162,7 +163,7 @@ class Design:
     def by_cluster(self, values: npt.NDArray[Any]) -> FloatArray:
         """Return the sum of the weighted values of each cluster, shape (G,) or (G, R).
 
-        Without clusters each row is one.
+        Without clusters each row is a separate cluster.
         """
         weighted = self.weighted(values)
         if self.clusters is None:
@@ -172,45 +173,45 @@ class Design:
         return np.column_stack([np.bincount(self.clusters, column) for column in weighted.T])
 
     def products(self, values: FloatArray) -> FloatArray:
-        """Sum the products of the independent units' sums of values (n, R), shape (R, R)."""
+        """Return the sum over independent units of the products of their sums of values, (R, R)."""
         sums, repeats = self._unit_sums(values)
         return np.asarray(_times(sums, repeats).T @ sums)
 
     def _unit_sums(self, values: FloatArray) -> tuple[FloatArray, npt.NDArray[Any] | None]:
-        """Return the sum of each independent unit, and the number of such units; None: one each.
+        """Return the sum of each independent unit, and the number of equal units (None for 1 each).
 
-        A frequency counts units that are alike, so that it is no factor of their sums. Any other
-        weight is.
+        A frequency is a number of equal units, so it is not a factor of their sums. Any other
+        weight is a factor.
         """
         if self.is_independent:
             return values, self.weights
         return self.by_cluster(values), None
 
     def sum_statistic(self, values: FloatArray) -> float:
-        """Return the normal statistic of a weighted sum of values (n,) that is expected to be 0.
+        """Return the normal statistic of a weighted sum of values (n,) whose expectation is 0.
 
-        The sum divided by the root of the sum of the units' squares, as in McNemar's test (1947); 0
-        if nothing varies.
+        The statistic is the sum divided by the square root of the sum of the units' squares, as in
+        McNemar's test (1947). It is 0 if nothing varies.
         """
         squares = float(self.products(values[:, None])[0, 0])
         if squares <= 0:
             return 0.0
         return float(self.weighted(values).sum()) / math.sqrt(squares)
 
-    # -- errors ------------------------------------------------------------------------------------
+    # -- standard errors ---------------------------------------------------------------------------
 
     def standard_error(self, influence: FloatArray) -> float:
-        """Return the standard error from influence values (n,), see :meth:`covariance`."""
+        """Return the standard error from influence values (n,); see :meth:`covariance`."""
         return math.sqrt(float(self.covariance(influence[:, None])[0, 0]))
 
     def covariance(self, influence: FloatArray) -> FloatArray:
-        """Return the covariance of the errors of R metrics or models, shape (R, R).
+        """Return the covariance matrix of R estimated metrics or runs, shape (R, R).
 
-        It is the sum of the products of the units' sums, less the mean, over the squared total
-        weight. With G clusters it is multiplied by G / (G - 1) ("CR1"): the clusters' mean is
-        estimated.
+        The covariance is the sum over units of the products of their centred sums, divided by the
+        squared total weight. With G clusters it is multiplied by G / (G - 1) ("CR1"), because the
+        mean of the clusters is estimated.
 
-        ``influence``, shape (n, R): influence values, a column each.
+        ``influence``, shape (n, R): influence values, with a column for each metric or run.
         """
         products = self.products(influence - self.mean(influence))
         if self.has_clusters:
@@ -218,10 +219,11 @@ class Design:
         return products / self.total**2
 
     def effective_clusters(self, influence: FloatArray) -> float:
-        """Return the effective number of clusters of a standard error by influence values (n,).
+        """Return the effective number of clusters of a standard error, from influence values (n,).
 
-        After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their
-        variances, which makes it too small: see :func:`cluster_degrees`.
+        The formula is from Carter, Schnepel and Steigerwald (2017), with the squared sums of the
+        clusters as estimates of their variances. This makes the number too small; see
+        :func:`cluster_degrees`.
         """
         sums = self.by_cluster(influence - self.mean(influence))
         return float(effective_number(sums))
@@ -229,23 +231,24 @@ class Design:
     def degrees(
         self, influence: FloatArray, actual: IntArray | None = None, folded: bool = False
     ) -> FloatArray:
-        """Return the degrees of freedom of the errors of all differences of R metrics or models.
+        """Return degrees of freedom for the standard errors of all differences of R metrics.
 
-        They have the shape (R, R), are at least 1, and infinite where columns do not differ.
+        The shape is (R, R). The degrees are at least 1, and infinite if two columns do not differ.
 
-        ``influence``, shape (n, R): influence values, a column each.
-        ``actual``, shape (n,), int64: class of each row; None where rows have no single class.
-        ``folded``: whether the sums of two columns also count; the smaller of the two numbers is
-            given.
+        ``influence``, shape (n, R): influence values, with a column for each metric or run.
+        ``actual``, shape (n,), int64: class of each row; None if rows do not have a single class.
+        ``folded``: whether to return the smaller number of the difference and the sum of two
+            columns.
 
         Notes
         -----
-        Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the
-        actual classes, V^2 / sum of V_k^2 / (n_k - 1), where V_k is the sum of squares of the n_k
-        rows of class k, and V that of all rows. A metric's rows of one class are like a sample of
-        their own, as in a difference of two means. A single row of a class counts with one degree
-        of freedom; of two classes a single row leaves one in all, as it cannot tell how much its
-        class varies. Clusters, and rows without a class, have those of :func:`cluster_degrees`.
+        For independent rows this is the formula of Welch (1947) and Satterthwaite (1946) over the
+        actual classes, V^2 / sum of V_k^2 / (n_k - 1). Here V_k is the sum of squares of the n_k
+        rows of class k, and V is the sum over all rows. The rows of one class are treated as a
+        separate sample, as in a difference of two means. A class with a single row counts with one
+        degree of freedom. If one of only two classes has a single row, the result is 1, because the
+        variation of this class is unknown. For clusters, and for rows without a class, see
+        :func:`cluster_degrees`.
         """
         signs = (-1, 1) if folded else (-1,)
         centred = influence - self.mean(influence)
@@ -259,10 +262,10 @@ class Design:
         """Return Welch's and Satterthwaite's degrees of freedom, shape (R, R).
 
         ``psi``, shape (n, R): centred influence values.
-        ``signs``: -1 of the difference of two columns, 1 of their sum.
+        ``signs``: -1 for the difference of two columns, 1 for their sum.
         """
         sizes = self._class_sizes(actual)
-        # NumPy sorts integers of 16 bits by radix, which is faster.
+        # NumPy uses a radix sort for 16-bit integers, which is faster.
         narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual
         order = np.argsort(narrow, kind="stable")
         psi = psi[order]
@@ -276,26 +279,26 @@ class Design:
         for k in np.flatnonzero(sizes).tolist():
             rows = slice(int(starts[k]), int(stops[k]))
             products = weighted[rows].T @ psi[rows]
-            # The square of a difference or a sum of columns is that of both, and twice the product.
+            # (a ± b)^2 = a^2 + b^2 ± 2 a b for two columns a and b.
             squares_of_both = np.add.outer(np.diag(products), np.diag(products))
             scale += squares_of_both
             for s, sign in enumerate(signs):
                 of_class = np.maximum(squares_of_both + sign * 2 * products, 0.0)
                 variance[s] += of_class
                 squares[s] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
-        # Columns that differ by rounding alone do not differ.
+        # Columns that differ only by rounding count as equal.
         usable = (variance > _ROUNDING * scale) & (squares > 0)
         welch = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
         present = sizes[sizes > 0]
         if len(present) == 2 and present.min() <= 1:
-            # Nothing tells how much the class of a single row varies.
+            # The variation of a class with a single row is unknown.
             welch = np.where(usable, 1.0, math.inf)
         degrees = np.maximum(welch, 1.0).min(axis=0)
         np.fill_diagonal(degrees, math.inf)
         return degrees
 
     def _class_sizes(self, actual: IntArray) -> FloatArray:
-        """Return the number of rows of each class, (K,); Kish's effective one of sampled rows."""
+        """Return the number of rows of each class (K,), or Kish's number with sampling weights."""
         sums = np.bincount(actual, self.weights).astype(np.float64)
         if not self.is_sampled:
             return sums
@@ -303,13 +306,13 @@ class Design:
         return np.asarray(Counted(sums, squares).effective_size())
 
     def _degrees_of_units(self, psi: FloatArray, signs: tuple[int, ...]) -> FloatArray:
-        """Return the degrees of freedom of clusters or of rows, shape (R, R), by fourth powers.
+        """Return the degrees of freedom of clusters or rows, shape (R, R), from fourth powers.
 
-        The arguments are those of :meth:`_degrees_of_classes`.
+        See :meth:`_degrees_of_classes` for the arguments.
         """
         sums, repeats = self._unit_sums(psi)
         size = sums.shape[1]
-        # Sums over the units of a b, a^2 b^2 and a^3 b for all pairs of columns a and b.
+        # These are sums over units of a b, a^2 b^2 and a^3 b for all pairs of columns a and b.
         products, squares, cubes = np.zeros((3, size, size))
         for rows in blocks(len(sums), _BLOCK_ROWS):
             part = sums[rows]
@@ -317,7 +320,7 @@ class Design:
             products += repeated.T @ part
             squares += (repeated * part).T @ (part * part)
             cubes += (repeated * part * part).T @ part
-        # Of (a + sign b)^2 and (a + sign b)^4 these are the terms that the sign does not change.
+        # These terms of (a + sign b)^2 and (a + sign b)^4 do not depend on the sign.
         second = np.add.outer(np.diag(products), np.diag(products))
         fourth = np.add.outer(np.diag(squares), np.diag(squares)) + 6 * squares
         degrees = np.full((size, size), math.inf)
@@ -335,15 +338,15 @@ class Design:
 def few_clusters(n: int) -> float:
     """Return the small-sample factor n / (n - 1) of sums of squares of n clusters.
 
-    It is 1 for a single one, which has none.
+    For a single cluster the factor is 1.
     """
     return n / (n - 1) if n > 1 else 1.0
 
 
 def effective_number(sums: FloatArray) -> FloatArray:
-    """Return the effective number of clusters by their sums s along the first axis.
+    """Return the effective number of clusters from their sums s along the first axis.
 
-    It is (sum of s^2)^2 / sum of s^4, and infinite if all sums are 0.
+    The number is (sum of s^2)^2 / sum of s^4, or infinite if all sums are 0.
     """
     squares = sums**2
     fourths = np.asarray((squares**2).sum(axis=0))
@@ -352,17 +355,18 @@ def effective_number(sums: FloatArray) -> FloatArray:
 
 
 def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
-    """Return degrees of freedom of a cluster-robust standard error, at least 1; also of arrays.
+    """Return degrees of freedom of a cluster-robust standard error, at least 1.
 
-    ``effective``: from :meth:`Design.effective_clusters`.
-    ``n_clusters``: number of clusters, G; None in evaluations that an earlier version wrote.
+    ``effective``: effective number of clusters, from :meth:`Design.effective_clusters`. It may be
+        an array.
+    ``n_clusters``: number of clusters, G; None in files of earlier versions.
 
     Notes
     -----
-    One less than 3 e / (1 + 2 e / G). Squared sums in place of their expectations make e too small:
-    of G equal normal clusters the fourth powers are 3 times the squared variances, and e is about
-    G / 3. The formula takes the factor back where e is far below G, and is G where all squared sums
-    are equal (e = G).
+    The result is 3 e / (1 + 2 e / G) - 1, with e the effective number. Using squared sums instead
+    of their expectations makes e too small. For G equal normal clusters, fourth powers are 3 times
+    the squared variances, and e is about G / 3. The formula removes this factor if e is far below
+    G, and gives G if all squared sums are equal (e = G).
     """
     corrected = np.asarray(effective, dtype=np.float64)
     if n_clusters is not None:
@@ -374,7 +378,7 @@ def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
 
 
 def _times(values: npt.NDArray[Any], factors: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Return values (n,) or (n, R) times a factor of each row; without factors no copy."""
+    """Return values (n,) or (n, R) times a factor of each row, without a copy if there is none."""
     if factors is None:
         return values
     if values.ndim > 1:
@@ -383,7 +387,7 @@ def _times(values: npt.NDArray[Any], factors: npt.NDArray[Any] | None) -> npt.ND
 
 
 def _check_column(name: str, column: npt.NDArray[Any] | None, n_rows: int, kinds: str) -> None:
-    """Refuse a column that has not one number of a kind for each row."""
+    """Raise ValueError unless a column has one number of the right kind for each row."""
     if column is None:
         return
     if column.shape != (n_rows,) or column.dtype.kind not in kinds:

@@ -1,8 +1,8 @@
-"""A digest of the evaluated labels that says whether two runs were evaluated on the same rows.
+"""A digest of the evaluated labels, to check whether two runs were evaluated on the same rows.
 
-The digest of a sequence depends on every label and its place. A table has no order: its digest
-depends on how many rows there are of each label and, where rows have ids, on which ids these are.
-Both merge: the digest of two shards put together is the digest of the whole.
+The digest of a sequence depends on every label and its position. A table has no order, so its
+digest depends on the number of rows of each label and, if rows have ids, on the ids. Both kinds
+merge: the sum of the digests of two shards is the digest of the whole.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import IntArray
 
 _BASE = 0x9E3779B97F4A7C15
-"""An odd number, whose powers never vanish modulo 2**64."""
+"""An odd number, so that its powers are never 0 modulo 2**64."""
 _MODULUS = 1 << 64
 _BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
 class LabelDigest:
-    """A hash, modulo 2**64, of a sequence of labels, or of rows in no order.
+    """A hash, modulo 2**64, of a sequence of labels or of rows without an order.
 
     Attributes
     ----------
     value : int
-        The hash: a polynomial over the sequence, or a sum over the rows where they have no order.
+        The hash, which is a polynomial over the sequence, or a sum over rows without an order.
     rows : int
-        How many there are.
+        Number of rows.
     content : int, optional
-        The sum over the rows of a sequence, which is all that remains when it is merged with rows
-        in no order; None where the rows have no order.
+        The sum over the rows of a sequence, which is used when it is merged with rows without an
+        order. None if the rows have no order.
     stored : LabelDigest, optional
-        The digest in a file of cmtrack 0.2, which hashed booleans and floats as their texts. The
-        stored rows are checked against it, and it is written again.
+        The digest in a file of cmtrack 0.2, which hashed booleans and floats as texts. Stored rows
+        are checked against it, and it is written to the file again.
 
     Examples
     --------
@@ -66,17 +66,17 @@ class LabelDigest:
     def from_stored(
         cls, stored: LabelDigest, rows: IntArray | None, labels: Sequence[Label]
     ) -> LabelDigest:
-        """Return the digest of an evaluation of booleans or floats that cmtrack 0.2 stored.
+        """Return the digest of an evaluation of booleans or floats stored by cmtrack 0.2.
 
-        Without the rows only the number of rows of each label is known, so the digest has no order.
-        If that is not known either, the digest is equal to no other one, and the rows have to be
-        evaluated again.
+        Without the rows, only the number of rows of each label is known, so the digest has no
+        order. If the numbers are also unknown, the digest differs from every other digest, and the
+        rows must be evaluated again.
 
         Parameters
         ----------
         stored : LabelDigest
         rows : ndarray of shape (K,), int64, optional
-            How many rows each label has.
+            Number of rows of each label.
         labels : sequence of length K
         """
         if rows is None:
@@ -86,7 +86,7 @@ class LabelDigest:
     def is_of(self, codes: IntArray, labels: Sequence[Label]) -> bool:
         """Return whether the labels numbered by ``codes`` (n,) have this digest.
 
-        A digest without an order cannot tell, and agrees.
+        The result is True for a digest without an order, which cannot be compared.
         """
         digest = self
         if self.stored is not None:
@@ -98,9 +98,9 @@ class LabelDigest:
 
     @classmethod
     def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
-        """Return the digest of a sequence of things with these hashes (n,).
+        """Return the digest of a sequence with the given hashes (n,).
 
-        It is the sum of ``hashes[i] * _BASE**i``, so that a shard is moved by one product.
+        The digest is the sum of ``hashes[i] * _BASE**i``, so a shard is shifted by one product.
         """
         powers = _powers()
         value = 0
@@ -114,26 +114,26 @@ class LabelDigest:
     def unordered(
         cls, rows: IntArray, labels: Sequence[Label], powers: IntArray | None = None
     ) -> LabelDigest:
-        """Return the digest of rows in no order.
+        """Return the digest of rows without an order.
 
-        Without ids, equal digests mean as many rows of each label, and no more: other rows with the
-        same counts have the same digest.
+        Without ids, equal digests only mean equal numbers of rows of each label. Other rows with
+        the same counts have the same digest.
 
         Parameters
         ----------
         rows : ndarray of shape (K,), int64
-            How many rows each label has.
+            Number of rows of each label.
         labels : sequence of length K
         powers : ndarray of shape (K, P), int64, optional
-            Sums of the ids' powers over the rows of each label: equal digests then mean the same
-            ids, each with its label.
+            Sums of the powers of the ids over the rows of each label. With them, equal digests mean
+            the same ids with the same labels.
         """
         if powers is None:
             return cls.unordered_each(rows[None], labels)[0]
         sums = np.column_stack((rows, powers)).T
         value = 0
         for power, sums_of_power in enumerate(sums):
-            # Each power has hashes of its own, so that the sums of two powers cannot be exchanged.
+            # Each power has different hashes, so that the sums of two powers cannot be exchanged.
             hashes = label_hashes([f"{power} {same_label(label)}" for label in labels])
             value += int((sums_of_power.astype(np.uint64) * hashes).sum(dtype=np.uint64))
         return cls(value % _MODULUS, int(rows.sum()))
@@ -142,14 +142,14 @@ class LabelDigest:
     def unordered_each(cls, rows: IntArray, labels: Sequence[Label]) -> list[LabelDigest]:
         """Return the digests of S sets of rows without ids.
 
-        ``rows``, shape (S, K): how many rows each label has in each set.
+        ``rows``, shape (S, K): number of rows of each label in each set.
         """
         values = (rows.astype(np.uint64) * label_hashes(labels)).sum(axis=1, dtype=np.uint64)
         return list(map(cls, values.tolist(), rows.sum(axis=1).tolist()))
 
     @property
     def outdated(self) -> bool:
-        """True for a digest of cmtrack 0.2 that is equal to no other: see :meth:`from_stored`."""
+        """True for a digest of cmtrack 0.2 that equals no other; see :meth:`from_stored`."""
         return self.stored is not None and self.stored.value == self.value
 
     @property
@@ -168,32 +168,32 @@ class LabelDigest:
 
     @property
     def content_only(self) -> LabelDigest:
-        """Digest of the same rows in no order."""
+        """Digest of the same rows without an order."""
         if self.content is None:
             return self
         return LabelDigest(self.content, self.rows)
 
     def __str__(self) -> str:
-        # MLflow takes 36 characters.
+        # MLflow accepts at most 36 characters.
         if self.content is None:
             return f"u.{self.rows}.{_text(self.value)}"
         return f"{self.rows}.{_text(self.content)}.{_text(self.value)}"
 
     def to_plain(self) -> str:
-        """Return the text; of a digest that cmtrack 0.2 stored, its text."""
+        """Return the digest as text; a digest stored by cmtrack 0.2 keeps its stored text."""
         return str(self if self.stored is None else self.stored)
 
     @classmethod
     def parse(cls, text: str) -> LabelDigest:
-        """Read what ``str`` wrote.
+        """Read the text of a digest.
 
         Raises
         ------
         ValueError
-            If it is something else.
+            If the text is not a digest.
         """
         if "." not in text:
-            # A sequence without its content, as it was once written.
+            # Earlier versions wrote a sequence without its content.
             value, _, rows = text.partition("-")
             return cls(int(value, 16), int(rows), 0)
         parts = text.split(".")
@@ -218,14 +218,14 @@ def _number(text: str) -> int:
 
 @cache
 def _powers() -> npt.NDArray[np.uint64]:
-    """Return the powers of the base that one block needs."""
+    """Return the powers of the base for one block."""
     return np.cumprod(np.full(_BLOCK, _BASE, dtype=np.uint64), dtype=np.uint64)
 
 
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:
     """Return the hash of each label, shape (K,).
 
-    Booleans and whole floats have that of the integer that they equal.
+    Booleans and whole floats have the hash of the equal integer.
     """
     texts = (str(same_label(label)).encode("utf-8", "surrogatepass") for label in labels)
     hashes = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)

@@ -1,7 +1,7 @@
-"""Any column of labels as integers and the classes that they stand for.
+"""Conversion of any column of labels to integers, with the class of each integer.
 
-pandas, polars and Arrow objects are recognised by their own attributes and methods, so that none of
-these libraries is imported here.
+pandas, polars and Arrow objects are recognised by their attributes and methods, so that this module
+does not import these libraries.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from cmtrack.statistics.inputs import as_array, is_categorical, n_nulls, no_mask
 
 _BLOCK = 1 << 14
 _MOST_STRINGS = 256
-"""Distinct strings up to which they are hashed; a column of more is numbered by a dictionary."""
+"""Most distinct strings that are hashed; a column with more is numbered with a dictionary."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number near 2**64 divided by the golden ratio: products have well mixed leading bits."""
+"""An odd number near 2**64 / (golden ratio), so that products have well mixed leading bits."""
 _SLOT_BITS = (12, 14, 16, 18)
-"""Sizes of the table of slots that are tried: the smallest in which no two strings collide."""
+"""Sizes of the table of slots. The first size in which no two strings collide is used."""
 _DENSE_RANGE = 1_000_000
-"""Range of integers from which distinct ones are sorted and not looked up in a table."""
+"""Range of integers from which distinct ones are found by sorting instead of by a table."""
 
 _Words = npt.NDArray[Any]
 _Keys = npt.NDArray[np.uint64]
 
 
 def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]] | None:
-    """Number strings by a hash of their words; each is compared with the one whose number it gets.
+    """Number strings by a hash of their words, and compare each with the string of its number.
 
     Parameters
     ----------
@@ -45,16 +45,16 @@ def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]]
     -------
     codes : ndarray of shape (n,), the smallest unsigned integers
     distinct : list
-        The strings in the order in which they appear.
+        The strings in order of appearance.
 
-    None where there are more than 256 distinct strings.
+    The result is None if there are more than 256 distinct strings, or if hashes collide.
     """
     itemsize = array.dtype.itemsize
     if not itemsize or not array.dtype.isnative:
         return None
     word = np.dtype(np.uint32 if itemsize % 4 == 0 else np.uint8)
     width = itemsize // word.itemsize
-    # Odd factors lose no bit of a word. They are the same in every run.
+    # Odd factors do not lose any bit of a word. The fixed seed makes them always the same.
     factors = np.random.default_rng(0).integers(1, 1 << 63, width).astype(np.uint64)
     factors = factors * np.uint64(2) + np.uint64(1)
     table = _Slots(width, word)
@@ -68,7 +68,7 @@ def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]]
                 return None
             numbers = table.find(keys)
         if not np.array_equal(table.words.take(numbers, axis=0), words):
-            # Two different strings have one hash.
+            # Two different strings have the same hash.
             return None
         codes.put(rows, numbers, len(table.words))
     return codes.array, table.words.view(array.dtype).ravel().tolist()
@@ -83,14 +83,14 @@ class _Slots:
         self._fill(_SLOT_BITS[0])
 
     def find(self, keys: _Keys) -> npt.NDArray[np.int64]:
-        """Return the number of each key, -1 where it is new."""
+        """Return the number of each key, or -1 for a new key."""
         slots = self._slots(keys)
         numbers = self._numbers.take(slots)
         numbers[self._key_of_slot.take(slots) != keys] = -1
         return numbers
 
     def add(self, keys: _Keys, words: _Words, is_new: npt.NDArray[np.bool_]) -> bool:
-        """Number the new keys in order of appearance; False if they have no slots of their own."""
+        """Number the new keys in order of appearance; False if they cannot have separate slots."""
         new_keys, first = np.unique(keys[is_new], return_index=True)
         order = first.argsort()
         self._keys = np.concatenate((self._keys, new_keys[order]))
@@ -101,7 +101,7 @@ class _Slots:
         return ((keys * _MIX) >> self._shift).view(np.int64)
 
     def _fill(self, bits: int) -> bool:
-        """Put all keys into a table of ``2**bits`` slots; False if two of them share one."""
+        """Put all keys into a table of ``2**bits`` slots; False if two keys share a slot."""
         self._shift = np.uint64(64 - bits)
         slots = self._slots(self._keys)
         self._numbers = np.full(1 << bits, -1, dtype=np.int64)
@@ -115,10 +115,10 @@ class _Slots:
 class Factor:
     """One column of labels.
 
-    ``raw``, shape (n,), integers or booleans: integer labels as they are, or numbers of
+    ``raw``, shape (n,), integers or booleans: the original integer labels, or indices into
         ``classes``.
-    ``classes``: the class of value ``low + i``; None where no row has it.
-    ``ordered``: whether the classes come in an order that someone chose (categorical data).
+    ``classes``: the class of the value ``low + i``; None if no row has this value.
+    ``ordered``: whether the order of the classes was chosen by the user (categorical data).
     """
 
     raw: RawIntegers
@@ -128,17 +128,17 @@ class Factor:
 
     @property
     def present(self) -> list[Label]:
-        """The classes that rows have or categories declare."""
+        """Classes that rows have or that categories declare."""
         return [label for label in self.classes if label is not None]
 
     def numbers(self) -> npt.NDArray[np.int64]:
-        """Return the place of each row's class among ``present``, shape (n,)."""
+        """Return the index of each row's class in ``present``, shape (n,)."""
         place = np.cumsum([label is not None for label in self.classes], dtype=np.int64) - 1
         return place[self.raw.astype(np.int64, copy=False) - self.low]
 
 
 def read_labels(name: str, values: Any) -> Factor | RawIntegers:
-    """Read a column of labels; plain integers come back as they are, their values unseen."""
+    """Read a column of labels; plain integers are returned unchanged and unchecked."""
     no_masked(name, values)
     declared = _categories(name, values) or _dictionary(values)
     if declared is not None:
@@ -161,18 +161,18 @@ def read_labels(name: str, values: Any) -> Factor | RawIntegers:
 
 
 def factorize(name: str, values: Any) -> Factor:
-    """Read a column of labels as integers, with the classes that these number."""
+    """Read a column of labels as integers, with the class of each integer."""
     column = read_labels(name, values)
     return column if isinstance(column, Factor) else integer_factor(column)
 
 
 def integer_factor(array: RawIntegers) -> Factor:
-    """Return the classes that a column of integers holds."""
+    """Return the classes in a column of integers."""
     if not len(array):
         return Factor(array, [])
     low = int(array.min())
     high = int(array.max())
-    # Differences of larger numbers would overflow 64 bits.
+    # The difference of larger numbers would overflow 64 bits.
     if high - low >= _DENSE_RANGE or high >= 1 << 63:
         return _sorted_factor(array)
     width = high - low + 1
@@ -189,7 +189,7 @@ def _sorted_factor(array: npt.NDArray[Any]) -> Factor:
 
 
 def integer_classes(low: int, is_present: npt.NDArray[np.bool_]) -> list[Label | None]:
-    """Return class ``low + i`` where it is present, else None."""
+    """Return the list of classes ``low + i``, with None for classes that are not present."""
     return [low + i if present else None for i, present in enumerate(is_present.tolist())]
 
 
@@ -203,7 +203,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _by_dictionary(name: str, array: npt.NDArray[Any]) -> Factor:
-    """Number labels of any type as they first appear."""
+    """Number labels of any type in order of appearance."""
     numbers: defaultdict[Any, int] = defaultdict(count().__next__)
     codes = CompactCodes(len(array))
     for rows in blocks(len(array)):
@@ -222,19 +222,19 @@ def _by_dictionary(name: str, array: npt.NDArray[Any]) -> Factor:
 
 
 def _categories(name: str, values: Any) -> Factor | None:
-    """Return codes and categories as pandas or polars has them; None without categories."""
+    """Return codes and categories of a pandas or polars column; None without categories."""
     if is_categorical(values):
         holder = getattr(values, "cat", values)
         return Factor(np.asarray(holder.codes), [plain(v) for v in holder.categories], ordered=True)
     if _type_name(values) == "Enum":
-        # polars: its Categorical has no declared order, and is read as strings.
+        # A Categorical of polars has no declared order and is read as strings.
         _no_missing(name, np.asarray(values.is_null()))
         return Factor(np.asarray(values.to_physical()), list(values.dtype.categories), ordered=True)
     return None
 
 
 def _dictionary(values: Any) -> Factor | None:
-    """Return strings of pandas, polars or Arrow as their own library numbers them."""
+    """Return strings of pandas, polars or Arrow as numbered by that library; None for others."""
     kind = _type_name(values)
     if kind in ("StringDtype", "ArrowDtype") and hasattr(values, "factorize"):
         codes, classes = values.factorize()
@@ -252,10 +252,10 @@ def _dictionary(values: Any) -> Factor | None:
             return None
         values = values.dictionary_encode()
     if hasattr(values, "chunks"):
-        # Each chunk has a dictionary of its own.
+        # Each chunk has its own dictionary.
         values = values.unify_dictionaries().combine_chunks()
     if hasattr(values, "chunk"):
-        # Some versions of Arrow combine the chunks to a chunked array of one.
+        # Some versions of Arrow combine the chunks into a chunked array with one chunk.
         values = values.chunk(0)
     codes = values.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Factor(codes, values.dictionary.to_pylist(), ordered=bool(values.type.ordered))
@@ -266,7 +266,7 @@ def _type_name(values: Any) -> str:
 
 
 def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return labels as an array of shape (n,); ValueError if some are missing or no labels."""
+    """Return labels as an array of shape (n,); ValueError for missing or invalid labels."""
     if hasattr(values, "isna") and hasattr(values, "index"):  # pandas, whatever backs it
         _no_missing(name, np.asarray(values.isna()).ravel())
     if n_nulls(values):
@@ -281,9 +281,9 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
         advice = _advice_on_rows(name, array)
         raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}{advice}")
     if array.dtype.kind == "U" and is_list and not all(isinstance(v, str) for v in values):
-        # NumPy made strings of labels of several types.
+        # NumPy converted labels of several types to strings.
         array = np.array(list(values), dtype=object)
-    # "T" are NumPy's strings of any length.
+    # "T" is NumPy's type for strings of any length.
     if array.dtype.kind not in "iubfUSOT":
         raise ValueError(
             f"{name} must hold integers, strings, booleans or floats, got {array.dtype}"
@@ -292,7 +292,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
 
 
 def _advice_on_rows(name: str, array: npt.NDArray[Any]) -> str:
-    """Return what to do with rows of numbers that were given as labels; else nothing."""
+    """Return advice if rows of numbers were given as labels; otherwise an empty text."""
     if name not in ("y_true", "y_pred") or array.ndim != 2 or array.dtype.kind not in "iubf":
         return ""
     if np.isin(array, (0, 1)).all():

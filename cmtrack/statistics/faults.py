@@ -27,11 +27,11 @@ from cmtrack.statistics.probabilities import (
 
 @dataclass(frozen=True, eq=False)
 class NumberFaults:
-    """Rows with wrong numbers in each of C columns, and the range of their finite numbers.
+    """Number of rows with invalid numbers in each of C columns, and the range of finite numbers.
 
     ``missing``, ``infinite``, ``outside``, shape (C,): rows with NaN or null, with infinity, and
         with a finite number outside the limits.
-    ``low``, ``high``, shape (C,): the least and the greatest finite number.
+    ``low``, ``high``, shape (C,): the smallest and the largest finite number.
     """
 
     missing: IntArray
@@ -42,7 +42,7 @@ class NumberFaults:
 
     @classmethod
     def find(cls, columns: Sequence[Any], low: float, high: float) -> NumberFaults:
-        """Look through columns of numbers that should lie between ``low`` and ``high``."""
+        """Count the faults in columns of numbers that should be between ``low`` and ``high``."""
         values = np.stack([np.asarray(column, dtype=np.float64) for column in columns])
         finite = np.isfinite(values)
         outside = (values < low) | (values > high)
@@ -67,11 +67,11 @@ class NumberFaults:
         return bool(self.missing.any() or self.infinite.any() or self.outside.any())
 
     def refuse_missing(self, column: int, what: str, rule: str, n_rows: int, part: str) -> None:
-        """Raise the error of missing or infinite numbers in a column, if there are any.
+        """Raise ValueError if a column has missing or infinite numbers.
 
-        ``what``: what error texts call the columns.
-        ``rule``: what else the numbers must be, such as " and not negative".
-        ``part``: which of the columns it is, such as " (column 'a')".
+        ``what``: name of the columns in messages.
+        ``rule``: another requirement for the message, such as " and not negative".
+        ``part``: the column for the message, such as " (column 'a')".
         """
         missing = int(self.missing[column])
         infinite = int(self.infinite[column])
@@ -89,18 +89,18 @@ class NumberFaults:
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """Faults of rows, counted; faults of disjoint rows add up.
+    """Counts of faults in rows, which add up for disjoint sets of rows.
 
-    ``n_rows``: all rows, also those without a fault.
-    ``missing``: rows without a label or an id, by what is missing.
-    ``unknown``: rows by argument and label that is no class.
-    ``lengths``: rows by length of their list of probabilities, where they are lists; -1 for rows
-        without one.
-    ``scores``, ``weights``: of the columns of probabilities, and of the weights.
-    ``fractions``: weights that should be whole numbers and are not, one for each batch, by its rows
-        with such.
-    ``off``: rows of probabilities that do not sum to 1.
-    ``worst``: by how much.
+    ``n_rows``: number of all rows.
+    ``missing``: number of rows with a missing label or id, by argument.
+    ``unknown``: number of rows with an unknown label, by argument and label.
+    ``lengths``: number of rows by the length of their list of probabilities, if these are lists;
+        -1 for rows without a list.
+    ``scores``, ``weights``: faults of the columns of probabilities, and of the weights.
+    ``fractions``: an example of a fractional weight, where whole numbers are required, from each
+        batch, with the number of such rows.
+    ``off``: number of rows whose probabilities do not sum to 1.
+    ``worst``: largest distance of such a sum from 1.
     """
 
     n_rows: int = 0
@@ -131,9 +131,9 @@ class Faults:
         return any(map(bool, counts))
 
     def with_labels(self, name: str, values: Any, order: tuple[Label, ...] | None) -> Faults:
-        """Return the faults with those of a column of labels.
+        """Return the faults after adding faults of a column of labels.
 
-        ``order``: the classes; None where they are read from the rows, and no label is unknown.
+        ``order``: the classes; None if they are read from the rows, so that every label is known.
         """
         classes = None if order is None else set(order)
         missing = 0
@@ -151,7 +151,7 @@ class Faults:
         )
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
-        """Return the faults with those of columns of probabilities."""
+        """Return the faults after adding faults of columns of probabilities."""
         limits = (-ROUNDING, 1 + ROUNDING)
         if normalize == DECISIONS:
             limits = (-LARGEST, LARGEST)
@@ -168,7 +168,7 @@ class Faults:
         )
 
     def with_weights(self, weights: Any, weights_are: str | None) -> Faults:
-        """Return the faults with those of weights."""
+        """Return the faults after adding faults of weights."""
         numbers = np.asarray(weights, dtype=np.float64)
         faults = replace(self, weights=_sum(self.weights, NumberFaults.find([numbers], 0, np.inf)))
         if weights_are != FREQUENCY:
@@ -188,13 +188,13 @@ class Faults:
         order: Sequence[Label],
         declared: bool,
     ) -> None:
-        """Raise the ValueError that says what is wrong and in how many rows, if anything is.
+        """Raise ValueError with the fault and its number of rows, if there is any fault.
 
-        ``what``: what error texts call the labels and the probabilities.
-        ``parts``: what they call each column of probabilities.
+        ``what``: names of the labels and the probabilities in messages.
+        ``parts``: name of each column of probabilities in messages.
         ``normalize``, "warn", True or False.
         ``order``: the classes.
-        ``declared``: whether these are the classes that columns or a grouping name.
+        ``declared``: whether the classes were declared by columns or a grouping.
         """
         if not self.n_rows:
             raise ValueError("the table must have at least one row, got none")
@@ -213,7 +213,7 @@ class Faults:
             self._refuse_unknown(name, shown_name, order, declared)
 
     def refuse_lengths(self, name: str) -> None:
-        """Raise the ValueError of lists that are not all of one length, if they are not."""
+        """Raise ValueError if lists of probabilities differ in length."""
         usual = max(self.lengths, key=self.lengths.__getitem__, default=1)
         if len(self.lengths) <= 1 and usual >= 1:
             return
@@ -252,7 +252,7 @@ class Faults:
     def _refuse_unknown(
         self, name: str, shown_name: str, order: Sequence[Label], declared: bool
     ) -> None:
-        """Raise the error of labels in one column that are no classes."""
+        """Raise ValueError for unknown labels in one column."""
         rows = {label: n for (column, label), n in self.unknown.items() if column == name}
         labels = list(rows)
         no_scores(name, labels)
@@ -265,7 +265,7 @@ class Faults:
     def _refuse_scores(
         self, scores: NumberFaults, what: str, parts: Sequence[str], normalize: Normalize
     ) -> None:
-        # A missing number in any column is named before one out of range in an earlier column.
+        # A missing number in any column is reported before an outside number in an earlier column.
         for column, part in enumerate(parts):
             scores.refuse_missing(column, what, "", self.n_rows, f" ({part})")
         for column in np.flatnonzero(scores.outside).tolist():
@@ -288,7 +288,7 @@ class Faults:
 
 
 def label_rows(values: Any) -> list[tuple[Any, int]]:
-    """Return each label of an Arrow or NumPy column, None for a missing one, and its rows."""
+    """Return each label of an Arrow or NumPy column with its number of rows; None if missing."""
     if hasattr(values, "value_counts"):
         counts = values.value_counts().to_pylist()
         return [(plain(label["values"]), label["counts"]) for label in counts]

@@ -1,4 +1,4 @@
-"""The fixed grid of 1,600 cells on [0, 1] that the scores of many samples are counted by."""
+"""The fixed grid of 1,600 cells on [0, 1], by which scores of many rows are counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 CELLS = 1600
 _LEADING = 10
-"""Bits of the odds' fraction by which a cell is looked up: 1,024 values for each doubling."""
+"""Leading bits of the odds' fraction used to look up a cell: 1,024 values for each doubling."""
 _AT_ONCE = 1 << 15
 """Scores whose cells are found at a time, so that they stay in cache."""
 
@@ -22,8 +22,8 @@ _AT_ONCE = 1 << 15
 def grid_edges() -> FloatArray:
     """Return the 1,599 inner edges.
 
-    1,200 equal steps of logit(s) on [-12, 12] united with steps of 1/400 in s: fine in the middle
-    and at both ends. Cells are closed on the left.
+    The edges are 1,200 equal steps of logit(s) on [-12, 12] combined with steps of 1/400 in s. So
+    the grid is fine in the middle and at both ends. Cells include their left edge.
     """
     logit = (np.arange(1201) - 600) / 50.0
     steps = np.delete(np.arange(1, 400), 199) / 400.0  # 200/400 is logit 0
@@ -42,14 +42,15 @@ def grid_centres() -> FloatArray:
 
 
 class _LookUp(NamedTuple):
-    """The numbers that find the cells of scores of one kind.
+    """The numbers for looking up the cells of scores of one floating-point type.
 
-    ``low``, ``high``: a score below all edges and one above.
+    ``low``, ``high``: a score below all edges, and a score above all edges.
     ``first``: the bits of the odds of ``low``.
-    ``add``: what to add to bits above these, by their leading ones. The leading bits of the sum are
-        then the cell. They are ``CELLS``, which is none, if the leading bits do not decide: these
-        odds hold several edges, or an edge that a lower score shares with them.
-    ``shift``: how many bits follow the leading ones.
+    ``add``: number to add to the bits minus ``first``, by their leading bits. The leading bits of
+        the sum are the cell. They are the invalid cell ``CELLS`` if the leading bits do not
+        determine the cell, because several edges share them, or because a score below an edge has
+        the same odds as the edge.
+    ``shift``: number of bits after the leading bits.
     """
 
     low: npt.NDArray[Any]
@@ -61,9 +62,9 @@ class _LookUp(NamedTuple):
 
 @cache
 def _look_up(kind: np.dtype[Any]) -> _LookUp:
-    """Return the numbers that find the cells of scores of a kind, float64 or float32."""
+    """Return the numbers for looking up the cells of float64 or float32 scores."""
     edges = grid_edges().astype(kind)
-    # Rounding may put an edge below the exact one: the next number is the least score not below it.
+    # If rounding puts an edge below the exact edge, the next number is the first score in the cell.
     edges = np.where(edges < grid_edges(), np.nextafter(edges, kind.type(1)), edges)
     shift = int(np.finfo(kind).nmant) - _LEADING
     ends = np.array([edges[0] * 0.99, 1 - (1 - edges[-1]) * 0.99], dtype=kind)
@@ -72,7 +73,7 @@ def _look_up(kind: np.dtype[Any]) -> _LookUp:
     leading = bits >> shift
     every_leading = np.arange(1 + int((last - first) >> shift))
     add = (np.searchsorted(leading, every_leading) - every_leading) << shift
-    # At an edge the sum carries into the leading bits: there the next cell begins.
+    # At an edge, where the next cell begins, the sum carries into the leading bits.
     add[leading] += (1 << shift) - bits % (1 << shift)
     shares_edge = _bits(np.nextafter(edges, kind.type(0))) - first == bits
     holds_several = np.diff(leading) == 0
@@ -82,9 +83,9 @@ def _look_up(kind: np.dtype[Any]) -> _LookUp:
 
 
 def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the odds of scores as integers, whose order is that of the scores.
+    """Return the odds of scores as integers in the order of the scores.
 
-    The bits of positive floats are in their order. Scores are between 0 and 1.
+    The bits of positive floats are ordered like the floats. Scores must be between 0 and 1.
     """
     odds = np.subtract(1.0, scores)
     np.divide(scores, odds, out=odds)
@@ -92,11 +93,11 @@ def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-    """Return the cell of each score in [0, 1], 0 to 1,599; shape as given.
+    """Return the cell of each score in [0, 1], 0 to 1,599, in the shape of ``scores``.
 
-    What is added to the bits of a score's odds carries into the leading ones where the odds are
-    those of the next edge or above. The few scores that this cannot tell are searched for. Single
-    precision takes half the time.
+    A number is added to the bits of a score's odds, so that the sum carries into the leading bits
+    if the odds reach the next edge. The few scores that this does not determine are found by
+    search. Single precision takes half the time.
     """
     scores = np.asarray(scores)
     if scores.dtype != np.float32:
@@ -109,7 +110,7 @@ def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.N
         inside = np.clip(flat_scores[rows], table.low, table.high)
         bits = _bits(inside)
         bits -= table.first
-        # The leading bits are written over the scores, whose memory has their size.
+        # The leading bits overwrite the scores, which need the same memory.
         leading = np.right_shift(bits, table.shift, out=inside.view(bits.dtype))
         bits += table.add.take(leading, mode="clip")
         np.right_shift(bits, table.shift, out=flat_cells[rows], casting="same_kind")

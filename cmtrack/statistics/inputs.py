@@ -1,6 +1,6 @@
-"""The boundary for numbers: probabilities and weights become NumPy arrays once.
+"""Checked conversion of numbers: probabilities and weights become NumPy arrays once.
 
-Rows of pandas go by their index.
+Rows of pandas objects are matched by index.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ FREQUENCY = "frequency"
 SAMPLING = "sampling"
 LEAST_WEIGHT = 1e-30
 MOST_WEIGHT = 1e30
-"""Weights outside would overflow or vanish in sums of fourth powers, which errors are made of."""
+"""Weights outside the limits would overflow or vanish in sums of fourth powers, which standard
+errors need.
+"""
 _MOST_ROWS = 2.0**63
 WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
 
 
 def check_weights_are(weights_are: Any) -> str | None:
-    """Check what weights are: "frequency", "sampling", or None for what their type says."""
+    """Check the kind of weights: "frequency", "sampling", or None to decide by their type."""
     if weights_are is None:
         return None
     if weights_are not in (FREQUENCY, SAMPLING):
@@ -42,12 +44,12 @@ def check_weights_are(weights_are: Any) -> str | None:
 def as_weights(
     sample_weight: Any, n_rows: int, weights_are: str | None = None, may_be_zero: bool = False
 ) -> FloatArray | IntArray | None:
-    """Check sample weights; int64 are frequencies and float64 sampling weights, from here on.
+    """Check sample weights and return frequencies as int64 and sampling weights as float64.
 
     ``sample_weight``, array-like of shape (n,).
-    ``weights_are``, "frequency" or "sampling": by default integers are frequencies, floats sampling
-        weights, also where these are whole numbers.
-    ``may_be_zero``: whether all of them may be.
+    ``weights_are``, "frequency" or "sampling": by default integers are frequencies, and floats are
+        sampling weights, even if they are whole numbers.
+    ``may_be_zero``: whether all weights may be 0.
     """
     if sample_weight is None:
         return None
@@ -71,7 +73,7 @@ def as_weights(
         raise ValueError("sample_weight must be above 0 in at least one row, got 0 in all")
     has_integers = numbers.dtype.kind in "iub"
     if weights_are is None:
-        # Nullable integers of pandas are objects for NumPy, and floats once they are read.
+        # NumPy reads nullable integers of pandas as objects, which become floats.
         kind = getattr(getattr(sample_weight, "dtype", None), "kind", "f")
         weights_are = FREQUENCY if has_integers or kind in "iub" else SAMPLING
     if weights_are == SAMPLING:
@@ -84,7 +86,7 @@ def as_weights(
 
 
 def not_whole(weights: FloatArray) -> BoolArray:
-    """Return which weights are no number of rows, shape (n,)."""
+    """Return a mask of the weights that are not whole numbers of rows, shape (n,)."""
     return np.asarray((weights != np.floor(weights)) | (weights >= _MOST_ROWS))
 
 
@@ -96,9 +98,9 @@ def kind_of_weights(weights: FloatArray | IntArray | None) -> str | None:
 
 
 def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str | None:
-    """Return the kind of the weights of two sets of rows together.
+    """Return the common kind of weights of two sets of rows, or raise ValueError.
 
-    Rows without weights go with both kinds.
+    Rows without weights can be combined with both kinds.
     """
     if None not in (ours, theirs) and ours != theirs:
         raise ValueError(
@@ -122,7 +124,7 @@ def as_array(values: Any) -> Any:
     """Return a NumPy array from a tensor on any device, or from anything that NumPy converts."""
     if hasattr(values, "detach"):
         values = values.detach()
-        # NumPy has no bfloat16, and half precision is too coarse to compute in.
+        # NumPy has no bfloat16, and half precision is too coarse for computations.
         if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
             values = values.float()
         return values.cpu().numpy()
@@ -130,7 +132,7 @@ def as_array(values: Any) -> Any:
 
 
 def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return an array of numbers as it is; what else can be read becomes float64."""
+    """Return an array of numbers unchanged; other readable values become float64."""
     no_masked(name, values)
     try:
         array = as_array(values)
@@ -154,7 +156,7 @@ def _has_texts(values: Any) -> bool:
 
 
 def no_masked(name: str, values: Any) -> None:
-    """Refuse masked entries of ``numpy.ma``: a masked value is unknown."""
+    """Raise ValueError for masked entries of ``numpy.ma``, whose values are unknown."""
     if isinstance(values, np.ma.MaskedArray):
         masked = np.ma.getmaskarray(values)
         if masked.any():
@@ -166,7 +168,7 @@ def no_masked(name: str, values: Any) -> None:
 
 
 def listed(values: Sequence[Any], most: int = 10) -> str:
-    """Return values as a list in an error text; a long one is cut, and says so.
+    """Return values as a list for a message; a long list is cut and followed by its length.
 
     Examples
     --------
@@ -182,7 +184,7 @@ def listed(values: Sequence[Any], most: int = 10) -> str:
 def column_names(data: Any) -> list[Any] | None:
     """Return the column names of a mapping or frame.
 
-    None for plain arrays and for frames of a single column.
+    The result is None for plain arrays and for frames with a single column.
     """
     if isinstance(data, Mapping):
         return list(data)
@@ -201,12 +203,12 @@ def n_rows(data: Any) -> int:
 
 
 def is_categorical(column: Any) -> bool:
-    """Return whether a column is categorical data of pandas: a Series, Index or Categorical."""
+    """Return whether a column is a pandas Series, Index or Categorical with categorical data."""
     return type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
 
 
 def n_nulls(column: Any) -> int:
-    """Return the number of missing values of a column of polars or Arrow; 0 of other ones."""
+    """Return the number of missing values of a polars or Arrow column; 0 for other columns."""
     nulls = getattr(column, "null_count", 0)
     return int(nulls() if callable(nulls) else nulls)
 
@@ -226,9 +228,9 @@ _ADVICE = (
 class _Indexed(NamedTuple):
     """A column with an index.
 
-    ``argument``: the name of the argument that it is of.
-    ``name``: the name that error texts use.
-    ``index``: of pandas.
+    ``argument``: the name of the argument that contains the column.
+    ``name``: the name for messages.
+    ``index``: the pandas index.
     """
 
     argument: str
@@ -241,17 +243,18 @@ class _Indexed(NamedTuple):
 
 
 def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns with their rows in one order.
+    """Return the columns with their rows in the same order.
 
-    ``columns``: by the names that error texts use; the first one gives the order (``y_true``).
+    ``columns``: columns by their names in messages. The first one gives the order (``y_true``).
 
     Notes
     -----
-    A default index (0 to n - 1) does not identify rows. It fits any other index by position, like
-    the predictions for data that ``train_test_split`` has shuffled. If it has the keys of another
-    index in another order, both readings are possible, and the columns are refused. Two other
-    indexes may be equal, or have the same keys in another order: then the rows get the order of the
-    first one. All others are refused. Columns of unequal length are left for the check of lengths.
+    A default index (0 to n - 1) does not identify rows. It is matched with any other index by
+    position, as for predictions of data that ``train_test_split`` has shuffled. If another index
+    has the same keys in another order, rows could be matched by index or by position, and this
+    raises an error. If neither index is the default, they may be equal or have the same keys in
+    another order. Then rows get the order of the first one. All other indexes raise an error.
+    Columns of unequal length are left to the check of lengths.
     """
     indexed = [part for name, values in columns.items() for part in _indexed(name, values)]
     named = [part for part in indexed if not part.has_default]
@@ -287,7 +290,7 @@ def _indexed(name: str, values: Any) -> Iterator[_Indexed]:
     if isinstance(values, Mapping) and values:
         columns = {_name_of_column(name, key): column for key, column in values.items()}
     for column_name, column in columns.items():
-        # Other objects have another ``index``: a list has a method of that name.
+        # In other objects ``index`` may be something else, such as the method of a list.
         index = getattr(column, "index", None)
         if hasattr(index, "get_indexer") and hasattr(column, "iloc"):
             yield _Indexed(name, column_name, index)
@@ -298,24 +301,24 @@ def _name_of_column(name: str, key: Any) -> str:
 
 
 def has_named_rows(values: Any) -> bool:
-    """Return whether the values are a pandas Series whose index names them: not the default one."""
+    """Return whether the values are a pandas Series whose index is not the default one."""
     return hasattr(values, "to_dict") and np.ndim(values) == 1 and not _is_default(values.index)
 
 
 def _is_default(index: Any) -> bool:
-    """Return whether an index is the one that pandas gives by itself, 0 to n - 1."""
+    """Return whether an index is the default index of pandas, 0 to n - 1."""
     return type(index).__name__ == "RangeIndex" and bool(index.start == 0 and index.step == 1)
 
 
 def _contradicts(default: Any, index: Any) -> bool:
-    """Return whether an index holds the keys 0 to n - 1 in another order."""
+    """Return whether an index has the keys 0 to n - 1 in another order."""
     if len(index) != len(default) or index.equals(default) or not index.is_unique:
         return False
     return bool((default.get_indexer(index) >= 0).all())
 
 
 def _order(leader: _Indexed, part: _Indexed) -> Any:
-    """Return the places of the leader's rows in another column, shape (n,); None if in order."""
+    """Return the positions of the leader's rows in another column (n,); None if in order."""
     wanted = leader.index
     index = part.index
     if index is wanted or len(index) != len(wanted) or index.equals(wanted):
@@ -337,7 +340,7 @@ def _order(leader: _Indexed, part: _Indexed) -> Any:
 
 
 def _with_order(values: Any, part: _Indexed, order: Any) -> Any:
-    """Return an argument with the rows of one of its columns in another order."""
+    """Return an argument after reordering the rows of one of its columns."""
     if not isinstance(values, Mapping):
         return values.iloc[order]
     ordered = dict(values)
@@ -348,7 +351,7 @@ def _with_order(values: Any, part: _Indexed, order: Any) -> Any:
 
 
 def check_threshold(threshold: Any) -> float | None:
-    """Validate a threshold: a finite number, infinity, or None."""
+    """Check that a threshold is a finite number, infinity or None, and return it."""
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, Real):
@@ -360,7 +363,7 @@ def check_threshold(threshold: Any) -> float | None:
 
 
 def check_threshold_of_probabilities(threshold: float) -> None:
-    """Validate a threshold of probabilities: a number from 0 to 1, or infinity."""
+    """Check that a threshold of probabilities is a number from 0 to 1, or infinity."""
     if not (0 <= threshold <= 1 or threshold == math.inf):
         raise ValueError(
             f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}; decision "
@@ -369,7 +372,7 @@ def check_threshold_of_probabilities(threshold: float) -> None:
 
 
 def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
-    """Check shares that sum to 1, by label or in the order of the labels."""
+    """Check that shares sum to 1, and return them by label or in the order of the labels."""
     checked: dict[Any, float] | tuple[float, ...]
     try:
         if isinstance(shares, Mapping):
@@ -388,7 +391,7 @@ def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
 
 
 def shares_of(shares: Any, labels: Sequence[Any], what: str) -> tuple[float, ...] | None:
-    """Return checked shares in the order of the labels; those that are not named have none."""
+    """Return checked shares in the order of the labels; labels that are not named have share 0."""
     if shares is None:
         return None
     if isinstance(shares, dict):

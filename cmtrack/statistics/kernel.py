@@ -1,6 +1,6 @@
-"""The kernel of tables: batches of columns become what makes ``Statistics``, merged in any order.
+"""The kernel for tables: it counts batches of columns, which merge in any order to ``Statistics``.
 
-A :class:`Kernel` is sent to where the rows are, and a :class:`Tally` counts its batches there.
+A :class:`Kernel` is sent to where the rows are, and a :class:`Tally` counts the batches there.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from cmtrack.statistics.probabilities import Normalize, Probabilities
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, divided
 
 MODULUS = 2**31 - 1
-"""Prime modulus of integer row ids, so that sums of their powers are exact in 64 bits."""
+"""Prime modulus for integer row ids, which makes sums of their powers exact in 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Columns of n rows; None for absent ones.
+    """Columns of n rows; None for absent columns.
 
-    ``actual``, ``predicted``: NumPy, or Arrow where these are strings or where some are missing.
+    ``actual``, ``predicted``: NumPy arrays, or Arrow for strings and for missing labels.
     ``scores``, shape (n,): the given columns of probabilities.
     ``weights``, shape (n,).
     ``row_ids``: integers, or Arrow strings.
-    ``lengths``: rows by length of the list that their probabilities came in.
+    ``lengths``: number of rows by the length of their list of probabilities.
     ``segments``: columns that divide the rows.
-    ``copies``: how many rows each entry stands for, where rows with the same labels came as one
-        without weights.
+    ``copies``: number of rows that each entry represents, if a source without weights grouped rows
+        with equal labels.
     """
 
     n_rows: int
@@ -55,23 +55,24 @@ class Batch:
 
     @property
     def labels(self) -> dict[str, Any]:
-        """Columns of labels, by the name of their argument."""
+        """Columns of labels by the name of their argument."""
         columns = {"y_true": self.actual, "y_pred": self.predicted}
         return {name: column for name, column in columns.items() if column is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """The counting of a batch; it can be pickled and sent to where the rows are.
+    """Options for counting a batch, which can be pickled and sent to where the rows are.
 
-    ``counting``: None: the labels are taken as they come, and there are no probabilities.
-    ``places``: for each possible number of given columns of probabilities, which of them is that of
-        each class; -1 for the one of two classes whose probability is one less the other's. Empty:
-        only labels and faults are collected.
+    ``counting``: options of the statistics. If None, classes are read from the rows, and there are
+        no probabilities.
+    ``places``: for each possible number of probability columns, the column of each class. With two
+        classes, -1 is the class whose probability is 1 minus the other's. If empty, only labels and
+        faults are collected.
     ``normalize``, "warn", True or False.
-    ``weights_are``, "frequency" or "sampling": where there are weights.
-    ``exact_rows``: rows up to which scores are counted one by one.
-    ``segments``: columns, and crossings of several, that divide the rows.
+    ``weights_are``, "frequency" or "sampling": kind of the weights, if there are any.
+    ``exact_rows``: largest number of rows for which scores are counted one by one.
+    ``segments``: columns, and crossings of several columns, that divide the rows.
     """
 
     counting: Counting | None
@@ -84,15 +85,15 @@ class Kernel:
 
     @property
     def labels(self) -> tuple[Label, ...] | None:
-        """Classes; None if they are read from the rows."""
+        """Classes in order; None if they are read from the rows."""
         return None if self.counting is None else self.counting.labels
 
 
 class Tally:
     """The counts of all batches so far.
 
-    Tallies of disjoint rows add up to the tally of all rows: counts exactly, and moments but for
-    rounding, whatever the number of batches and their order.
+    Tallies of disjoint rows add up to the tally of all rows, for any number of batches in any
+    order. Counts are exact, and moments are equal up to rounding.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -103,10 +104,10 @@ class Tally:
         self._counts: dict[str, Any] | None = None
 
     def add(self, batch: Batch) -> None:
-        """Count the rows of a batch; if some are wrong, only their number is kept."""
+        """Count the rows of a batch; if some are invalid, only faults are counted."""
         lengths = batch.lengths or Counter()
         self.faults += Faults(batch.n_rows, lengths=lengths)
-        # Lists of several lengths, or missing ones, are no columns that could be counted.
+        # Lists of different lengths, or missing lists, cannot be read as columns.
         if not batch.n_rows or len(lengths) > 1 or -1 in lengths:
             return
         try:
@@ -133,8 +134,8 @@ class Tally:
     ) -> Statistics:
         """Return the statistics of all rows.
 
-        ``labels``: the classes in the order that they shall have.
-        ``categories``: values of segments in the order that they shall have, by column.
+        ``labels``: the classes in the required order.
+        ``categories``: values of segments in the required order, by column.
         """
         if self._counts is None:
             raise ValueError("statistics need rows that could be counted, got none")
@@ -154,14 +155,14 @@ class Tally:
 
     @property
     def _limit(self) -> int:
-        """Rows whose scores are counted one by one in the next batch."""
+        """Largest number of rows whose scores are counted one by one in the next batch."""
         scores_before = None if self._counts is None else self._counts.get("scores")
         if scores_before is None or scores_before.exact:
             return self.kernel.exact_rows
         return 0
 
     def _keep(self, counts: dict[str, Any]) -> None:
-        # Nothing is kept of rows that will be refused.
+        # If there are faults, an error follows, so counts are not needed.
         if not self.faults:
             self._counts = counts if self._counts is None else merged(self._counts, counts)
 
@@ -169,7 +170,7 @@ class Tally:
         self.weights_are_zero = self.weights_are_zero is not False and are_zero
 
     def _look_for_faults(self, batch: Batch) -> bool:
-        """Add the faults of a batch; True if it has any."""
+        """Add the faults of a batch, and return whether it has any."""
         kernel = self.kernel
         faults = Faults()
         for name, column in batch.labels.items():
@@ -185,9 +186,9 @@ class Tally:
 
 
 def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict[str, Any]:
-    """Return the parts of the statistics of a batch, by their known classes.
+    """Return the parts of the statistics of a batch whose classes are known.
 
-    ``limit``: rows up to which scores are counted one by one.
+    ``limit``: largest number of rows for which scores are counted one by one.
     """
     weights = _weights(batch, kernel)
     labels = counting.labels
@@ -200,7 +201,7 @@ def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict
         if predicted is not None:
             pairs = numbered.count("y_true", "y_pred", weights)
     else:
-        # The rows are those of a target, which all belong to one set.
+        # The rows are a target, which has no actual classes.
         actual = Codes(np.zeros(batch.n_rows, dtype=np.int8))
     probabilities = None
     if batch.scores:
@@ -223,9 +224,9 @@ def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict
 
 
 def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]]) -> dict[str, Any]:
-    """Return the counts of a batch with unknown classes: by its own classes, in sorted order.
+    """Return the counts of a batch by its own classes, in sorted order, if classes are unknown.
 
-    ``seen``: the labels of each column so far; those of the batch are added.
+    ``seen``: the labels of each column so far. This adds the labels of the batch.
     """
     labels, codes = number_as_they_come(batch.labels)
     for name, column in codes.items():
@@ -269,9 +270,10 @@ def _weights(batch: Batch, kernel: Kernel) -> npt.NDArray[Any] | None:
 def _digest_of_ids(
     ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Label, ...]
 ) -> LabelDigest:
-    """Return the digest of row ids in no order.
+    """Return the digest of row ids without an order.
 
-    That of integers is by label, that of strings is the one of :func:`cmtrack.evaluate`.
+    For integers it depends on the label of each id. For strings it equals the digest of
+    :func:`cmtrack.evaluate`.
     """
     if n_nulls(ids):
         raise ValueError(f"row_ids must not be null, got null in {n_nulls(ids)} of {len(ids)} rows")
@@ -282,7 +284,7 @@ def _digest_of_ids(
     first = (array % MODULUS).astype(np.int64)
     second = first * first % MODULUS
     third = second * first % MODULUS
-    # Sums of floats below 2**53 are exact: those of up to 2**22 numbers below 2**31.
+    # Sums of floats are exact below 2**53, which allows 2**22 numbers below 2**31.
     sums = [np.bincount(actual, power, len(labels)) for power in (first, second, third)]
     powers = np.stack(sums, axis=1).astype(np.int64)
     return LabelDigest.unordered(rows, labels, powers)

@@ -1,4 +1,4 @@
-"""The boundary for labels: columns of any kind become class numbers, once and alike."""
+"""Checked conversion of labels: columns of any kind become class numbers in the same way."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
 MAX_CLASSES = 10_000
 _NUMBERS = frozenset((bool, int, float, type(None)))
-"""Types of labels that files hold as they are."""
+"""Types of labels that files store unchanged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Numbered:
-    """Columns of labels under one numbering.
+    """Columns of labels with a common numbering of the classes.
 
     ``labels``, tuple of length K: the classes in order.
-    ``codes``: the columns.
-    ``pairs``, shape (K, K): counts of two columns, where reading these gave them.
-    ``remark``: on labels that became their texts; empty without such labels.
+    ``codes``: class numbers of each column.
+    ``pairs``, shape (K, K): counts of two columns, if reading the columns already produced them.
+    ``remark``: remark about labels that were converted to texts; otherwise empty.
     """
 
     labels: tuple[Label, ...]
@@ -63,17 +63,17 @@ def number_labels(
     labels: Sequence[Label] | None = None,
     declared: Sequence[Any] | None = None,
 ) -> Numbered:
-    """Number the classes of one or more label columns alike.
+    """Number the classes of one or more label columns in the same way.
 
-    ``columns``, mapping of name to array-like of shape (n,): the columns, by the name that error
-        texts use. Integers, strings, booleans, floats; lists, NumPy, pandas (also categorical and
-        Arrow-backed), polars, Arrow.
-    ``labels``: the classes in order. By default every class that a column holds or, for categorical
-        columns, declares: in the categories' order where all columns are categorical alike, else
-        sorted.
-    ``declared``: without ``labels``: classes that exist although no row may have them, such as the
-        columns of a frame of probabilities (texts stand for the labels they spell) or the classes
-        of a grouping.
+    ``columns``, mapping of name to array-like of shape (n,): the columns by their names in
+        messages. Labels are integers, strings, booleans or floats, in lists, NumPy, pandas
+        (including categorical and Arrow-backed), polars or Arrow.
+    ``labels``: the classes in order. By default all classes that occur in a column or are declared
+        by a categorical column. The order is the order of the categories if all columns have the
+        same categories, and otherwise sorted.
+    ``declared``: classes that exist even if no row has them, if ``labels`` is not given. Examples
+        are the columns of a frame of probabilities, where a text means the label that it spells,
+        and the classes of a grouping.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
     _check_lengths(read)
@@ -90,7 +90,7 @@ def number_labels(
     codes, index = _numbered(factors, order)
     if pairs is None:
         return Numbered(order, codes, remark=remark)
-    # The table has a place for each integer of a range; those that are no class have no rows.
+    # The table has a cell for each integer of a range. Integers that are not classes have no rows.
     low, table = pairs
     place = np.array([index.get(low + i, -1) for i in range(len(table))], dtype=np.int64)
     is_class = np.flatnonzero(place >= 0)
@@ -100,7 +100,7 @@ def number_labels(
 
 
 def number_as_they_come(columns: Mapping[str, Any]) -> tuple[tuple[Label, ...], dict[str, Codes]]:
-    """Number the classes that rows have, in sorted order; a single class is no error."""
+    """Number the classes that rows have, in sorted order; a single class is accepted."""
     factors = {name: factorize(name, values) for name, values in columns.items()}
     for name, factor in factors.items():
         no_scores(name, factor.present)
@@ -114,7 +114,7 @@ def encode_labels(
     labels: Sequence[Label] | None = None,
     declared: Sequence[Any] | None = None,
 ) -> tuple[tuple[Label, ...], dict[str, IntArray]]:
-    """Return :func:`number_labels` with an array of class numbers, int64, for each column."""
+    """Number label columns as in :func:`number_labels`; return int64 class numbers by column."""
     numbered = number_labels(columns, labels, declared)
     return numbered.labels, {name: codes.all() for name, codes in numbered.codes.items()}
 
@@ -139,9 +139,10 @@ def _check_number(order: Sequence[Label]) -> None:
 def _factors(
     read: Mapping[str, Factor | RawIntegers],
 ) -> tuple[dict[str, Factor], tuple[int, Counts] | None]:
-    """Return the classes that each column holds, and the counts of pairs that tell them.
+    """Return the classes of each column, and counts of pairs if they were needed to find them.
 
-    Two columns of integers are counted as pairs at once: the table shows which integers they hold.
+    Two columns of integers are counted as pairs at once, because the table shows which integers
+    occur.
     """
     integers = [column for column in read.values() if not isinstance(column, Factor)]
     pairs = None
@@ -161,7 +162,7 @@ def _factors(
 
 
 def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], str]:
-    """Return the columns with classes that files hold, and a remark on those that became texts."""
+    """Return the columns with classes that files can store, and a remark about converted ones."""
     stored: dict[str, Factor] = {}
     examples: dict[str, Label] = {}
     for name, factor in factors.items():
@@ -185,7 +186,7 @@ def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], 
 def _order(
     factors: Mapping[str, Factor], labels: Sequence[Label] | None, declared: Sequence[Any] | None
 ) -> tuple[Label, ...]:
-    """Return the classes in order; refuse them if they are too few, too many or alike."""
+    """Return the classes in order; ValueError for too few, too many or equal classes."""
     if isinstance(labels, (set, frozenset)):
         raise ValueError(
             "labels must be in the order of the columns of y_prob, got a set: "
@@ -211,10 +212,10 @@ def _order(
 
 
 def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) -> None:
-    """Refuse continuous values in the place of labels.
+    """Raise ValueError if labels are continuous values.
 
-    Continuous are floats that are no whole numbers (scikit-learn's ``type_of_target``). They may be
-    labels where they are named as such.
+    Floats that are not whole numbers are continuous (scikit-learn's ``type_of_target``). They are
+    accepted if they are named as labels.
     """
     scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
     if not scores:
@@ -245,9 +246,9 @@ def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
 
 
 def row_id_values(row_ids: Any) -> npt.NDArray[Any]:
-    """Return row ids as they are kept, shape (n,).
+    """Return row ids in the form in which they are kept, shape (n,).
 
-    A whole float is the integer that it equals, as in the digest.
+    A whole float becomes the equal integer, as in the digest.
     """
     values = np.asarray(row_ids)
     if values.dtype.kind not in "fO":
@@ -273,7 +274,7 @@ def _one_per_row(name: str, values: Any, n_rows: int) -> tuple[IntArray, list[La
 
 
 def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
-    """Return the classes of all columns: in the order of categories that have all, else sorted."""
+    """Return the classes of all columns, in the order of categories that have all, or sorted."""
     lists = [factor.present for factor in factors.values()]
     declared = [factor.present for factor in factors.values() if factor.ordered]
     union: dict[Any, None] = dict.fromkeys(chain.from_iterable(lists))
@@ -293,19 +294,19 @@ def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
 def _numbered(
     factors: Mapping[str, Factor], order: Sequence[Label]
 ) -> tuple[dict[str, Codes], dict[Label, int]]:
-    """Return the columns as numbers of the classes, and the number of each class."""
+    """Return the columns as class numbers, and the number of each class."""
     index = {label: k for k, label in enumerate(order)}
     return {name: _renumber(name, factor, index) for name, factor in factors.items()}, index
 
 
 def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
-    """Return a column as numbers of the classes; ValueError if rows have labels that are none."""
+    """Return a column as class numbers; ValueError if a row's label is not a class."""
     place = np.array(
         [-1 if label is None else index.get(label, -1) for label in factor.classes], dtype=np.int64
     )
     unknown = [label for label in factor.present if label not in index]
     if unknown:
-        # A class that a category declares is no error as long as no row has it.
+        # An unknown class that a category only declares is accepted if no row has it.
         is_unknown = np.array(
             [label is not None and label not in index for label in factor.classes]
         )
@@ -316,19 +317,19 @@ def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
         if n_rows:
             raise ValueError(unknown_labels(name, unknown, list(index), n_rows))
     is_class = place >= 0
-    # Integers that are the class numbers already are not looked up.
+    # If integers are already the class numbers, they need no look-up.
     if not factor.low and np.array_equal(place[is_class], np.flatnonzero(is_class)):
         return Codes(factor.raw)
     return Codes(factor.raw, factor.low, place)
 
 
 def unknown_labels(name: str, strange: Sequence[Any], order: Sequence[Label], rows: int) -> str:
-    """Return the error text for labels that are no classes."""
+    """Return the message for labels that are not classes."""
     return f"{name} has labels that are not in {listed(order, 20)}: {listed(strange)} ({rows} rows)"
 
 
 def _spelled(name: str, kinds: set[type]) -> Any:
-    """Return the absent class that a text spells where labels are numbers."""
+    """Return the absent class that a text spells, if labels are numbers."""
     for kind in (int, float):
         if kinds == {kind}:
             try:
@@ -340,7 +341,7 @@ def _spelled(name: str, kinds: set[type]) -> Any:
 
 
 def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
-    """Return the error text for labels that are not among the declared classes."""
+    """Return the message for labels that are not among the declared classes."""
     return (
         f"labels must be among the declared classes {listed(order, 20)}, got {listed(strange)}; "
         "the columns of y_prob or the classes of the grouping declare them"
@@ -348,14 +349,14 @@ def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
 
 
 def declared_order(declared: Sequence[Any], kind: type) -> tuple[Label, ...]:
-    """Return the declared classes in order, as labels of a kind."""
+    """Return the declared classes in order, as labels of a type."""
     return _with_declared((False, True) if kind is bool else (), declared, {kind})
 
 
 def _with_declared(
     seen: tuple[Label, ...], declared: Sequence[Any], kinds: set[type] | None = None
 ) -> tuple[Label, ...]:
-    """Return the declared classes in order, as labels of the kind that was seen."""
+    """Return the declared classes in order, as labels of the type in the data."""
     by_text = {str(label): label for label in seen}
     kinds = kinds or {type(label) for label in seen}
     order: list[Any] = []
@@ -372,5 +373,5 @@ def _with_declared(
     try:
         return tuple(sorted(order))
     except TypeError:
-        # Labels of several kinds stay in the order in which they are declared.
+        # Labels of different types cannot be sorted and keep their declared order.
         return tuple(order)

@@ -1,8 +1,8 @@
 """Score moments by actual class, up to the fourth, and joint moments of all scores.
 
-They merge without loss of digits. Squares are never summed as they are: the mean is taken first,
-central powers after it, and shards merge by the formulas of Chan, Golub and LeVeque (1983),
-extended to orders three and four by Pébay (2008).
+Moments merge without loss of digits, because squares are not summed directly. The mean is computed
+first, then central powers. Shards merge by the formulas of Chan, Golub and LeVeque (1983), extended
+to orders three and four by Pébay (2008).
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ POWERS = ("mean", "m2", "m3", "m4")
 MOMENTS = ("n", *POWERS)
 """Fields of :class:`ScoreMoments` that are moments."""
 _FEW_PRESENT = 64
-"""Classes of a block up to which a loop over slices beats one repetition of all means."""
+"""Classes of a block up to which a loop over slices is faster than repeating all means at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassBlock:
-    """The rows of one block, sorted by actual class; C of the K classes are present.
+    """The rows of one block sorted by actual class, with C of the K classes present.
 
     ``order``, shape (b,): the rows in the order of their classes.
-    ``codes``, shape (b,): the class of each row, in that order.
-    ``present``, shape (C,): the classes that the block holds.
-    ``starts``, ``stops``, shape (C,): where each begins and ends.
-    ``weights``, shape (b,): in that order; the first row of a class has a weight, if any of it has.
-    ``sums``, shape (C,): rows, or weight, of each.
+    ``codes``, shape (b,): the class of each sorted row.
+    ``present``, shape (C,): the classes in the block.
+    ``starts``, ``stops``, shape (C,): first row and end of each class.
+    ``weights``, shape (b,): weights of the sorted rows. The first row of a class has a weight above
+        0 if any row of the class has.
+    ``sums``, shape (C,): rows (or weight) of each class.
     """
 
     n_classes: int
@@ -62,7 +63,7 @@ class ClassBlock:
             sorted_weights = None
             sums = sizes
         else:
-            # Rows without weight come last in their class, so that its first row has weight.
+            # Rows with weight 0 come last in their class, so that its first row has a weight.
             keys = 2 * actual + (weights == 0)
             order = np.argsort(compact(keys, 2 * n_classes), kind="stable")
             sorted_weights = weights.take(order)
@@ -71,7 +72,7 @@ class ClassBlock:
         return cls(n_classes, order, codes, present, starts, stops, sorted_weights, sums)
 
     def weighted(self, values: FloatArray) -> FloatArray:
-        """Return values (..., b) times the weights of their rows; without weights no copy."""
+        """Return values (..., b) times the weights of their rows, or the values without weights."""
         return values if self.weights is None else values * self.weights
 
     def total(self, values: FloatArray) -> FloatArray:
@@ -85,7 +86,7 @@ class ClassBlock:
     def centre(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the class means (L, C) of ``values`` (L, b), and the deviations from them.
 
-        The deviations are written over the values.
+        The deviations overwrite the values.
         """
         means = self.means(values)
         if len(self.present) <= _FEW_PRESENT:
@@ -98,16 +99,16 @@ class ClassBlock:
         return means, values
 
     def spread(self, values: npt.NDArray[Any], dtype: Any = np.float64) -> npt.NDArray[Any]:
-        """Return values of the present classes (..., C) as those of all, shape (K, ...); else 0."""
+        """Return values of the present classes (..., C) for all classes, shape (K, ...)."""
         whole = np.zeros((self.n_classes, *values.shape[:-1]), dtype=dtype)
         whole[self.present] = values.T
         return whole
 
 
 _VALUES = 1 << 18
-"""Numbers of an array that are worked on at a time, so that they stay in cache."""
+"""Elements of an array to process at a time, so that they stay in cache."""
 CONSTANT = 2.0**-100
-"""Variance over squared mean below which a score is taken for constant."""
+"""Ratio of variance to squared mean below which a score counts as constant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +118,14 @@ class ScoreMoments(Record):
     Attributes
     ----------
     n : ndarray of shape (K,)
-        Samples (or weight) of each actual class.
+        Rows (or weight) of each actual class.
     mean : ndarray of shape (K, L)
-        Mean of component l over the samples of class k; 0 where the class has no samples.
+        Mean of component l over the rows of class k; 0 if the class has no rows.
     m2, m3, m4 : ndarray of shape (K, L)
-        Sums of ``(s - mean)**p`` over the samples of the class.
+        Sums of ``(s - mean)**p`` over the rows of the class.
     present : ndarray of shape (C,), optional
-        Of more than 512 classes those with samples, where not all have some: the arrays above have
-        their rows only, shape (C, L).
+        The classes with rows, given only for more than 512 classes of which some have no rows. The
+        arrays of powers above then have rows for these classes only, shape (C, L).
 
     Examples
     --------
@@ -145,13 +146,13 @@ class ScoreMoments(Record):
 
     @property
     def classes(self) -> IntArray:
-        """The classes that the rows of the arrays are of."""
+        """Class of each row of the arrays."""
         if self.present is None:
             return np.arange(len(self.n))
         return self.present
 
     def rows(self, name: str, classes: slice | IntArray = slice(None)) -> FloatArray:
-        """Return the rows of an array that some classes have, by default all; 0 without samples."""
+        """Return the rows of an array for some classes, by default all; 0 for absent classes."""
         array: FloatArray = getattr(self, name)
         if self.present is None:
             return array[classes]
@@ -190,7 +191,7 @@ class ScoreMoments(Record):
 
     @classmethod
     def empty(cls, n_classes: int, n_components: int) -> ScoreMoments:
-        """Return the moments of no samples."""
+        """Return the moments without any rows of data."""
         n = np.zeros(n_classes, dtype=np.int64)
         return cls(n, *np.zeros((len(POWERS), n_classes, n_components)))
 
@@ -200,16 +201,16 @@ class ScoreMoments(Record):
     ) -> ScoreMoments:
         """Return the moments of one block of rows.
 
-        ``means``, shape (L, C): the class means of its scores.
-        ``deviations``, shape (L, b): of the scores from these.
-        ``few``: of many classes the rows of those with samples only.
+        ``means``, shape (L, C): the class means of the scores.
+        ``deviations``, shape (L, b): deviations of the scores from the class means.
+        ``few``: whether to keep only classes with rows if there are many classes.
         """
         n_components = len(deviations)
         n = block.spread(block.sums, dtype=block.sums.dtype)
         present = None
         if few:
             present = present_of(n, n_components)
-        # A class of the block whose rows have no weight has no samples, and no row in ``present``.
+        # A class of the block with total weight 0 counts as absent and is not in ``present``.
         from_block: slice | BoolArray = slice(None)
         to_rows: slice | IntArray = block.present
         n_rows = block.n_classes
@@ -234,21 +235,21 @@ class ScoreMoments(Record):
     def of_products(
         cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: FloatArray
     ) -> ScoreMoments:
-        """Return the moments of one block from its :func:`products`, which are ``sums``.
+        """Return the moments of one block from ``sums``, its :func:`products`.
 
-        ``means``, ``deviations``: as of :meth:`of_block`.
+        ``means``, ``deviations``: see :meth:`of_block`.
         """
         size = len(means)
         first = np.arange(1, size + 1)
         second = first + size
-        # Products of (1, d), (d, d), (d, d^2) and (d^2, d^2) of each score with itself.
+        # These are the products (1, d), (d, d), (d, d^2) and (d^2, d^2) of each score with itself.
         pairs = ((0, first), (first, first), (first, second), (second, second))
         powers = _corrected(block, means, deviations, [sums[:, a, b].T for a, b in pairs])
         return cls(block.spread(block.sums, dtype=block.sums.dtype), *map(block.spread, powers))
 
     @classmethod
     def merge(cls, parts: Sequence[ScoreMoments]) -> ScoreMoments:
-        """Merge the moments of disjoint samples of the same classes and components."""
+        """Merge the moments of disjoint sets of rows, with the same classes and components."""
         if len(parts) == 1:
             return parts[0]
         n = np.stack([part.n for part in parts])
@@ -275,13 +276,13 @@ class ScoreMoments(Record):
 
     @classmethod
     def from_plain(cls, data: Any, rows: int, few: bool = False) -> ScoreMoments:
-        """Read :meth:`to_plain`; ``few``: as of :meth:`of_block`."""
+        """Read data written by :meth:`to_plain`; see :meth:`of_block` for ``few``."""
         n = plain.decode_counts(data["n"], (rows,))
         present = None
         powers = []
         for name in POWERS:
             power = plain.decode_array(data[name], (rows, None))
-            # Rows are dropped array by array: all of them at once may not fit the memory.
+            # Empty rows are dropped array by array, because all arrays may not fit in memory.
             if few:
                 present = present_of(n, power.shape[1])
             powers.append(power if present is None else power[present])
@@ -292,7 +293,7 @@ class ScoreMoments(Record):
         return cls(n, *powers, present=present)
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
-        """Merge disjoint samples of the same classes and components."""
+        """Merge the moments of disjoint sets of rows, with the same classes and components."""
         if self.n.shape != other.n.shape or self.mean.shape[1:] != other.mean.shape[1:]:
             raise ValueError(
                 f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}"
@@ -300,13 +301,13 @@ class ScoreMoments(Record):
         return ScoreMoments.merge([self, other])
 
     def pooled(self) -> ScoreMoments:
-        """Return the moments of all classes taken as one, shape (1, L)."""
+        """Return the moments of all classes together, shape (1, L)."""
         n = self.n[self.classes, None].astype(np.float64)
         powers = _merged(n, self.mean, self.m2, self.m3, self.m4)
         return ScoreMoments(self.n.sum(keepdims=True), *(power[None] for power in powers))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """Return the moments of some classes only; a class below 0 has no samples."""
+        """Return the moments of some classes only; a class below 0 has no rows."""
         index = np.asarray(classes, dtype=np.int64)
         arrays = [self.n[index], *(self.rows(name, index) for name in POWERS)]
         for array in arrays:
@@ -339,7 +340,7 @@ class ScoreMoments(Record):
         )
 
     def others(self) -> tuple[FloatArray, ...]:
-        """Return count, mean and power sums of each component over all other classes, (K,) each."""
+        """Return count, mean and power sums of component k over all classes but k, (K,) each."""
         size = len(self.n)
         parts = []
         for components in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
@@ -353,9 +354,11 @@ class ScoreMoments(Record):
 
 
 def present_of(n: Counts, width: int) -> IntArray | None:
-    """Return the classes with samples, (C,), if moments of ``width`` scores have their rows only.
+    """Return the classes with rows, (C,), if moments of ``width`` scores only store these classes.
 
-    ``n``, shape (K,): the samples of all classes. None: a small or a full table has all rows.
+    None for a small table, and if all classes have rows: then moments store all classes.
+
+    ``n``, shape (K,): number (or weight) of rows of each class.
     """
     present = np.flatnonzero(n)
     if len(present) == len(n) or len(n) * width <= AT_ONCE:
@@ -368,8 +371,8 @@ def _corrected(
 ) -> tuple[FloatArray, ...]:
     """Return the mean and central power sums (L, C) of one block.
 
-    ``sums``: of the first four powers of the deviations. The first one is what rounding left in the
-    mean; the formulas move the other powers by it.
+    ``sums``: sums of the first four powers of the deviations. The first one is the rounding error
+        of the mean, by which the formulas correct the other powers.
     """
     m1, m2, m3, m4 = sums
     n = block.sums
@@ -377,11 +380,11 @@ def _corrected(
     shift = m1 / np.where(has_samples, n, 1)
     mean = np.where(has_samples, means + shift, 0.0)
     square = shift * shift
-    # Each power is moved by the lower ones before these are moved.
+    # Each power is corrected with the lower powers before the lower powers are corrected.
     m4 = np.maximum(m4 - 4 * shift * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
     m3 = m3 - 3 * shift * m2 + 2 * n * (square * shift)
     m2 = np.maximum(m2 - n * square, 0.0)
-    # Nothing but rounding varies here: the score is the one of the first row.
+    # If only rounding varies, the mean is the score of the first row.
     constant = has_samples & (m2 <= n * CONSTANT * mean**2)
     mean = np.where(constant, means + deviations[:, block.starts], mean)
     return mean, *(np.where(constant, 0.0, power) for power in (m2, m3, m4))
@@ -402,16 +405,16 @@ def _merged(
 
 
 def merged_spread(n: FloatArray, mean: FloatArray, m2: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Merge means and sums of squared deviations along the first axis, as :func:`_merged` does."""
+    """Merge means and sums of squared deviations along the first axis, like :func:`_merged`."""
     centre, shift = _common_mean(n, mean)
     return centre, (m2 + n * shift * shift).sum(axis=0)
 
 
 def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of all parts, and how far each part's is from it."""
+    """Return the mean of all parts, and the distance of each part's mean from it."""
     has_samples = n > 0
     total = n.sum(axis=0)
-    # Means are averaged as distances from that of the first part: equal means stay equal.
+    # Averaging the distances from the first part's mean keeps equal means exactly equal.
     first = np.broadcast_to(has_samples, mean.shape).argmax(axis=0)[None]
     base = np.take_along_axis(mean, first, axis=0)[0]
     distances = np.where(has_samples, mean - base, 0.0)
@@ -420,19 +423,19 @@ def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 MAX_CLASSES = 30
-"""Classes up to which joint moments are kept: they grow with the cube of the number of classes."""
+"""Most classes with joint moments, whose size grows with the cube of the number of classes."""
 
 
 _ALONE = 1 << 17
-"""Multiplications of a piece: OpenBLAS works in the calling thread up to twice as many."""
+"""Multiplications per piece. OpenBLAS stays in the calling thread for up to twice this number."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrossMoments(Record):
-    """Sums of products of (1, s_1 .. s_L, s_1^2 .. s_L^2) over the samples of each class.
+    """Sums of products of (1, s_1 .. s_L, s_1^2 .. s_L^2) over the rows of each class.
 
-    ``sums``, shape (K, 2L+1, 2L+1): scores are taken less their centre 1/L, which keeps digits and
-        merges by addition.
+    ``sums``, shape (K, 2L+1, 2L+1): sums with 1/L subtracted from each score, which keeps digits
+        and allows merging by addition.
     """
 
     sums: FloatArray
@@ -460,18 +463,18 @@ class CrossMoments(Record):
 def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the class means (L, C) of scores, and the products of their deviations by class.
 
-    The products, shape (C, 2L+1, 2L+1), are weighted sums over the rows of a class, of each pair
-    out of (1, d, d^2), where d are the deviations from the means.
+    The products, shape (C, 2L+1, 2L+1), are weighted sums over the rows of a class, for each pair
+    of (1, d, d^2), with d the deviations from the means.
 
-    ``features``, shape (2L+1, b), begin with 1 and the scores. Deviations and squares are written
-    into them.
+    ``features``, shape (2L+1, b): 1, the scores, and room for their squares. Deviations and squares
+        overwrite them.
     """
     size = len(features) // 2
     means = block.means(features[1 : size + 1])
     sums = np.empty((len(block.present), len(features), len(features)))
     classes = zip(sums, means.T, block.starts, block.stops, strict=True)
     for class_sums, class_means, start, stop in classes:
-        # The rows of one class at a time stay in cache.
+        # One class is processed at a time, so that its rows stay in cache.
         rows = features[:, start:stop]
         deviations = rows[1 : size + 1]
         deviations -= class_means[:, None]
@@ -480,17 +483,17 @@ def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, Float
         if block.weights is not None:
             weighted = weighted * block.weights[start:stop]
         class_sums[:, 1:] = _product(rows, weighted)
-    # The first column is a copy of the first row: a matrix times itself is another, slower way of
-    # BLAS.
+    # The first column is copied from the first row. Multiplying a matrix by itself would call
+    # another BLAS routine, which is slower.
     sums[:, 1:, 0] = sums[:, 0, 1:]
     sums[:, 0, 0] = block.sums
     return means, sums
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``left @ right.T``, computed in pieces too small for BLAS to share them out.
+    """Return ``left @ right.T``, computed in pieces too small for BLAS to use several threads.
 
-    Its threads and those that read the blocks would be in each other's way.
+    Threads of BLAS and the threads that read the blocks would slow each other down.
     """
     length = left.shape[1]
     step = max(16, _ALONE // (len(left) * len(right)))
@@ -506,10 +509,10 @@ def _product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _shifted(sums: FloatArray, shift: FloatArray) -> FloatArray:
-    """Return the sums where the rows of (1, d, d^2) are those of (1, d + shift, (d + shift)^2).
+    """Convert sums for (1, d, d^2) to sums for (1, d + shift, (d + shift)^2).
 
-    ``sums``, shape (C, 2L+1, ...).
-    ``shift``, shape (C, L).
+    ``sums``, shape (C, 2L+1, ...): sums by feature.
+    ``shift``, shape (C, L): number to add to each score.
     """
     size = shift.shape[1]
     delta = shift[:, :, None]

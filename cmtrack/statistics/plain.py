@@ -1,4 +1,4 @@
-"""Arrays and tables as plain data for JSON, and back."""
+"""Conversion of arrays and tables to plain data for JSON, and back."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.records import Record
 
 _PLAIN_SIZE = 512
-"""Numbers up to which an array is a list, which people can read."""
+"""Most numbers of an array that is stored as a list, which people can read."""
 _WHOLE_TABLE = 1 << 20
-"""Cells up to which a table is stored whole."""
+"""Most cells of a table that is stored whole."""
 MAX_ARRAYS = 1 << 30
-"""Bytes of the largest array, and of all arrays but those that grow with the squared classes."""
+"""Most bytes of one array, and of all arrays whose size does not grow with the squared classes."""
 LARGEST_NUMBER = 1e100
-"""Of an array out of a file: its squares are numbers, too."""
+"""Largest number in an array from a file, so that squares are also finite."""
 
 
 def encode_array(array: npt.NDArray[Any]) -> Any:
     """Encode small arrays as nested lists, large ones as compressed little-endian bytes.
 
-    Under "planes" are integers, the lowest bytes of all first, then the next ones: so arranged they
-    compress to a third less.
+    Integers are stored under "planes", with the lowest bytes of all numbers first, then the next
+    bytes. This order makes the compressed data a third smaller.
     """
     if array.size <= _PLAIN_SIZE:
         return array.tolist()
@@ -48,7 +48,7 @@ def encode_array(array: npt.NDArray[Any]) -> Any:
 
 
 def encode_table(table: SparseCounts) -> Any:
-    """Encode counts that may be mostly 0: of large tables only what is not 0 is stored."""
+    """Encode counts that may be mostly 0; for large tables only the non-zero cells are stored."""
     if math.prod(table.shape) <= _WHOLE_TABLE:
         return encode_array(table.array())
     steps = np.diff(table.places, prepend=0)
@@ -60,7 +60,7 @@ def encode_table(table: SparseCounts) -> Any:
 
 
 def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
-    """Read :func:`encode_table`."""
+    """Read a table encoded by :func:`encode_table`."""
     if isinstance(data, list) or "steps" not in data:
         return SparseCounts.of_array(decode_counts(data, expected))
     untrusted.array_bytes(data["shape"][:-1], MAX_ARRAYS)
@@ -80,7 +80,7 @@ def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
 
 
 def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
-    """Read :func:`encode_array` of counts, or of sums of weights: no number may be negative."""
+    """Read an array of counts or sums of weights, which must not be negative."""
     array = decode_array(data, expected)
     if array.size and array.min() < 0:
         raise ValueError(f"counts must not be negative, got {array.min()}")
@@ -88,9 +88,9 @@ def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> 
 
 
 def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
-    """Read :func:`encode_array`.
+    """Read an array encoded by :func:`encode_array`.
 
-    ``expected``: the shape that it must have, None for any length. Data of another shape are not
+    ``expected``: the required shape, with None for any length. Data with another shape are not
         unpacked.
     """
     array = _numbers(data, expected)
@@ -110,7 +110,7 @@ def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[
         _check_shape(array.shape, expected)
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
     kind = data["dtype"]
-    # The size is checked before the shape is made a tuple, which a wrong one may not be.
+    # The size is checked first, because an invalid shape may not be convertible to a tuple.
     size = untrusted.array_bytes(data["shape"], MAX_ARRAYS)
     if kind not in ("<i8", "<f8"):
         raise ValueError(f"an array of {kind!r:.20} is not read")
@@ -121,7 +121,7 @@ def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[
         unpacked = np.frombuffer(planes, dtype=np.uint8).reshape(8, -1).T.tobytes()
     else:
         unpacked = untrusted.unpacked(data["zlib"], size)
-    # A copy can be written to, and has the byte order of this machine.
+    # A copy is writable and has the byte order of this machine.
     return np.frombuffer(unpacked, dtype=kind).reshape(shape).astype(kind[1:])
 
 
@@ -138,7 +138,7 @@ def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None
 
 @dataclass(frozen=True, eq=False)
 class Table(Record):
-    """Counts in a table that is nearly empty."""
+    """Counts in a table that is mostly empty."""
 
     table: SparseCounts
 
@@ -148,16 +148,16 @@ class Table(Record):
 
     @property
     def counts(self) -> Counts:
-        """The whole table, made anew."""
+        """The whole table, as a new array."""
         return self.table.array()
 
     def __add__(self, other: Self) -> Self:
-        """Merge the counts of disjoint samples."""
+        """Merge the counts of disjoint sets of rows."""
         return type(self)(self.table + other.table)
 
 
 def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Encode arrays of a record, by default all, by name; empty and absent ones are left out."""
+    """Encode arrays of a record by name, by default all; empty and absent arrays are skipped."""
     arrays = {name: getattr(record, name) for name in names or record.__dataclass_fields__}
     return {
         name: encode_array(array)
@@ -169,7 +169,7 @@ def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, 
 def decode_fields(
     data: Any, shapes: Mapping[str, tuple[int | None, ...]], signed: Iterable[str] = ()
 ) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays of :func:`encode_fields`; only those of ``signed`` may hold negative numbers."""
+    """Read arrays encoded by :func:`encode_fields`; only ``signed`` ones may be negative."""
     arrays = {}
     for name, shape in shapes.items():
         decode = decode_array if name in signed else decode_counts
@@ -178,10 +178,10 @@ def decode_fields(
 
 
 def part(read: Callable[[Any, Any], Any], default: Any = None) -> Any:
-    """Declare a field of a record; the function (data, labels) reads it from plain data."""
+    """Declare a field of a record that the function (data, labels) reads from plain data."""
     return field(default=default, metadata={"read": read})
 
 
 def part_by_size(read: Callable[[Any, int], Any]) -> Any:
-    """Declare a field of a record that the function (data, number of classes) reads."""
+    """Declare a field of a record that the function (data, number of classes) reads from data."""
     return part(lambda data, labels: read(data, len(labels)))

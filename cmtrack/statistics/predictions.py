@@ -1,4 +1,4 @@
-"""The evaluated rows themselves: paired comparisons and clusters need them."""
+"""The evaluated rows themselves, which paired comparisons and clusters need."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from cmtrack.statistics.segment_values import SegmentRows
 
 @dataclass(frozen=True, eq=False)
 class RowIds:
-    """Ids of rows, as they were given or as hashes of them.
+    """Ids of rows, either original or hashed.
 
     Attributes
     ----------
     values : ndarray of shape (n,)
-        As they were given; texts once they were read from a file; uint64 of hashes.
+        Original ids, texts if the ids were read from a file, or hashes (uint64).
     hashed : bool
     stored : bool
-        Whether files of the rows hold them: only where a setting asks for it.
+        Whether files of the rows include the ids, which needs a setting.
     """
 
     values: npt.NDArray[Any]
@@ -36,7 +36,7 @@ class RowIds:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Checked rows of one evaluation, held as they were given.
+    """Checked rows of one evaluation, kept in their original form.
 
     Attributes
     ----------
@@ -46,10 +46,10 @@ class Predictions:
         Weights and clusters of the rows.
     source : Probabilities, optional
     segments : tuple of SegmentRows
-        Columns that divide the rows, with the values of the statistics; none where a file of an
-        earlier version did not hold them.
+        Columns that divide the rows, with the same values as in the statistics. Empty for files of
+        earlier versions without them.
     ids : RowIds, optional
-        Names of the rows, which are the same in every order.
+        Ids that identify the rows in any order.
     """
 
     labels: tuple[Label, ...]
@@ -70,7 +70,7 @@ class Predictions:
         probabilities: FloatArray | None = None,
         ranking_only: bool = False,
     ) -> Predictions:
-        """Make rows from class numbers (n,) and probabilities (n, K), or decision values."""
+        """Return rows from class numbers (n,) and probabilities or decision values (n, K)."""
         source = None if probabilities is None else in_memory(probabilities, ranking_only)
         return cls(labels, Codes(actual), Codes(predicted), design, source)
 
@@ -97,15 +97,15 @@ class Predictions:
 
     @cached_property
     def actual(self) -> IntArray:
-        """Actual class of each row, shape (n,), int64."""
+        """Actual class of each row as int64, shape (n,)."""
         return self.actual_codes.all()
 
     @cached_property
     def predicted(self) -> IntArray:
-        """Predicted class of each row, shape (n,), int64."""
+        """Predicted class of each row as int64, shape (n,)."""
         return self.predicted_codes.all()
 
     @property
     def probabilities(self) -> FloatArray | None:
-        """Probabilities, or decision values, of each row, shape (n, K), float64."""
+        """Probabilities or decision values of each row as float64, shape (n, K)."""
         return None if self.source is None else self.source.array

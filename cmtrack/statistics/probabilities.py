@@ -1,4 +1,4 @@
-"""Class probabilities, read in checked blocks from where the user keeps them."""
+"""Class probabilities, checked while they are read block by block from the user's arrays."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from cmtrack.statistics.inputs import (
 )
 
 ROW_SUM_TOLERANCE = 1e-3
-"""Distance of a row's sum from 1 that is not looked at: single precision and rounding bring it."""
+"""Distance of a row's sum from 1 that is ignored, as rounding and single precision cause it."""
 LEAST_SUM = 0.98
 MOST_SUM = 1.02
-"""Rows that sum to less or more are no rounded probabilities."""
+"""Limits of the sum of rounded probabilities. Rows with other sums are not probabilities."""
 ROUNDING = 1e-6
-"""Distance of a probability from [0, 1] that rounding brings."""
+"""Distance of a probability from [0, 1] that may be rounding."""
 Normalize: TypeAlias = bool | str
-"""What is done with rows that do not sum to 1.
+"""Treatment of rows that do not sum to 1.
 
-"warn": they are scaled, with a warning. True: they are scaled. False: they are refused.
-:data:`DECISIONS`: nothing.
+"warn" scales them with a warning. True scales them. False raises an error. :data:`DECISIONS` leaves
+them unchanged.
 """
 _GATHERED = 1 << 14
-"""Values that are read in another order at a time, so that they stay in cache."""
+"""Values to read in another order at a time, so that they stay in cache."""
 _BLOCK_VALUES = 1 << 20
 DECISIONS = "decisions"
-"""Rule for sums of decision values, which are no probabilities."""
+"""Rule for sums of decision values, which are not probabilities."""
 
 
 class Probabilities:
@@ -47,18 +47,18 @@ class Probabilities:
     Parameters
     ----------
     columns : sequence of K ndarrays of shape (n,), or of one
-        One column is the probability of one of two classes.
+        A single column is the probability of one of two classes.
     first : bool, default False
-        Whether a single column is the probability of the first of two classes; else of the second.
+        Whether a single column is the probability of the first class; by default of the second.
     what : str
-        The argument's name in error texts.
+        The argument's name in messages.
     whole : ndarray of shape (n, K), optional
-        The columns side by side, where they are at hand.
+        The columns in one array, if it exists.
     normalize : "warn", True or False, default False
-        Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1.
-        :data:`DECISIONS`: the columns are decision values, which stay as they are; they need not
-        sum to 1, and serve metrics of ranking only. A single column's counterpart has the other
-        sign.
+        Whether rows that sum to 0.98 to 1.02, like rounded probabilities, are scaled to sum to 1.
+        With :data:`DECISIONS` the columns are decision values, which are not changed. They need not
+        sum to 1 and are used for ranking metrics only. The other class of a single column has the
+        value with the opposite sign.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Probabilities:
         return len(self.columns[0])
 
     def take(self, rows: IntArray) -> Probabilities:
-        """Return some of the rows, unchecked like the others until they are read."""
+        """Return some of the rows, which are also unchecked until they are read."""
         if self._whole is None:
             whole = None
             columns = [column[rows] for column in self.columns]
@@ -101,11 +101,11 @@ class Probabilities:
 
     @property
     def block_rows(self) -> int:
-        """Rows of a block: so many that what is done once for each costs little."""
+        """Rows per block, enough to make the work per block negligible."""
         return max(1 << 13, 1 << (_BLOCK_VALUES // self.n_classes).bit_length() - 1)
 
     def in_order(self, place: IntArray) -> Probabilities:
-        """Return the probabilities of the classes at these places, in their order."""
+        """Return the probabilities of the classes at the given indices, in this order."""
         columns = self.columns
         first = self.first
         if len(columns) == 1:
@@ -119,9 +119,9 @@ class Probabilities:
     def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> npt.NDArray[Any]:
         """Write checked probabilities of some rows into ``out`` (K, b), and return them.
 
-        ``order``, shape (b,): the order in which the rows are wanted.
+        The result has single precision if all columns have it.
 
-        They are returned in single precision where all came in it.
+        ``order``, shape (b,): the required order of the rows.
         """
         if len(self.columns) > 1:
             return self._fill_columns(out, rows, order)
@@ -150,13 +150,13 @@ class Probabilities:
         high = values.max()
         if values is not out:
             out[...] = values
-        # A comparison with NaN is false: NaN does not pass for a number in the range.
+        # Comparisons with NaN are false, so NaN also goes to the check.
         if not (low >= 0 and high <= 1):
             self._check_range(out, rows, order)
-            # Rounding errors such as 1.0000001 are cut.
+            # Values such as 1.0000001 are rounding errors and are cut.
             values = np.clip(out, 0.0, 1.0, out=out)
         if n_columns > 1:
-            # Sums in single precision suffice to tell of most blocks that no row is far from 1.
+            # For most blocks, sums in single precision are enough to see that all rows are near 1.
             sums = values.sum(axis=0)
             nearest = ROW_SUM_TOLERANCE - ROUNDING * n_columns
             is_off = max(1 - sums.min(), sums.max() - 1) > nearest
@@ -168,7 +168,7 @@ class Probabilities:
         """Write the columns of some rows into ``out``, in another order if one is given."""
         whole = self._whole
         if order is not None and whole is not None and whole.flags.c_contiguous:
-            # Whole rows are read, each once, instead of columns that stand far apart in memory.
+            # Reading whole rows once is faster than reading columns, which are far apart in memory.
             block = whole[rows]
             for part in blocks(len(order), max(1, _GATHERED // len(out))):
                 out[:, part] = block.take(order[part], axis=0).T
@@ -177,13 +177,13 @@ class Probabilities:
             if order is None:
                 target[...] = column[rows]
             elif column.dtype == target.dtype:
-                # "clip" spares the look for wrong places, of which an order has none.
+                # "clip" skips the check for invalid indices, which an order does not have.
                 column[rows].take(order, out=target, mode="clip")
             else:
                 target[...] = column[rows].take(order)
 
     def _scale(self, values: FloatArray, rows: slice, order: IntArray | None) -> bool:
-        """Scale the rows that do not sum to 1, in place, or refuse them; True if there are any."""
+        """Scale rows that do not sum to 1 in place, or raise ValueError; True if any was scaled."""
         sums = values.sum(axis=0)
         is_refused = np.abs(sums - 1) > most_off(self.normalize)
         if is_refused.any():
@@ -202,7 +202,7 @@ class Probabilities:
 
     @cached_property
     def scaled_rows(self) -> int:
-        """Number of rescaled rows to warn of, once all rows are read."""
+        """Number of rescaled rows to warn about, after all rows were read."""
         if not self._scales or self.normalize is True:
             return 0
         n_scaled = 0
@@ -238,7 +238,7 @@ class Probabilities:
 
     @cached_property
     def array(self) -> FloatArray:
-        """Checked probabilities of all rows, shape (n, K), float64; no copy if held like this."""
+        """Checked probabilities of all rows as float64, shape (n, K); not a copy if possible."""
         whole = self._whole
         if (
             whole is not None
@@ -253,7 +253,7 @@ class Probabilities:
         return result
 
     def _read_into(self, result: FloatArray | None) -> None:
-        """Check all rows, and keep them where there is a place for them."""
+        """Check all rows, and write them to ``result`` if it is given."""
         buffer = np.empty((self.n_classes, min(self.block_rows, len(self))))
         for rows in blocks(len(self), self.block_rows):
             block = buffer[:, : rows.stop - rows.start]
@@ -263,9 +263,9 @@ class Probabilities:
 
 
 def _first_row(is_wrong: BoolArray, rows: slice, order: IntArray | None) -> tuple[int, int]:
-    """Return the place in a block (b,) of its first wrong row, and the row's number.
+    """Return the index in a block (b,) of its first invalid row, and the number of this row.
 
-    ``order``: the order in which the block has the rows; None if it is theirs.
+    ``order``: the order of the rows in the block; None if they are in order.
     """
     places = np.flatnonzero(is_wrong)
     numbers = places if order is None else order[places]
@@ -276,33 +276,33 @@ def _first_row(is_wrong: BoolArray, rows: slice, order: IntArray | None) -> tupl
 def _first_value(
     values: FloatArray, is_wrong: BoolArray, rows: slice, order: IntArray | None
 ) -> str:
-    """Return the first wrong value of a block, and its row, for an error text."""
+    """Return the first invalid value of a block and its row, for a message."""
     place, row = _first_row(np.asarray(is_wrong.any(axis=0)), rows, order)
     value = float(values[is_wrong[:, place].argmax(), place])
     return f"{value} at row {row}"
 
 
 def in_memory(array: FloatArray, ranking_only: bool = False) -> Probabilities:
-    """Return checked probabilities, or decision values, of an array of shape (n, K)."""
+    """Return checked probabilities, or decision values, from an array of shape (n, K)."""
     return Probabilities(list(array.T), whole=array, normalize=DECISIONS if ranking_only else False)
 
 
 def check_normalize(normalize: Normalize) -> Normalize:
-    """Validate the option ``normalize``."""
+    """Check the option ``normalize``, and return it."""
     if not (isinstance(normalize, bool) or normalize == "warn"):
         raise ValueError(f'normalize must be "warn", True or False, got {normalize!r}')
     return normalize
 
 
 def most_off(normalize: Normalize) -> float:
-    """Return the largest distance of a row's sum from 1."""
+    """Return the largest accepted distance of a row's sum from 1."""
     if normalize is False:
         return ROW_SUM_TOLERANCE
     return MOST_SUM - 1 + ROUNDING
 
 
 def out_of_range(what: str, got: str) -> str:
-    """Return the error text for numbers that are no probabilities, with advice on what they are."""
+    """Return the message for numbers that are not probabilities, with advice how to pass them."""
     text = f"{what} must lie in [0, 1], got {got}"
     if what == "y_prob":
         text += (
@@ -314,7 +314,7 @@ def out_of_range(what: str, got: str) -> str:
 
 
 def sum_rule(normalize: Normalize) -> str:
-    """Return the rule for rows whose sum is near 1, in words."""
+    """Return the rule for rows whose sum is near 1 as text."""
     if normalize is False:
         return f"normalize=True scales rows that sum to {LEAST_SUM:g} to {MOST_SUM:g}"
     return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, others are refused"
@@ -328,16 +328,16 @@ def as_probabilities(
     what: str = "y_prob",
     normalize: Normalize = False,
 ) -> Probabilities:
-    """Return class probabilities in the order of ``labels``, whose values are checked when read.
+    """Return class probabilities in the order of ``labels``; values are checked when they are read.
 
-    ``y_prob``, array-like of shape (n,) or (n, K), or mapping or frame of one column per label: one
-        column means the probability of the positive class of two.
+    ``y_prob``, array-like of shape (n,) or (n, K), or mapping or frame with one column per label.
+        A single column is the probability of the positive class of two.
     ``labels``, sequence of length K.
-    ``n_rows``: the number of rows that y_true has.
-    ``first``: whether a single column is the probability of the first of two labels; else of the
+    ``n_rows``: the number of rows of y_true.
+    ``first``: whether a single column is the probability of the first label; by default of the
         second.
-    ``what``: the argument's name in error texts.
-    ``normalize``: as in :class:`Probabilities`.
+    ``what``: the argument's name in messages.
+    ``normalize``: see :class:`Probabilities`.
     """
     names = column_names(y_prob)
     if names is not None:
@@ -358,7 +358,7 @@ def as_probabilities(
 
 
 def _check_shape(what: str, array: npt.NDArray[Any], labels: Sequence[Label]) -> None:
-    """Refuse an array of probabilities that has not a column for each class, or one of two."""
+    """Raise ValueError unless probabilities have a column per class, or one for two classes."""
     size = len(labels)
     expected = f"(n_samples, {size})"
     if size == 2:
@@ -390,7 +390,7 @@ def _check_rows(what: str, length: int, n_rows: int) -> None:
 def _by_label(
     what: str, data: Any, names: list[Any], labels: Sequence[Label]
 ) -> list[npt.NDArray[Any]]:
-    """Return the columns of the labels; a label may be named by its text."""
+    """Return the columns of the labels; a column may be named by the text of its label."""
     by_text = {str(name): name for name in names}
     missing = [label for label in labels if label not in names and str(label) not in by_text]
     if missing:

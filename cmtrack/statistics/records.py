@@ -10,13 +10,13 @@ import numpy as np
 class Record:
     """Base of dataclasses with arrays among their fields, which are equal if all fields are.
 
-    Two of different types are never equal. A record has no hash, as arrays have none.
+    Records of different types are never equal. Records have no hash, because arrays have none.
     """
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        names: Any = self.__dataclass_fields__  # type: ignore[attr-defined]  # all are dataclasses
+        names: Any = self.__dataclass_fields__  # type: ignore[attr-defined]  # a dataclass
         return all(_is_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]

@@ -27,11 +27,11 @@ class BinaryCounts(NamedTuple):
     Attributes
     ----------
     tp, fn, imp : number
-        Actual positives: hits, those sent to the negative group, and those with the wrong positive
-        class.
+        Actual positives: hits, rows predicted as the negative group, and rows with the wrong class
+        of the positive group.
     fp, tn, imn : number
-        Actual negatives: those sent to the positive group, hits, and those with the wrong negative
-        class.
+        Actual negatives: rows predicted as the positive group, hits, and rows with the wrong class
+        of the negative group.
 
     Examples
     --------
@@ -70,26 +70,27 @@ class BinaryCounts(NamedTuple):
 
     @property
     def total(self) -> float:
-        """All samples."""
+        """Number (or weight) of all rows."""
         return self.actual_positives + self.actual_negatives
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedConfusionMatrix(Record):
-    """An M x M + IM matrix: groups of classes, with the intragroup mismatches kept apart.
+    """An M x M + IM matrix of groups of classes, with separate counts of intragroup mismatches.
 
     Attributes
     ----------
     counts : ndarray of shape (M, M)
-        Actual by predicted group; the diagonal holds the accepted pairs only.
+        Counts by actual and predicted group. The diagonal has accepted pairs only.
     mismatches : ndarray of shape (M,)
-        Intragroup mismatches: right group, but a pair of classes that the grouping does not accept.
+        Intragroup mismatches, which have the correct group but a pair of classes that the grouping
+        does not accept.
     labels : tuple of length M
         Group names.
     name : str
         The step's name.
     positive : group name or None
-        The positive group where there are two groups.
+        The positive group if there are two groups.
 
     Notes
     -----
@@ -122,14 +123,14 @@ class ReducedConfusionMatrix(Record):
 
     @property
     def total(self) -> float:
-        """Number (or weight) of all samples; mismatches count once."""
+        """Number (or weight) of all rows; mismatches count once."""
         return (self.counts.sum() + self.mismatches.sum()).item()
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
-        """Group the groups: the next step of a chain (its last step if ``grouping`` is a chain).
+        """Return the matrix of groups of these groups; for a chain, the last step.
 
-        Mismatches stay mismatches: they never turn back into hits. Source: Markoulidakis et al.
-        (2021), equations 17-20, with the membership signs of 19 and 20 put right.
+        Mismatches never become hits again. Source: Markoulidakis et al. (2021), equations 17-20,
+        with the membership signs of 19 and 20 corrected.
         """
         matrix = self
         for single in grouping.steps:
@@ -146,7 +147,7 @@ class ReducedConfusionMatrix(Record):
         Raises
         ------
         ValueError
-            If there are not two groups or ``positive`` is none of them.
+            If there are not two groups, or ``positive`` is not a group.
         """
         if len(self.labels) != 2:
             raise ValueError(
@@ -165,10 +166,10 @@ class ReducedConfusionMatrix(Record):
         return BinaryCounts(tp, fn, imp, fp, tn, imn)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the printed M x M + IM layout: an extra IM row and column, the corner 0.
+        """Return the printed M x M + IM layout, with an extra IM row and column and a corner of 0.
 
-        The layout shows every mismatch twice (figure 4 of Markoulidakis et al. 2021): do not sum
-        it.
+        Do not add up the layout: every mismatch appears twice (figure 4 of Markoulidakis et al.
+        2021).
         """
         from cmtrack._pandas import pd
 
@@ -192,11 +193,11 @@ class ReducedConfusionMatrix(Record):
 
 
 def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:
-    """Reduce a (K, K) matrix by one composed step, in one pass over its cells."""
+    """Reduce a (K, K) matrix by one composed step in one pass over its cells."""
     group = step.group_of_class
     size = len(step.labels)
-    # Pairs of classes of one group that the step does not accept are neither hits nor confusions
-    # of groups.
+    # If the step does not accept a pair of classes of the same group, the pair is neither a hit nor
+    # a confusion of groups.
     is_mismatch = (group[:, None] == group[None, :]) & ~step.accept
     reduced = np.zeros((size, size), dtype=counts.dtype)
     np.add.at(reduced, (group[:, None], group[None, :]), np.where(is_mismatch, 0, counts))

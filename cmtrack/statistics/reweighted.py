@@ -1,6 +1,6 @@
-"""Statistics of the same rows where the actual classes have other shares.
+"""Statistics of the same rows with other shares of the actual classes.
 
-The part of each actual class is scaled, as if its rows had another weight.
+The part of each actual class is scaled as if its rows had another weight.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from cmtrack.statistics.scores import ScoreCounts
 def reweighted(statistics: Statistics, factors: FloatArray, sides: FloatArray | None) -> Statistics:
     """Return the statistics with the rows of each actual class weighted by a factor.
 
-    The factors act as sampling weights do. What is kept of all classes together (hit probabilities,
-    segments, sets for calibration) is left out.
+    The factors work like sampling weights. Statistics of all classes together (hit probabilities,
+    segments, calibration sets) are dropped.
 
-    ``factors``, shape (K,).
-    ``sides``, shape (2,): the factor of all negatives and of all positives; None, where classes of
-        a side have several: what is kept of the positive group's score by side is then left out.
+    ``factors``, shape (K,): factor of each actual class.
+    ``sides``, shape (2,): the factor of all negatives and of all positives. None if classes of a
+        side have different factors. Statistics of the positive group's score are then dropped.
     """
     squares_of_sides = None if sides is None else sides**2
     squared = _scaled(statistics.squares or statistics, factors**2, squares_of_sides)
@@ -74,12 +74,12 @@ def _scaled(whole: Statistics, factors: FloatArray, sides: FloatArray | None) ->
 
 
 def _scaled_by_side(whole: Statistics, sides: FloatArray) -> dict[str, Any]:
-    """Return what is kept of the positive group's score, by its name in ``Statistics``."""
+    """Return the scaled statistics of the positive group's score, by name in ``Statistics``."""
     parts: dict[str, Any] = {}
     moments = whole.score_moments
     if moments is not None:
         mean = moments.mean[:, 0]
-        # The sum of s (1 - s) over the rows of a side is n mean (1 - mean) - m2.
+        # On each side, the sum of s (1 - s) is n mean (1 - mean) - m2.
         labels_variance = moments.n * mean * (1 - mean) - moments.m2[:, 0]
         parts["score_moments"] = _scale_moments(moments, sides)
         parts["labels_variance"] = float(sides @ labels_variance)
@@ -96,5 +96,5 @@ def _scale_moments(moments: ScoreMoments, factors: FloatArray) -> ScoreMoments:
 
 
 def _scale_channels(scores: ScoreCounts, factors: FloatArray) -> ScoreCounts:
-    # Sums are of all channels together, so that they cannot be scaled by channel.
+    # ``sums`` are over all channels together, so they cannot be scaled by channel.
     return replace(scores, counts=scores.counts * factors[:, None], sums=None)

@@ -1,6 +1,6 @@
-"""Statistics of probabilities, collected in one pass block by block, on every core.
+"""Statistics of probabilities, collected in one pass block by block, on all cores.
 
-:class:`ScorePass` gives each core chunks of some blocks, and merges what the chunks bring.
+:class:`ScorePass` distributes chunks of blocks to the cores and merges the results.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from cmtrack.statistics.top_scores import TopTally
 
 Result = TypeVar("Result")
 _CHUNK_BLOCKS = 4
-"""Blocks of a chunk: more would leave cores idle at the end, fewer would merge more often."""
+"""Blocks per chunk. More would leave cores idle at the end, and fewer would need more merges."""
 _MOST_THREADS = 16
-"""More cores are not faster, since they share the memory that they read from."""
+"""Most threads. More are not faster, because all cores read from the same memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,11 @@ class ScorePass:
     """One pass over checked rows.
 
     ``weights``, shape (n,).
-    ``predicted``: by default the most probable classes.
-    ``best``: room for the most probable class of each row, where it is wanted.
-    ``exact_rows``: rows up to which scores are counted one by one; by default
+    ``predicted``: predicted classes; by default the most probable ones.
+    ``best``: array to store the most probable class of each row, if needed.
+    ``exact_rows``: largest number of rows for which scores are counted one by one; by default
         :data:`cmtrack.statistics.scores.EXACT_ROWS`.
-    ``threads``: by default one for each core.
+    ``threads``: number of threads; by default one for each core.
     """
 
     counting: Counting
@@ -61,7 +61,7 @@ class ScorePass:
     def run(self) -> dict[str, Any]:
         """Return the statistics by their names in ``Statistics``.
 
-        Scores and most probable classes are still tallies.
+        Counts of scores and of most probable classes are returned as tallies.
         """
         size = self.probabilities.n_classes
         length = self.probabilities.block_rows * _CHUNK_BLOCKS
@@ -70,7 +70,7 @@ class ScorePass:
         counts = {name: _merged(name, [part[name] for part in parts]) for name in parts[0]}
         if self.probabilities.ranking_only:
             return counts
-        # The positive group's score is a further component of the moments of one pass.
+        # In the pass, the positive group's score is the last component of the moments.
         moments = counts["moments"]
         counts["moments"] = moments.components(slice(0, size))
         if self.counting.step is not None:
@@ -80,7 +80,7 @@ class ScorePass:
 
     @property
     def _has_group_score(self) -> bool:
-        """True if the positive group has a score; of several decision values there is no sum."""
+        """True if the positive group has a score; several decision values cannot be summed."""
         if self.counting.step is None:
             return False
         return self.probabilities.n_classes == 2 or not self.probabilities.ranking_only
@@ -97,7 +97,7 @@ class ScorePass:
             n_features += n_scores
         n_rows = chunk.stop - chunk.start
         length = min(self.probabilities.block_rows, n_rows)
-        # One buffer serves all blocks of the chunk: new pages cost more than a pass over them.
+        # All blocks of the chunk share a buffer, because new memory pages cost more than a pass.
         buffer = np.empty((n_features, length))
         tallies = self._tallies()
         of_blocks: defaultdict[str, list[Any]] = defaultdict(list)
@@ -115,7 +115,7 @@ class ScorePass:
     ) -> Iterator[tuple[str, Any]]:
         """Count one block of rows in the tallies, and yield its other statistics by name.
 
-        ``features``: the memory for the scores and what is computed of them; it is written over.
+        ``features``: memory for the scores and for results computed from them; it is overwritten.
         """
         size = self.probabilities.n_classes
         n_scores = size + (self.counting.step is not None)
@@ -140,7 +140,7 @@ class ScorePass:
         if self.counting.costs is not None:
             yield "decisions", DecisionCounts.of_block(block, values, self.counting.costs)
         yield "losses", ProperScores.of_block(block, values, self.counting.groups)
-        # From here on the scores are written over by their deviations.
+        # From here on, deviations overwrite the scores.
         if not self._has_cross:
             moments = ScoreMoments.of_block(block, *block.centre(scores_of_block), few=True)
             yield "moments", moments
@@ -153,13 +153,13 @@ class ScorePass:
         yield "moments", ScoreMoments.of_products(block, means, scores_of_block, sums)
 
     def _tallies(self) -> dict[str, Any]:
-        """Return what counts scores and most probable classes over the blocks of a chunk."""
+        """Return new tallies of scores and most probable classes for the blocks of a chunk."""
         size = self.probabilities.n_classes
         of_decisions = self.probabilities.ranking_only
         n_rows = len(self.actual)
         limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
         limit_of_many = min(limit, FEW_ROWS)
-        # A chunk must not count one by one if all rows together are too many for it.
+        # A chunk must not count one by one if the number of all rows is above the limit.
         if n_rows > limit:
             limit = 0
         if n_rows > limit_of_many:
@@ -182,7 +182,7 @@ class ScorePass:
         predicted = None
         if self.predicted is not None:
             predicted = self.predicted.block(rows).take(block.order)
-            # The most probable classes are counted by "tops", whatever was predicted.
+            # "tops" counts the most probable classes, even if other classes were predicted.
             if "tops" not in tallies:
                 return predicted, picked(values, predicted)
         step = self.counting.step
@@ -205,7 +205,7 @@ _MERGES: dict[str, Callable[[Sequence[Any]], Any]] = {
     "losses": ProperScores.merge,
     "decisions": DecisionCounts.merge,
 }
-"""What merges statistics all at once; others are added one after the other."""
+"""Functions that merge all parts of a statistic at once; other statistics are added one by one."""
 
 
 def _merged(name: str, parts: Sequence[Any]) -> Any:
@@ -218,7 +218,7 @@ def _merged(name: str, parts: Sequence[Any]) -> Any:
 def _count_group_score(
     tally: ScoreTally, block: ClassBlock, values: FloatArray, step: ComposedStep
 ) -> None:
-    """Write the positive group's score into the last of ``values`` (K + 1, b), and count it."""
+    """Write the positive group's score into the last row of ``values`` (K + 1, b), and count it."""
     values[-1] = sum_of_group(values[:-1], np.flatnonzero(step.in_positive))
     is_rejected = ~accepted_in_block(block, values[:-1], step)
     channel = np.where(step.in_positive, 0, 2)[block.codes] + is_rejected
@@ -226,7 +226,7 @@ def _count_group_score(
 
 
 def n_threads() -> int:
-    """Return the cores that this process may use, up to 16."""
+    """Return the number of cores that this process may use, at most 16."""
     if hasattr(os, "sched_getaffinity"):
         available = len(os.sched_getaffinity(0))
     else:
@@ -237,7 +237,7 @@ def n_threads() -> int:
 def in_threads(
     work: Callable[[slice], Result], chunks: Sequence[slice], threads: int | None = None
 ) -> list[Result]:
-    """Map the work over chunks, on all cores by default; results and errors in order."""
+    """Map a function over chunks, by default on all cores; results and exceptions are in order."""
     threads = min(len(chunks), n_threads() if threads is None else threads)
     if threads == 1:
         return [work(chunk) for chunk in chunks]
@@ -246,9 +246,10 @@ def in_threads(
 
 
 def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the first row of ``values`` (K, b) that holds each column's maximum, and that.
+    """Return each column's first row of ``values`` (K, b) with the maximum, and the maximum.
 
-    It is faster than :meth:`numpy.ndarray.argmax` along the first axis, which strides.
+    This is faster than :meth:`numpy.ndarray.argmax` along the first axis, which does not read
+    memory in order.
     """
     top = values.max(axis=0)
     best = np.zeros(len(top), dtype=np.min_scalar_type(len(values) - 1))
@@ -262,8 +263,8 @@ def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArr
 def decided(values: FloatArray, step: ComposedStep, threshold: float) -> npt.NDArray[Any]:
     """Return the predicted class of each column of ``values`` (K, b), shape (b,).
 
-    The group is the one that the threshold of its score decides; the class is its most probable
-    one.
+    The threshold of the positive group's score decides the group. The prediction is the most
+    probable class of this group.
     """
     members = np.flatnonzero(step.in_positive)
     others = np.flatnonzero(~step.in_positive)
@@ -273,12 +274,12 @@ def decided(values: FloatArray, step: ComposedStep, threshold: float) -> npt.NDA
 
 
 def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
-    """Return the positive group's score: the sum of its classes' probabilities, shape (b,).
+    """Return the positive group's score, the sum of its classes' probabilities, shape (b,).
 
-    Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at
-    1, since single-precision rows may sum to a little more.
+    Sums are rounded to 12 decimals, because the order of summation would break exact ties. They are
+    cut at 1, because rows in single precision may sum to slightly more.
 
-    ``values``, shape (K, b).
+    ``values``, shape (K, b): probabilities.
     ``members``: the group's classes.
     """
     if len(members) == 1:
@@ -287,7 +288,7 @@ def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
 
 
 def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:
-    """Return whether each row's most probable class of its own group is accepted, shape (b,).
+    """Return whether the most probable class in each row's actual group is accepted, shape (b,).
 
     The first class counts on ties.
     """

@@ -1,11 +1,12 @@
-"""Counts by distinct score, or by cell of a fixed grid where there are many samples.
+"""Counts by distinct score, or by cell of a fixed grid if there are many rows.
 
-Up to 2**18 rows are counted by distinct score (2,048 of scores that there are many of), more by
-grid cell with the sum of the scores in each. If no cell of the grid holds two different scores, the
-cells stand for these scores, and nothing is lost. Both forms merge exactly, sums but for rounding.
+Up to 2**18 rows are counted by distinct score (2,048 if each row has many scores). More rows are
+counted by cell of the grid, with the sum of the scores in each cell. If no cell contains two
+different scores, the scores replace the cells, and no information is lost. Both forms merge
+exactly, except that sums may differ by rounding.
 
-Decision values have no bounds that a fixed grid could divide. Many of them are counted without
-their last bits (:mod:`cmtrack.statistics.decision_cells`).
+Decision values have no limits, so a fixed grid cannot divide them. If there are many, they are
+counted without their last bits (:mod:`cmtrack.statistics.decision_cells`).
 """
 
 from __future__ import annotations
@@ -38,32 +39,32 @@ from cmtrack.statistics.grid import CELLS, cells_of, grid_centres
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 EXACT_ROWS = 1 << 18
-"""Rows whose scores are counted one by one, and distinct scores that a merge keeps."""
+"""Most rows whose scores are counted one by one, and most distinct scores after a merge."""
 
 _BLOCK_START = 1 << 13
-"""Decision values of a first block from which the number of bits to drop is estimated."""
+"""Decision values of the first block, which gives a first estimate of the bits to drop."""
 _AT_FIRST = 1 << 8
-"""Rows of a block in which two scores of one cell are looked for first: a few usually have them."""
+"""Rows that are checked first for two scores in one cell, because a few rows usually have them."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """Counts of samples by score and channel.
+    """Counts of rows by score and channel.
 
     Attributes
     ----------
     values : ndarray of shape (U,)
         Ascending distinct scores, or the centres of all grid cells.
     counts : ndarray of shape (C, U)
-        Samples (or weight) of each channel, such as actual positives and negatives, at each score.
+        Rows (or weight) of each channel, such as actual positives and negatives, at each score.
     exact : bool
-        True: ``values`` are the scores themselves. False: they are grid cells.
+        True if ``values`` are the scores themselves, False if they are grid cells.
     sums : ndarray of shape (U,), optional
-        Of cells, the sum of what their samples' scores lie above the centre, all channels together;
-        None where that is not known, as of files of the first versions.
+        Only for cells: the sum of score minus centre over the rows of all channels. None if
+        unknown, as in files of the first versions.
     dropped_bits : int, optional
-        Of decision values, the number of last bits that ``values`` lack: 0 where they are the
-        scores themselves. None: the scores are probabilities.
+        Only for decision values: the number of last bits that were dropped from ``values``, 0 if
+        they are the scores themselves. None for probabilities.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class ScoreCounts:
     dropped_bits: int | None = None
 
     def to_plain(self) -> Any:
-        """Return the arrays by name as plain data; the fixed grid has no values of its own."""
+        """Return the arrays by name as plain data, without the values of the fixed grid."""
         data: dict[str, Any] = {"exact": self.exact, "counts": plain.encode_array(self.counts)}
         if self.exact or self.dropped_bits is not None:
             data["values"] = plain.encode_array(self.values)
@@ -95,7 +96,7 @@ class ScoreCounts:
 
     @classmethod
     def from_plain(cls, data: Any, n_channels: int | None = None) -> ScoreCounts:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         exact = bool(data["exact"])
         dropped_bits = data.get("dropped_bits")
         is_number = type(dropped_bits) is int and 0 <= dropped_bits <= MANTISSA_BITS
@@ -117,7 +118,7 @@ class ScoreCounts:
 
     @classmethod
     def each_from_plain(cls, data: Any, n_scores: int, n_channels: int) -> tuple[ScoreCounts, ...]:
-        """Read counts of several scores with as many channels each."""
+        """Read counts of several scores, each with ``n_channels`` channels."""
         if not isinstance(data, list) or len(data) != n_scores or not n_channels:
             got = len(data) if isinstance(data, list) else f"{data!r:.40}"
             raise ValueError(f"counts must be of {n_scores} scores, got {got}")
@@ -135,8 +136,8 @@ class ScoreCounts:
         """Count scores by channel.
 
         ``scores``, ``weights``, shape (n,).
-        ``channel``, shape (n,): codes of the channels; by default all scores have the first one.
-        ``exact``: one by one however many there are.
+        ``channel``, shape (n,): codes of the channels; by default all scores are in the first one.
+        ``exact``: whether to count scores one by one for any number of rows.
 
         Examples
         --------
@@ -155,7 +156,7 @@ class ScoreCounts:
 
     @property
     def means(self) -> FloatArray:
-        """Mean of the samples' scores at each of ``values``, shape (U,); else ``values`` itself."""
+        """Mean score of the rows at each value, shape (U,); ``values`` if sums are not kept."""
         if self.sums is None:
             return self.values
         weight = self.counts.sum(axis=0)
@@ -163,7 +164,7 @@ class ScoreCounts:
         return self.values + above
 
     def to_grid(self) -> ScoreCounts:
-        """Return the counts by grid cell; of decision values those without their last bits."""
+        """Return the counts by grid cell; decision values are counted without their last bits."""
         if self.dropped_bits is not None:
             return self._without_bits(fewest_dropped_bits(self.values, DECISION_CELLS))
         if not self.exact:
@@ -179,13 +180,14 @@ class ScoreCounts:
         return ScoreCounts(centres, counts, exact=False, sums=sums)
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
-        """Merge disjoint samples with the same channels."""
+        """Merge the counts of disjoint sets of rows with the same channels."""
         return self.plus(other)
 
     def plus(self, other: ScoreCounts, most: int | None = None) -> ScoreCounts:
-        """Merge disjoint samples with the same channels.
+        """Merge the counts of disjoint sets of rows with the same channels.
 
-        ``most``: distinct scores beyond which they are counted by grid cell, by default EXACT_ROWS.
+        ``most``: number of distinct scores above which they are counted by grid cell; by default
+            EXACT_ROWS.
         """
         if len(self.counts) != len(other.counts):
             raise ValueError(
@@ -212,10 +214,10 @@ class ScoreCounts:
         return ScoreCounts(ours.values, ours.counts + theirs.counts, exact=False, sums=sums)
 
     def _plus_decisions(self, other: ScoreCounts, most: int) -> ScoreCounts:
-        """Merge counts of decision values, beyond ``most`` distinct ones without their last bits.
+        """Merge counts of decision values, and drop last bits if more than ``most`` are distinct.
 
-        As few bits as possible are dropped, and only if all samples together need it: the result
-        does not depend on the order of merges.
+        The smallest possible number of bits is dropped, and only if all rows together require it.
+        So the result does not depend on the order of merges.
         """
         if self.is_of_old_grid != other.is_of_old_grid:
             raise ValueError(
@@ -228,20 +230,20 @@ class ScoreCounts:
         limit = DECISION_CELLS
         if merged.exact:
             limit = max(most, DECISION_CELLS)
-        # Cells of cmtrack 0.2 are no decision values, so that no bits can be dropped from them.
+        # Cells of cmtrack 0.2 are not decision values, so bits cannot be dropped from them.
         if len(values) <= limit or self.is_of_old_grid:
             return merged
         return merged.to_grid()
 
     @property
     def is_of_old_grid(self) -> bool:
-        """True of decision values that cmtrack 0.2 counted by cell of the grid on [0, 1]."""
+        """True for decision values that cmtrack 0.2 counted by cell of the grid on [0, 1]."""
         return self.dropped_bits == 0 and not self.exact
 
     def of_decisions(self) -> ScoreCounts:
-        """Return decision values of cmtrack 0.2, whose files have them between 0 and 1, as given.
+        """Return the original decision values from a file of cmtrack 0.2, which are in [0, 1].
 
-        ValueError if they are not between 0 and 1.
+        Raises ValueError if the stored values are not between 0 and 1.
         """
         if len(self.values) and not 0 <= self.values[0] <= self.values[-1] <= 1:
             raise ValueError(
@@ -251,11 +253,11 @@ class ScoreCounts:
         return ScoreCounts(given_to_old(self.values), self.counts, self.exact, dropped_bits=0)
 
     def _without_bits(self, bits: int) -> ScoreCounts:
-        """Return the counts of decision values by their first bits."""
+        """Return the counts of decision values without their last ``bits``."""
         if bits == self.dropped_bits:
             return self
         values = without_last_bits(self.values, bits)
-        # Values that have become equal are next to each other, as dropping bits keeps the order.
+        # Dropping bits keeps the order, so values that became equal are next to each other.
         starts = np.flatnonzero(np.diff(values, prepend=np.nan))
         counts = self.counts
         if len(starts):
@@ -263,9 +265,9 @@ class ScoreCounts:
         return ScoreCounts(values[starts], counts, exact=False, dropped_bits=bits)
 
     def places_of(self, scores: FloatArray) -> IntArray:
-        """Return the place of the nearest of ``values`` to each score, shape (n,).
+        """Return the index in ``values`` of the nearest value to each score, shape (n,).
 
-        Rows that are kept in single precision have scores next to those that were counted.
+        Rows stored in single precision have scores that differ slightly from the counted ones.
         """
         if self.is_of_old_grid:
             return cells_of(placed_by_old(scores))
@@ -275,7 +277,7 @@ class ScoreCounts:
             return cells_of(scores)
         values = self.values
         places = np.searchsorted(values, scores).clip(max=len(values) - 1)
-        # A score that is none of the values is between two of them, or beyond the last one.
+        # A score that is not in ``values`` is between two values, or above the last one.
         unequal = np.flatnonzero(values[places] != scores)
         above = places[unequal]
         below = np.maximum(above - 1, 0)
@@ -287,7 +289,7 @@ class ScoreCounts:
     def channels(self, *groups: tuple[int, ...]) -> ScoreCounts:
         """Return the counts with sums of channels, for example ``channels((2, 3), (0, 1))``."""
         counts = np.stack([self.counts[list(group)].sum(axis=0) for group in groups])
-        # The sums are of all channels: they hold only if each one is in one group.
+        # ``sums`` are over all channels, so they are valid only if each channel is in one group.
         used = sorted(channel for group in groups for channel in group)
         sums = self.sums
         if used != list(range(len(self.counts))):
@@ -311,7 +313,7 @@ class ScoreCounts:
 
 
 def _together(ours: ScoreCounts, theirs: ScoreCounts) -> tuple[FloatArray, Counts]:
-    """Return the scores of both in order, and the counts of both by score."""
+    """Return the distinct scores of both counts in order, and the total counts by score."""
     values = np.union1d(ours.values, theirs.values)
     kind = np.result_type(ours.counts, theirs.counts)
     counts = np.zeros((len(ours.counts), len(values)), dtype=kind)
@@ -321,9 +323,9 @@ def _together(ours: ScoreCounts, theirs: ScoreCounts) -> tuple[FloatArray, Count
 
 
 class DecisionValueCounts:
-    """Counts of several decision values of the same rows, without their last bits if many.
+    """Counts of several decision values of the same rows; last bits are dropped if there are many.
 
-    ``n_scores``, ``n_channels``, ``weights``: as in :class:`GridCounts`.
+    ``n_scores``, ``n_channels``, ``weights``: see :class:`GridCounts`.
     """
 
     def __init__(
@@ -356,7 +358,7 @@ class DecisionValueCounts:
 def _count_decisions(
     earlier: ScoreCounts, scores: FloatArray, channel: IntArray, weights: Any
 ) -> ScoreCounts:
-    """Count a block of decision values, without the bits that earlier counts lack."""
+    """Count a block of decision values without the bits that earlier counts have dropped."""
     bits = earlier.dropped_bits or 0
     if not len(earlier.values):
         bits = fewest_dropped_bits(np.sort(scores[:_BLOCK_START]), DECISION_CELLS)
@@ -371,11 +373,11 @@ class GridCounts:
     """Counts of several scores of the same rows by cell of the grid.
 
     ``counts``, shape (T, C, 1600).
-    ``sums``, shape (T, 1600): of the scores in each cell.
-    ``alone``, shape (T, 1600): the score in each cell, NaN where there is none.
-    ``several``, shape (T,), bool: scores of which a cell holds two different ones.
+    ``sums``, shape (T, 1600): sum of the scores in each cell.
+    ``alone``, shape (T, 1600): the first score in each cell, NaN for an empty cell.
+    ``several``, shape (T,), bool: whether some cell has two different scores.
 
-    ``weights``: those of a first block, whose type the counts have.
+    ``weights``: weights of a first block, which give the type of the counts.
     """
 
     def __init__(
@@ -383,7 +385,7 @@ class GridCounts:
     ) -> None:
         shape = (n_scores, n_channels, CELLS)
         if weights is None:
-            # 32 bits hold the rows of a chunk.
+            # 32 bits are enough for the rows of a chunk.
             self.counts: Counts = np.zeros(shape, dtype=np.int32)
         else:
             self.counts = zeros(shape, weights)
@@ -396,8 +398,8 @@ class GridCounts:
     ) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b).
 
-        ``single``: the scores in single precision where they came in it, whose cells are found in
-        half the time.
+        ``single``: the scores in single precision, if that is their type. Finding their cells takes
+            half the time.
         """
         cells = cells_of(values if single is None else single, np.int32)
         increments = np.empty(cells.shape, dtype=self.counts.dtype)
@@ -410,14 +412,14 @@ class GridCounts:
         self.sums += sums_of_codes(cells, weighted, CELLS)
         for t in np.flatnonzero(~self.several):
             self.several[t] = self._has_several(self.alone[t], values[t], cells[t])
-        # Cells become codes of channel and cell, in the same memory.
+        # Codes of channel and cell overwrite the cells.
         cells += np.multiply(channel, CELLS, dtype=np.int32)
         counts = sums_of_codes(cells, increments, self.counts[0].size)
         self.counts += counts.reshape(self.counts.shape)
 
     @staticmethod
     def _has_several(alone: FloatArray, scores: npt.NDArray[Any], cells: npt.NDArray[Any]) -> bool:
-        """Return whether a cell holds two scores; write those that are the first of their cells."""
+        """Return whether a cell has two different scores; write the first score of each cell."""
         for rows in (slice(0, _AT_FIRST), *blocks(len(scores))):
             block_scores = scores[rows]
             block_cells = cells[rows]
@@ -428,7 +430,7 @@ class GridCounts:
         return False
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
-        # Several chunks may have more rows than 32 bits hold.
+        # Several chunks together may have too many rows for 32 bits.
         self.counts = self.counts.astype(count_type(self.counts), copy=False)
         self.counts += other.counts
         self.sums += other.sums
@@ -438,7 +440,7 @@ class GridCounts:
         return self
 
     def results(self) -> tuple[ScoreCounts, ...]:
-        """Return the counts of each score, by score if no cell holds two different ones."""
+        """Return the counts of each score by cell, or by value if no cell has two values."""
         results = []
         for t, several in enumerate(self.several):
             counts = self.counts[t].astype(count_type(self.counts), copy=False)
@@ -452,13 +454,12 @@ class GridCounts:
 
 
 class ScoreTally:
-    """Accumulator of counts of several scores, independent of the order and number of its parts.
+    """Accumulator of counts of several scores, for any number of parts in any order.
 
-    The scores themselves wait while there are at most ``limit`` rows; beyond that they are counted
-    by cell.
+    Up to ``limit`` rows, the scores themselves are kept. More rows are counted by cell.
 
-    ``limit``: rows whose scores are counted one by one; 0: none are.
-    ``of_decisions``: whether the scores are decision values, which the fixed grid does not hold.
+    ``limit``: largest number of rows whose scores are counted one by one, 0 for never.
+    ``of_decisions``: whether the scores are decision values, which do not fit the fixed grid.
     """
 
     def __init__(
@@ -474,16 +475,16 @@ class ScoreTally:
 
     @property
     def exact(self) -> bool:
-        """True while the rows are counted one by one."""
+        """True while rows are counted one by one."""
         return self._grid is None
 
     def add(
         self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None
     ) -> None:
-        """Count one block, as :meth:`GridCounts.add` does."""
+        """Count one block; see :meth:`GridCounts.add`."""
         self.rows += values.shape[1]
         if self.exact and self.rows <= self.limit:
-            # A copy, since the caller's buffer is used again; adding 0.0 makes 0.0 of -0.0.
+            # The caller reuses its buffer, so a copy is needed. Adding 0.0 turns -0.0 into 0.0.
             values = np.add(values, 0.0, dtype=np.float64)
             single = None
         self._waiting.append(_Block(values, channel, weights, single))
@@ -504,7 +505,7 @@ class ScoreTally:
     def results(self) -> tuple[ScoreCounts, ...]:
         """Return the counts of each score.
 
-        They are one by one for few rows, or if no cell of the grid holds two different scores.
+        Scores are counted one by one for few rows, or if no cell of the grid has two scores.
         """
         if self._grid is not None:
             return self._grid.results()
@@ -533,7 +534,7 @@ class ScoreTally:
         return ScoreCounts(values, counts, exact=True, dropped_bits=dropped_bits)
 
     def _to_grid(self) -> None:
-        """Count what waits, if there are too many rows to keep it."""
+        """Count the kept scores by cell if there are too many rows."""
         if not self._waiting or (self.exact and self.rows <= self.limit):
             return
         if self._grid is None:
@@ -545,7 +546,7 @@ class ScoreTally:
 
 
 class _Block(NamedTuple):
-    """A block of rows, as :meth:`GridCounts.add` takes it."""
+    """A block of rows, the arguments of :meth:`GridCounts.add`."""
 
     values: npt.NDArray[Any]
     channel: npt.NDArray[Any]

@@ -1,6 +1,6 @@
 """Values that divide rows into segments.
 
-Here are the declared columns and crossings, and the order, texts and limits of their values.
+This module reads the declared columns and crossings, and has the order, texts and limits of values.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from cmtrack.statistics.attributes import Called, attribute_columns, distinct, e
 from cmtrack.statistics.inputs import IntArray, is_categorical, no_masked
 
 MAX_SEGMENTS = 1000
-"""Segments of one column; the smallest beyond them are one together."""
+"""Most segments of one column. If there are more values, the smallest share the last segment."""
 MAX_VALUES = 10_000
-"""Values of one column that are counted where all of them are known last only."""
+"""Most values of one column that are counted if all values are known only at the end."""
 MAX_FRACTIONS = 20
-"""Distinct numbers that are not whole; a column with more is continuous."""
+"""Most distinct numbers that are not whole; a column with more is continuous."""
 MISSING = "(missing)"
 OTHERS = "(others)"
 CROSSED = " × "
@@ -36,22 +36,22 @@ SEGMENTS = Called(
 )
 
 Divisions: TypeAlias = tuple[tuple[Hashable, ...], ...]
-"""Names of columns: one that divides the rows, or several whose crossings do."""
+"""Tuples of column names. Rows are divided by one column, or by the crossing of several."""
 
 
 class Others(Enum):
-    """The value of the rows beyond the largest segments."""
+    """The value of rows that are not in the largest segments."""
 
     OTHERS = OTHERS
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentRows:
-    """The segment of each row, by one column.
+    """The segment of each row by one column.
 
-    ``values``, tuple of length S: texts, numbers, booleans; None for rows without a value. Of
-        crossings tuples of them.
-    ``codes``, shape (n,), int64.
+    ``values``, tuple of length S: texts, numbers or booleans, with None for missing values.
+        Crossings have tuples of such values.
+    ``codes``, shape (n,), int64: index of each row's value.
     """
 
     name: str
@@ -60,7 +60,7 @@ class SegmentRows:
 
     @classmethod
     def of(cls, name: str, values: Sequence[Any], codes: IntArray) -> SegmentRows:
-        """Return the segment of each row, with values that files hold; equal ones are one."""
+        """Return the segment of each row, with values for files; equal values are one segment."""
         place: dict[Any, int] = {}
         numbers = [place.setdefault(plain_value(value), len(place)) for value in values]
         if len(place) < len(values):
@@ -69,7 +69,7 @@ class SegmentRows:
 
     @classmethod
     def read(cls, name: Hashable, column: Any) -> SegmentRows:
-        """Number the values of a column, unchecked as a whole, since there may be more rows."""
+        """Number the values of a column, without checks that need all rows."""
         no_masked(f"segment column {name!r}", column)
         codes, values = encode_attribute(name, column, SEGMENTS)
         rows = cls.of(str(name), values, codes)
@@ -79,7 +79,7 @@ class SegmentRows:
 
     @classmethod
     def joined(cls, parts: Sequence[SegmentRows]) -> SegmentRows:
-        """Join the rows of several batches, one after the other."""
+        """Concatenate the rows of several batches."""
         values: list[Any] = []
         codes = []
         for part in parts:
@@ -88,7 +88,7 @@ class SegmentRows:
         return cls.of(parts[0].name, values, np.concatenate(codes))
 
     def crossed(self, other: SegmentRows) -> SegmentRows:
-        """Return the segments of two columns together: every pair of values that rows have."""
+        """Return the segments of two columns together, with each pair of values that occurs."""
         size = len(other.values)
         pairs, codes = distinct(self.codes * size + other.codes)
         values = []
@@ -99,7 +99,7 @@ class SegmentRows:
 
     @property
     def column(self) -> npt.NDArray[Any]:
-        """Value of each row, shape (n,), objects."""
+        """Value of each row as an object, shape (n,)."""
         values: npt.NDArray[Any] = np.fromiter(self.values, dtype=object, count=len(self.values))
         return values[self.codes]
 
@@ -108,15 +108,15 @@ class SegmentRows:
         return SegmentRows(self.name, self.values, self.codes[rows])
 
     def arranged(self, order: Sequence[int]) -> SegmentRows:
-        """Return the rows with the values at these places only; no row has another one."""
+        """Return the rows with values in another order, which may leave out values without rows."""
         place = np.zeros(len(self.values), dtype=np.int64)
         place[list(order)] = np.arange(len(order))
         return SegmentRows(self.name, tuple(self.values[k] for k in order), place[self.codes])
 
     def limited(self) -> tuple[SegmentRows, str]:
-        """Return at most 1,000 segments, the largest and the others, and a note that says so.
+        """Return at most 1,000 segments, with the smallest ones combined, and a note about it.
 
-        The note is empty if all segments stay.
+        The note is empty if all segments are kept.
         """
         if len(self.values) <= MAX_SEGMENTS:
             return self, ""
@@ -131,10 +131,10 @@ class SegmentRows:
 
 
 def declared(segments: Any) -> tuple[Any, Divisions]:
-    """Return the columns that segments are given as, and how they divide the rows.
+    """Return the columns of the argument ``segments``, and how they divide the rows.
 
-    ``segments``: columns, or a pair of columns and a list of names, in which a tuple of names
-        stands for their crossings.
+    ``segments``: columns, or a pair of columns and a list of names. In the list, a tuple of names
+        means the crossing of these columns.
     """
     data = segments
     names = None
@@ -156,14 +156,14 @@ def declared(segments: Any) -> tuple[Any, Divisions]:
 
 
 def _is_list_of_names(data: Any) -> bool:
-    """Return whether data are texts that do not repeat: they name columns, and are none."""
+    """Return whether data are distinct texts, which must be names of columns, not values."""
     if not isinstance(data, (list, tuple)) or not data:
         return False
     return all(isinstance(value, str) for value in data) and len(set(data)) == len(data)
 
 
 def divisions_of(names: Any) -> Divisions:
-    """Check names of columns, and tuples of names whose crossings are wanted."""
+    """Check names of columns, and tuples of names for crossings, and return them as tuples."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise TypeError(
             "segments must be a list of names, or of tuples of names for crossings, got "
@@ -181,14 +181,14 @@ def divisions_of(names: Any) -> Divisions:
 
 
 def division_name(division: Sequence[Hashable]) -> str:
-    """Return the name of a column, or of crossed ones."""
+    """Return the name of a column or a crossing."""
     return CROSSED.join(map(str, division))
 
 
 def divided(
     columns: Mapping[Hashable, SegmentRows], divisions: Divisions
 ) -> tuple[SegmentRows, ...]:
-    """Return the rows by each column or crossing."""
+    """Return the segment of each row for each column or crossing."""
     return tuple(
         reduce(SegmentRows.crossed, [columns[name] for name in division]) for division in divisions
     )
@@ -198,9 +198,9 @@ def divided(
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as a file holds it: a text, number or boolean, None, or a tuple of them.
+    """Return a value as a text, number, boolean, None or a tuple of these, for files.
 
-    Anything else, such as a time, is its text.
+    Any other value, such as a time, becomes its text.
     """
     if value is None or isinstance(value, (str, int, Others)):
         return value
@@ -212,12 +212,15 @@ def plain_value(value: Any) -> Any:
 
 
 def crossed_value(first: Any, second: Any) -> tuple[Any, ...]:
-    """Return a value of crossed columns; the first one may be of crossed columns itself."""
+    """Return a value of crossed columns; the first value may come from crossed columns."""
     return (*(first if isinstance(first, tuple) else (first,)), second)
 
 
 def value_order(values: Sequence[Any], sort: bool = True) -> list[int]:
-    """Return places of the values in sorted order, or as they stand; missing and others last."""
+    """Return indices that order the values, sorted unless ``sort`` is False; missing values last.
+
+    The value for all other segments comes after missing values.
+    """
     missing = []
     others = []
     order = []
@@ -245,9 +248,10 @@ def _sort_key(value: Any) -> Any:
 
 
 def value_texts(values: Sequence[Any]) -> tuple[str, ...]:
-    """Return different texts of all values.
+    """Return a different text for each value.
 
-    Equal texts get the type of their value (1 and "1"). Missing values have a text of their own.
+    If texts are equal, the type of the value is added (1 and "1"). Missing values have a separate
+    text.
     """
     named = [_text(value) for value in values if not _is_unnamed(value)]
     uses = Counter(named)
@@ -255,7 +259,7 @@ def value_texts(values: Sequence[Any]) -> tuple[str, ...]:
     for value in values:
         text = _text(value)
         if _is_unnamed(value):
-            # More brackets are put around it while a value is written like this.
+            # Brackets are added until no value has the same text.
             while text in uses:
                 text = f"({text})"
         elif uses[text] > 1:
@@ -277,10 +281,10 @@ def _text(value: Any) -> str:
 
 
 def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
-    """Refuse a column that does not divide the rows.
+    """Raise ValueError for a column that does not divide the rows.
 
     ``values``, sequence of length S.
-    ``sizes``, shape (S,): rows of each.
+    ``sizes``, shape (S,): number of rows with each value.
     """
     segments = np.flatnonzero(sizes)
     n_rows = int(sizes.sum())
@@ -299,7 +303,7 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
 
 
 def check_length(name: Hashable, length: int, n_rows: int) -> None:
-    """Refuse a column of another length."""
+    """Raise ValueError for a column with another length."""
     if length != n_rows:
         raise ValueError(
             f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} "
@@ -308,7 +312,7 @@ def check_length(name: Hashable, length: int, n_rows: int) -> None:
 
 
 def check_number(name: str, number: int) -> None:
-    """Refuse more values than are counted before all of them are known."""
+    """Raise ValueError if a column has too many values to count before all are known."""
     if number > MAX_VALUES:
         raise ValueError(
             f"segment column {name!r} must have at most {MAX_VALUES:,} values here, got "
@@ -317,7 +321,7 @@ def check_number(name: str, number: int) -> None:
 
 
 def check_fractions(name: str, values: Sequence[Any]) -> None:
-    """Refuse a continuous column."""
+    """Raise ValueError for a continuous column."""
     fractions = [v for v in values if isinstance(v, float) and not v.is_integer()]
     if len(fractions) > MAX_FRACTIONS:
         n_numbers = len(values) - values.count(None)
@@ -328,15 +332,15 @@ def check_fractions(name: str, values: Sequence[Any]) -> None:
 
 
 def largest(sizes: IntArray) -> IntArray:
-    """Return the places of the segments that stay of more than 1,000, in their order."""
+    """Return the indices of the largest segments, which are kept if there are more than 1,000."""
     return np.sort(np.argsort(-sizes, kind="stable")[: MAX_SEGMENTS - 1])
 
 
 def note_of_others(name: str, n_values: int | None, rows: int, text: str = OTHERS) -> str:
-    """Return the note of a column whose smaller segments are one together.
+    """Return the note about a column whose smallest segments were combined.
 
-    ``n_values``: how many values the column has; None where they are not known.
-    ``rows``: how many rows the segment of the others has.
+    ``n_values``: number of values of the column; None if unknown.
+    ``rows``: number of rows in the combined segment.
     """
     shown = MAX_SEGMENTS - 1
     many = f"more than {MAX_SEGMENTS:,}"

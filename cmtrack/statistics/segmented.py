@@ -1,8 +1,8 @@
-"""Statistics of segments: rows divided by the values of a column, counted in the pass of all rows.
+"""Statistics of segments, which divide the rows by the values of a column.
 
-Rows of a segment and an actual class are counted as a class of their own, so that the kernel's
-blocks serve. Counts of all segments sum to those of all rows, bit for bit; moments do but for
-rounding.
+Rows of a segment and an actual class are counted like a separate class, so that the blocks of the
+kernel can be used. Counts of all segments sum exactly to the counts of all rows. Moments do so up
+to rounding.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from cmtrack.statistics.segment_values import (
 )
 
 _FEWEST_ROWS = 1 << 16
-"""Rows that are counted at a time, at least."""
+"""Fewest rows that are counted at a time."""
 _ROWS_OF_CELL = 64
-"""Rows at a time for each segment and class: their sums should take the time, not the tables."""
+"""Rows at a time for each segment and class, so that counting dominates the work on tables."""
 _VALUES = 1 << 23
-"""Probabilities at a time, at most: more take too much memory."""
+"""Most probabilities at a time, to limit the memory."""
 
 
 def _plain(value: Any) -> Any:
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def _value(data: Any) -> Any:
-    """Read :func:`_plain`; a list is of crossed columns."""
+    """Read a value written by :func:`_plain`; a list is a value of crossed columns."""
     if isinstance(data, list) and len(data) > 1:
         return tuple(map(_single_value, data))
     return _single_value(data)
@@ -79,17 +79,17 @@ def _single_value(data: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SegmentCounts(Record):
-    """Statistics of each segment of one column, with C = S K classes.
+    """Statistics of each segment of one column, with C = S K pairs of segment and class.
 
     The classes of the first segment come first.
 
-    ``values``, tuple of length S: as of :class:`~cmtrack.statistics.segment_values.SegmentRows`,
-        and ``Others.OTHERS``.
-    ``rows``, shape (C,): rows, whatever their weight.
-    ``matrix``, shape (C, K): rows, or weight, by predicted class.
+    ``values``, tuple of length S: see :class:`~cmtrack.statistics.segment_values.SegmentRows`; may
+        include ``Others.OTHERS``.
+    ``rows``, shape (C,): number of rows, ignoring weights.
+    ``matrix``, shape (C, K): rows (or weight) by predicted class.
     ``ranks``, RankCounts of shape (C, K).
-    ``moments``, ScoreMoments of shape (C, K), or (C, K + 1): of each class's probability and, where
-        there are two groups, of the positive group's score.
+    ``moments``, ScoreMoments of shape (C, K), or (C, K + 1): moments of each class's probability
+        and, with two groups, of the positive group's score.
     """
 
     values: tuple[Any, ...]
@@ -113,7 +113,7 @@ class SegmentCounts(Record):
 
     @classmethod
     def from_plain(cls, data: Any, size: int, column: str) -> SegmentCounts:
-        """Read :meth:`to_plain`, of classes of this number and a column of this name."""
+        """Read data written by :meth:`to_plain`, for ``size`` classes and the name of a column."""
         listed = data["values"]
         if not isinstance(listed, list) or not 0 < len(listed) <= MAX_SEGMENTS:
             raise ValueError(
@@ -141,16 +141,16 @@ class SegmentCounts(Record):
 
     @property
     def n_classes(self) -> int:
-        """K."""
+        """Number of classes, K."""
         return int(self.matrix.shape[1])
 
     @property
     def sizes(self) -> IntArray:
-        """Rows of each segment, shape (S,)."""
+        """Number of rows of each segment, shape (S,)."""
         return np.asarray(self.rows.reshape(len(self.values), -1).sum(axis=1))
 
     def take(self, segments: Sequence[int] | IntArray) -> SegmentCounts:
-        """Return the counts of some segments; those at the place -1 have no rows."""
+        """Return the counts of some segments; the index -1 gives a segment without rows."""
         chosen = np.asarray(segments, dtype=np.int64)
         classes = chosen[:, None] * self.n_classes + np.arange(self.n_classes)
         classes[chosen < 0] = -1
@@ -168,9 +168,9 @@ class SegmentCounts(Record):
         return SegmentCounts(values, rows, matrix, **parts)
 
     def each(self) -> Iterator[SegmentCounts]:
-        """Yield the counts of each segment alone."""
+        """Yield the counts of each segment separately."""
         without_ranks = replace(self, ranks=None)
-        # The whole table of ranks is made once for all segments.
+        # The dense table of ranks is made once for all segments.
         table = None if self.ranks is None else self.ranks.counts
         for k in range(len(self.values)):
             segment = without_ranks.take([k])
@@ -182,14 +182,15 @@ class SegmentCounts(Record):
     def rests(self) -> SegmentCounts:
         """Return the counts of the rows outside each segment.
 
-        Moments merge and do not subtract. Outside a segment are its neighbour, and all outside the
-        pair that both are: the rests of the pairs come from a call with half as many segments.
+        Moments can be merged but not subtracted. The rows outside a segment are the rows of its
+        neighbour and the rows outside the pair of both. A recursive call with half the number of
+        segments gives the rows outside each pair.
         """
         size = len(self.values)
         if size < 2:
             raise ValueError(f"the rest of a segment needs two segments at least, got {size}")
         segments = np.arange(size + size % 2)
-        segments[size:] = -1  # the last of an odd number has a neighbour without rows
+        segments[size:] = -1  # the last one of an odd number is paired with an empty segment
         neighbours = segments.reshape(-1, 2)[:, ::-1].ravel()[:size]
         outside = self.take(neighbours)
         if size > 2:
@@ -202,7 +203,7 @@ class SegmentCounts(Record):
     def group_scores(self, positive: BoolArray) -> tuple[ScoreMoments, FloatArray] | None:
         """Return the moments of the positive group's score by segment, negatives before positives.
 
-        None where it has no score.
+        None if the positive group has no score.
 
         Parameters
         ----------
@@ -230,24 +231,24 @@ class SegmentCounts(Record):
         stacked = ScoreMoments(
             *(np.stack([getattr(side, name) for side in sides], axis=1) for name in MOMENTS)
         )
-        # The sum of s (1 - s) over the rows of a side is n mean (1 - mean) - m2.
+        # On each side, the sum of s (1 - s) is n mean (1 - mean) - m2.
         variances = stacked.n[:, :, None] * stacked.mean * (1 - stacked.mean) - stacked.m2
         return stacked, np.asarray(variances.sum(axis=(1, 2)))
 
     def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
-        """Return the counts of segments of these values, in this order; new ones have no rows."""
+        """Return the counts of segments with ``values`` in this order; new ones have no rows."""
         if values == self.values:
             return self
         place = {value: k for k, value in enumerate(self.values)}
         return replace(self.take([place.get(value, -1) for value in values]), values=values)
 
     def __add__(self, other: SegmentCounts) -> SegmentCounts:
-        """Merge disjoint samples; segments of equal values are one."""
+        """Merge the counts of disjoint sets of rows; equal values become one segment."""
         values = tuple(dict.fromkeys((*self.values, *other.values)))
         return _merged([self.spread(values), other.spread(values)])
 
     def limited(self) -> SegmentCounts:
-        """Return the counts of at most 1,000 segments: the largest, and the others as the last."""
+        """Return the counts of at most 1,000 segments; the last one combines the smallest."""
         if len(self.values) <= MAX_SEGMENTS:
             return self
         segments = [k for k, value in enumerate(self.values) if value is not Others.OTHERS]
@@ -257,15 +258,15 @@ class SegmentCounts(Record):
         return self.take([*kept, -1]).with_last(others)
 
     def with_last(self, last: SegmentCounts) -> SegmentCounts:
-        """Add the rows of one segment to the last, which is the segment of all others."""
+        """Add the rows of one segment to the last segment, which combines all others."""
         values = (*self.values[:-1], Others.OTHERS)
         others = replace(last, values=(Others.OTHERS,)).spread(values)
         return _merged([replace(self, values=values), others])
 
     def in_classes(self, place: IntArray, size: int) -> SegmentCounts:
-        """Return the counts with more classes; they must be without probabilities.
+        """Return the counts with more classes; they must not include probabilities.
 
-        ``place``, shape (K,): the places of the present classes among all.
+        ``place``, shape (K,): index of each present class among all classes.
         ``size``: the number of all classes.
         """
         n_segments = len(self.values)
@@ -300,7 +301,7 @@ class Segmented(Record):
 
     @classmethod
     def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> Segmented:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         columns: dict[str, SegmentCounts] = {}
         for column in data:
             name = column["name"]
@@ -310,7 +311,7 @@ class Segmented(Record):
         return cls(labels, columns)
 
     def __add__(self, other: Segmented) -> Segmented:
-        """Merge disjoint samples."""
+        """Merge the segments of disjoint sets of rows."""
         if list(self.columns) != list(other.columns):
             raise ValueError(
                 "evaluations must have the same segments to be merged, got "
@@ -325,15 +326,15 @@ class Segmented(Record):
         return Segmented(labels, columns)
 
     def arranged(self, labels: tuple[Label, ...]) -> Segmented:
-        """Return the segments with all of ``labels`` in their order; new labels have no rows."""
+        """Return the segments with ``labels`` in their order; new labels have no rows."""
         if labels == self.labels:
-            # Equal labels may be numbers of another kind: these are the ones that are kept.
+            # Equal labels may be numbers of another type, so the new labels are used.
             return Segmented(labels, self.columns)
         place = places_of(labels, self.labels)
         return self._with(lambda counts: counts.in_classes(place, len(labels)), labels)
 
     def checked(self, categories: Mapping[str, Sequence[Any]] | None = None) -> Segmented:
-        """Return the segments in sorted order, or in that of the categories, at most 1,000 each."""
+        """Return at most 1,000 segments per column, sorted or in the order of the categories."""
         categories = categories or {}
         columns = {}
         for name, counts in self.columns.items():
@@ -371,7 +372,7 @@ class Segmented(Record):
         change: Callable[[SegmentCounts], SegmentCounts],
         labels: tuple[Label, ...] | None = None,
     ) -> Segmented:
-        """Change the counts of each column, and the labels if others are given."""
+        """Apply a function to the counts of each column, and replace the labels if given."""
         columns = {name: change(counts) for name, counts in self.columns.items()}
         return Segmented(self.labels if labels is None else labels, columns)
 
@@ -385,13 +386,13 @@ def count_segments(
     weights: FloatArray | IntArray | None,
     threads: int | None = None,
 ) -> Segmented:
-    """Count rows by segment; the probabilities were checked before."""
+    """Count rows by segment; the probabilities must have been checked."""
     size = len(counting.labels)
     step = counting.step
 
     def count(column: SegmentRows, rows: slice) -> SegmentCounts:
         block_weights = take_weights(weights, rows)
-        # A cell is a segment and an actual class, as one number.
+        # A cell is the number of a pair of segment and actual class.
         cells = column.codes[rows] * size + actual.block(rows)
         n_cells = len(column.values) * size
         pairs = count_codes(cells * size + predicted.block(rows), n_cells * size, block_weights)
@@ -425,13 +426,13 @@ def count_segments(
 
 
 def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
-    """Merge the counts of disjoint samples with the same segments."""
+    """Merge the counts of disjoint sets of rows with the same segments."""
     if len(parts) == 1:
         return parts[0]
     losses = [part.losses for part in parts if part.losses is not None]
     ranks = [part.ranks for part in parts if part.ranks is not None]
     moments = [part.moments for part in parts if part.moments is not None]
-    # A statistic that a part lacks is not known of all rows.
+    # If a part lacks a statistic, it is unknown for all rows together.
     return SegmentCounts(
         parts[0].values,
         reduce(operator.add, [part.rows for part in parts]),

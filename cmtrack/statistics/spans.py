@@ -1,4 +1,4 @@
-"""Spans of text: which predicted span corresponds to which actual one."""
+"""Spans of text, and the matching of predicted spans with actual spans."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.predictions import Predictions
 
 OTHER_DOCUMENTS = 1 << 14
-"""Places of documents without actual spans."""
+"""Number of places for documents without actual spans."""
 
 
 class Span(NamedTuple):
-    """A labelled part of a document, from ``start`` up to but without ``end``."""
+    """A labelled part of a document from ``start`` (included) to ``end`` (excluded)."""
 
     document: Label
     start: float
@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A matched pair of a document's actual and predicted label; None without a partner."""
+    """A matched pair of actual and predicted label in a document; None for a missing partner."""
 
     document: Label
     actual: Label | None
@@ -40,9 +40,9 @@ class Match(NamedTuple):
 
 
 def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> list[Span]:
-    """Read spans.
+    """Read spans from a frame or an iterable.
 
-    ``name``: the argument's name in error texts.
+    ``name``: the argument's name in messages.
     ``spans``, frame, or iterable of (document, start, end, label).
     ``columns``, (str, str, str, str): the frame's columns.
     """
@@ -62,7 +62,7 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
 def _read_span(name: str, i: int, row: Any) -> Span:
     if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
         raise ValueError(f"{name} must hold (document, start, end, label), got {row!r:.60} at {i}")
-    # NumPy's scalars become plain ones. Their types are checked below.
+    # NumPy's scalars become plain Python values, whose types are checked below.
     fields: list[Any] = list(map(plain, values))
     span = Span(*fields)
     if any(map(is_missing, span)):
@@ -79,16 +79,16 @@ def _read_span(name: str, i: int, row: Any) -> Span:
 class SpanRows:
     """The evaluated documents, which pair two evaluations of the same actual spans.
 
-    How many matches there are depends on the predictions, so it is documents that two models share.
-    Those with actual spans are numbered in the order of their names; the others, in which only
-    spans were predicted, have 16,384 places behind them, by a hash of their names, so that they are
-    the same for every model.
+    The number of matches depends on the predictions, so two runs are compared by document.
+    Documents with actual spans are numbered in the order of their names. Other documents, which
+    have only predicted spans, use 16,384 further places by a hash of their names, so that their
+    numbers are the same for every run.
 
     Attributes
     ----------
     matches : Predictions
-        A row for each actual span and each predicted one without a partner. The clusters of their
-        design are the documents.
+        One row for each actual span, and one for each predicted span without a partner. The
+        clusters of their design are the documents.
     size : int
         Number of places.
     """
@@ -100,13 +100,13 @@ class SpanRows:
         return self.size
 
     def by_document(self, psi: FloatArray) -> FloatArray:
-        """Return influence values of documents, shape (size,), from those of matches."""
+        """Return influence values of documents, shape (size,), from influence values of matches."""
         sums = np.bincount(self.documents, psi, self.size)
         return np.asarray(sums * (self.size / len(self.matches)), dtype=np.float64)
 
     @property
     def design(self) -> Design:
-        """Design of the documents: they have no weights and stand for themselves."""
+        """Design of the documents, which have no weights and no clusters."""
         return Design(self.size)
 
     @property
@@ -120,8 +120,8 @@ def places_of(
 ) -> tuple[IntArray, LabelDigest]:
     """Return the place of each match's document in :class:`SpanRows`, and the spans' digest.
 
-    How spans are matched is part of the digest of the actual spans: evaluations that match in two
-    ways are of different things.
+    The digest of the actual spans includes the kind of matching, because evaluations with different
+    matching cannot be compared.
     """
     spans_by_document: defaultdict[Label, list[str]] = defaultdict(list)
     for span in actual:
@@ -143,10 +143,10 @@ def match_spans(
 ) -> list[Match]:
     """Pair the spans of each document, one to one.
 
-    Spans of the same extent first, those of the same label before others; then, unless
-    ``match="exact"``, spans that overlap, the longest overlap first and, of equal ones, the same
-    label first. What is left has no partner. Documents, and within them actual before only
-    predicted spans, stand in the order in which they came.
+    Spans with equal extents are paired first, with equal labels before different labels. Then,
+    unless ``match="exact"``, overlapping spans are paired, with the longest overlap first. Among
+    equal overlaps, equal labels come first. All other spans have no partner. The results keep the
+    order of the documents. Within a document, actual spans come before unmatched predicted spans.
     """
     documents: defaultdict[Label, tuple[list[Span], list[Span]]] = defaultdict(lambda: ([], []))
     for span in actual:
@@ -183,12 +183,12 @@ def _match_in_document(
 def _candidates(
     actual: list[Span], predicted: list[Span]
 ) -> Iterable[tuple[tuple[bool, float, bool], int, int]]:
-    """Yield pairs that overlap, after what they are sorted by: extent, overlap, label."""
+    """Yield pairs of overlapping spans with their sort key of extent, overlap and label."""
     order = sorted(range(len(predicted)), key=lambda j: predicted[j].start)
     starts = np.array([predicted[j].start for j in order])
     longest = max((span.end - span.start for span in predicted), default=0)
     for i, a in enumerate(actual):
-        # A predicted span that begins earlier than this ends before the actual one begins.
+        # A predicted span that starts before this point ends before the actual span starts.
         first, last = np.searchsorted(starts, [a.start - longest, a.end])
         for j in order[first:last]:
             b = predicted[j]

@@ -14,27 +14,27 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 CELLS = 64
 _LOW = -4.0
 _HIGH = 12.0
-"""Range of logits that the cells divide.
+"""Limits of the logits that are divided into cells.
 
-The most probable of up to 55 classes has at least 1/55, whose logit is above -4.
+With up to 55 classes, the most probable class has at least 1/55, whose logit is above -4.
 """
 _MOST_CELLS = 1 << 20
-"""Tables of more cells are counted once at the end, not block by block."""
+"""Most cells of a table that is counted block by block; larger tables are counted at the end."""
 _MOST_WAITING = 1 << 22
-"""Codes that wait for the end; more are counted in between, to save memory."""
+"""Most codes that are kept to be counted at the end; this limits the memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopScoreCounts(plain.Table):
-    """Samples by row (such as actual class), most probable class and cell of its probability.
+    """Rows by table row (such as actual class), most probable class and cell of its probability.
 
-    ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12];
-        the outer ones are open.
+    ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12],
+        and the outer cells are open.
     """
 
     @classmethod
     def from_plain(cls, data: Any, size: int, n_rows: int | None = None) -> TopScoreCounts:
-        """Read :meth:`to_plain`; a known number of rows is checked before memory is taken."""
+        """Read data of :meth:`to_plain`; a known number of rows is checked before allocation."""
         return cls(plain.decode_table(data, (n_rows, size, CELLS)))
 
     @classmethod
@@ -45,7 +45,7 @@ class TopScoreCounts(plain.Table):
         n_rows: int,
         weights: FloatArray | IntArray | None = None,
     ) -> TopScoreCounts:
-        """Count ``scores`` (n, K) by the codes ``rows`` (n,)."""
+        """Count ``scores`` (n, K) by the codes ``rows`` (n,) of table rows."""
         size = scores.shape[1]
         best = scores.argmax(axis=1)
         codes = (rows * size + best) * CELLS + cells_of(scores[np.arange(len(scores)), best])
@@ -53,27 +53,27 @@ class TopScoreCounts(plain.Table):
 
     @property
     def sums(self) -> Counts:
-        """Counts that are not 0, shape (U,), ascending by row, class and cell."""
+        """Non-zero counts, shape (U,), ascending by row, class and cell."""
         return self.table.sums
 
     @property
     def n_rows(self) -> int:
-        """R."""
+        """Number of table rows, R."""
         return self.table.shape[0]
 
     @property
     def cells(self) -> tuple[IntArray, IntArray]:
-        """Row, and class and cell as one number, of each count that is not 0."""
+        """Table row of each non-zero count, and its class and cell as one number."""
         row, cell = np.divmod(self.table.places, self.table.shape[1] * CELLS)
         return row, cell
 
     def pooled(self) -> TopScoreCounts:
-        """Return the counts of all rows as one."""
+        """Return the counts of all table rows together."""
         shape = (1, *self.table.shape[1:])
         return TopScoreCounts(self.table.moved(self.cells[1], shape))
 
     def blocks(self, size: int) -> list[TopScoreCounts]:
-        """Return the counts of each ``size`` rows, such as those of a fold."""
+        """Return separate counts for each block of ``size`` table rows, such as a fold."""
         row = self.cells[0]
         shape = (size, *self.table.shape[1:])
         parts = []
@@ -84,9 +84,9 @@ class TopScoreCounts(plain.Table):
         return parts
 
     def arranged(self, place: IntArray, by_class: bool) -> TopScoreCounts:
-        """Return the counts with the classes at these places, in their order.
+        """Return the counts of the classes at the given indices, in this order.
 
-        ``by_class``: whether the rows are classes, which move as well.
+        ``by_class``: whether table rows are classes, which are then also reordered.
         """
         size = len(place)
         number = np.argsort(place)
@@ -104,7 +104,8 @@ class TopScoreCounts(plain.Table):
 class TopTally:
     """Accumulator of counts by actual class, most probable class and cell.
 
-    Of many classes the codes wait, since a pass over the table would take longer than a block.
+    With many classes, codes are kept and counted later, because a pass over the table would take
+    longer than a block.
 
     ``size``: number of classes.
     """
@@ -157,8 +158,8 @@ class TopTally:
 
 
 def cells_of(top: FloatArray) -> IntArray:
-    """Return the cell of each probability, 0 to 63; shape as given."""
-    # A logit of 0 or 1 would be infinite.
+    """Return the cell of each probability, 0 to 63, in the shape of ``top``."""
+    # The logits of 0 and 1 would be infinite.
     inside = np.clip(top, 1e-12, 1 - 1e-12, dtype=np.float64)
     cells = np.divide(inside, 1 - inside, out=inside)
     np.log(cells, out=cells)
