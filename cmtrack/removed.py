@@ -75,7 +75,7 @@ _SENSITIVITY = (
 )
 _TARGET_FILE = (
     "estimate the shares in Python by estimate_prevalence(scores, calibration=..., "
-    "positive=...) and give Evaluation.at(estimate), or state them by --prevalence"
+    "positive=...) and give Evaluation.at(estimate), or state them with --at"
 )
 _LIMIT = (
     "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; "

@@ -22,27 +22,28 @@ _MOST_SHARES = 8
 
 @run_command("at")
 @click.option(
-    "--prevalence",
+    "--at",
+    "shares",
     multiple=True,
     metavar="[NAME=]SHARE",
     help="Share of the positive class or group, or of the class or group of this NAME; repeatable.",
 )
 @click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target.")
 @of_stored
-def at_command(run: str, prevalence: Sequence[str], rows: float | None, store: Store) -> Answer:
+def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store) -> Answer:
     """Print the metrics of RUN where its classes have other shares.
 
     RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The
     numbers hold if, within each class, the model answers as on the rows of RUN.
     """
-    if not prevalence:
-        raise click.UsageError("give the shares by --prevalence")
+    if not shares:
+        raise click.UsageError("give the shares with --at")
     where, evaluation = store.load(run)
     from cmtrack.comparison.comparability import of_classes
     from cmtrack.comparison.spec import shares_of
 
     with bad_input():
-        transported = of_classes(evaluation).at(shares_of(prevalence, "--prevalence"), rows=rows)
+        transported = of_classes(evaluation).at(shares_of(shares, "--at"), rows=rows)
     metrics = transported.to_frame().to_dict("records")
     data = {
         **where,
@@ -84,7 +85,11 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
     "--difference", type=float, required=True, help="True difference that is to be shown."
 )
 @click.option(
-    "--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference."
+    "--metric",
+    metavar="METRIC",
+    default="multiclass/accuracy",
+    show_default=True,
+    help="Metric of the difference.",
 )
 @of_stored
 def plan_command(runs: Sequence[str], difference: float, metric: str, store: Store) -> Answer:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @main.command("demo")
 @click.option(
-    "--directory",
+    "--output",
     type=FOLDER,
     default=Path("cmtrack-demo"),
     show_default=True,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Three models instead of eight.")
 @answering
-def demo_command(directory: Path, quick: bool) -> Answer:
+def demo_command(output: Path, quick: bool) -> Answer:
     """Train, judge, track and compare models on a real survey.
 
     The 1996 American National Election Study: which of seven party identifications, which party,
@@ -39,7 +39,7 @@ def demo_command(directory: Path, quick: bool) -> Answer:
         step("loading libraries", 0, 1)
         from cmtrack.demo import RANK_BY, run_demo
 
-        result = run_demo(directory, quick=quick, progress=step)
+        result = run_demo(output, quick=quick, progress=step)
     command = f"{_tool('mlflow')} ui --backend-store-uri {shlex.quote(_pasteable(result))}"
     runs = [
         {

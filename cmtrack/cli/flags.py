@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cmtrack.cli.frame import echo_json, working
+from cmtrack.cli.spellings import Command
 from cmtrack.removed import reason
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Co
     need not load it. ``names``: of its entries; by default all that have a flag.
     """
 
-    class Asking(click.Command):
+    class Asking(Command):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
             """The command's own parameters, then the flags, then those of the output."""
             options = question().options()

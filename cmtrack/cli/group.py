@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from cmtrack.cli.frame import plain_errors
+from cmtrack.cli.spellings import Command
 from cmtrack.removed import reason
+
+TASKS: Mapping[str, Sequence[str]] = {
+    "Evaluate and log": ("demo", "evaluate", "regroup"),
+    "Look at a run": ("show", "rows", "segments", "at"),
+    "Compare and choose": ("compare", "gate", "threshold", "price", "plan"),
+    "Share and check the decision": ("review", "view", "verify"),
+    "Send what is waiting": ("spool", "push"),
+}
+"""The commands by task, in the order of the help."""
 
 
 class Commands(click.Group):
     """Commands whose errors are one sentence."""
+
+    command_class = Command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -24,6 +37,19 @@ class Commands(click.Group):
                 if removed is None:
                     raise
                 raise click.UsageError(removed, ctx=error.ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each task, with the descriptions of all sections aligned."""
+        longest = max(map(len, self.commands))
+        # The section indents by 2, and 2 spaces separate a name from its description.
+        room = formatter.width - longest - 4
+        for task, names in TASKS.items():
+            rows = [
+                (name.ljust(longest), self.commands[name].get_short_help_str(room))
+                for name in names
+            ]
+            with formatter.section(task):
+                formatter.write_dl(rows)
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -51,7 +77,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     help="Show the version.",
 )
 def main(**_: Any) -> None:
-    """Judge a classifier properly, and see it in MLflow.
+    """Evaluate classifiers, compare them, and see the results in MLflow.
 
     Exit codes: 0 success, 1 the work failed (no such run, no server), 2 wrong usage or bad input.
     """

@@ -285,7 +285,7 @@ def two_groups(grouping: Grouping | None) -> dict[Any, Any]:
 
 
 def read_metrics(named: Sequence[str]) -> list[Metric]:
-    """Return the metrics that ``--metrics`` names; each file or module is executed once."""
+    """Return the metrics that ``--extra-metrics`` names; each file or module is executed once."""
     from cmtrack.metrics.metric import Metric
     from cmtrack.metrics.own import own_metrics
 
@@ -294,15 +294,14 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
     for text in named:
         module, _, name = text.rpartition(":")
         if not module or not name:
-            raise BadInput(f"--metrics must be FILE.py:NAME, got {text!r}")
+            raise BadInput(f"--extra-metrics must be FILE.py:NAME, got {text!r}")
         if module not in modules:
             modules[module] = _execute(module)
         values = modules[module]
         if name not in values:
             found = [other for other, value in values.items() if isinstance(value, Metric)]
-            raise BadInput(
-                f"--metrics: {module} has no {name!r}; its metrics are {', '.join(found) or 'none'}"
-            )
+            listed = ", ".join(found) or "none"
+            raise BadInput(f"--extra-metrics: {module} has no {name!r}; its metrics are {listed}")
         with bad_input(say=partial(_say_of_metrics, text, name)):
             metrics += own_metrics(_listed(values[name]))
             # Two files may name one metric.
@@ -321,7 +320,7 @@ def _listed(value: Any) -> Any:
 
 def _say_of_metrics(option: str, name: str, error: str) -> str:
     """Return an error about metrics with what the option says in place of the argument."""
-    return f"--metrics {option}: {error.replace('extra_metrics', name)}"
+    return f"--extra-metrics {option}: {error.replace('extra_metrics', name)}"
 
 
 def _execute(module: str) -> dict[str, Any]:
@@ -339,7 +338,7 @@ def _execute(module: str) -> dict[str, Any]:
             return runpy.run_path(module) if is_file else vars(importlib.import_module(module))
     except (Exception, SystemExit) as error:  # whatever the user's code raises
         reason = f"{type(error).__name__}: {first_line(error)}"
-        raise BadInput(f"--metrics: {module} cannot be executed: {reason}") from None
+        raise BadInput(f"--extra-metrics: {module} cannot be executed: {reason}") from None
 
 
 def read_file(read: Callable[[Path], Result], path: Path) -> Result:

@@ -44,7 +44,6 @@ _OF_ONE_RUN = ("cell", "wrong")
 @click.option("--changed", is_flag=True, help="Rows with other predictions.")
 @click.option(
     "--missed",
-    "--missed-by",
     type=click.IntRange(1),
     metavar="N",
     help="Rows that at least N RUNs miss.",
@@ -52,9 +51,9 @@ _OF_ONE_RUN = ("cell", "wrong")
 @click.option(
     "--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too."
 )
-@click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
+@click.option("--row-ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
 @click.option(
-    "--limit",
+    "--max-rows",
     type=click.IntRange(1),
     default=25,
     show_default=True,
@@ -64,8 +63,8 @@ _OF_ONE_RUN = ("cell", "wrong")
 def rows_command(
     runs: tuple[str, ...],
     table: Path | None,
-    ids: str | None,
-    limit: int,
+    row_ids: str | None,
+    max_rows: int,
     store: Store,
     **asked: Any,
 ) -> Answer:
@@ -80,25 +79,25 @@ def rows_command(
     kind = _kind_of(runs, asked)
     if asked["confident"] is not None and kind not in _OF_ONE_RUN:
         raise click.UsageError("--confident goes with --cell and --wrong")
-    if ids and table is None:
-        raise click.UsageError("--ids needs --table")
+    if row_ids and table is None:
+        raise click.UsageError("--row-ids needs --table")
     from cmtrack.comparison.comparability import of_classes
     from cmtrack.evaluation.rows import TOTAL
 
     sentence = ""
-    with passing_on(row_ids="--ids"):
+    with passing_on(row_ids="--row-ids"):
         evaluations = [of_classes(store.load(run, lambda _: True)[1]) for run in runs]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
             if kind in _OF_ONE_RUN:
-                options = {"table": table, "row_ids": ids, "limit": limit}
+                options = {"table": table, "row_ids": row_ids, "limit": max_rows}
                 frame = _rows_of_run(evaluations[0], kind, asked, options)
             else:
                 comparison, names = _compare(runs, evaluations, asked["step"])
                 frame, sentence = _rows_of_runs(comparison, names, kind, asked)
                 if table is not None:
-                    frame = _join_table(frame, _indexed_by(comparison, names, kind), table, ids)
+                    frame = _join_table(frame, _indexed_by(comparison, names, kind), table, row_ids)
     total = int(frame.attrs.get(TOTAL, len(frame)))
-    frame = frame.head(limit)
+    frame = frame.head(max_rows)
     about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return Answer(lambda: about | {"rows": records}, lambda: _print(kind, frame, total, sentence))
@@ -190,13 +189,13 @@ def _indexed_by(comparison: Comparison, names: list[str], kind: str) -> Evaluati
 
 
 def _join_table(
-    frame: pd.DataFrame, evaluation: Evaluation, table: Path, ids: str | None
+    frame: pd.DataFrame, evaluation: Evaluation, table: Path, row_ids: str | None
 ) -> pd.DataFrame:
     """Return rows with the columns of a table."""
     from cmtrack.evaluation.rows import joined_columns
 
     columns = {}
-    for name, column in joined_columns(evaluation, table, ids).items():
+    for name, column in joined_columns(evaluation, table, row_ids).items():
         head = f"table_{name}" if name in frame else name
         columns[head] = column.iloc[frame["row"]].to_numpy()
     return frame.assign(**columns)

@@ -31,7 +31,8 @@ _NAME = 12
 @main.command("segments", cls=asking(of_compare, "extra_metrics"))
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN_B]")
 @click.option(
-    "--by",
+    "--segment",
+    "by",
     multiple=True,
     metavar="COLUMN",
     help="Column that divides the rows; repeatable. By default all.",
@@ -120,7 +121,9 @@ def segments_command(
         ]
         columns = [view.name for view in shown[0]]
         if not columns and not by:
-            raise BadInput("the rows were evaluated without segments: --table with --by gives some")
+            raise BadInput(
+                "the rows were evaluated without segments: --table with --segment gives some"
+            )
         for name in (*by, *leave_out):
             if name not in columns:
                 evaluations[0].segments[name]  # raises, and names the columns that there are
@@ -146,7 +149,7 @@ def _check_table_flags(table: Path | None, by: Sequence[str], of_table: dict[str
     if table is None and any(of_table.values()):
         raise click.UsageError("--row-ids, --y-true and --log need --table")
     if table is not None and not by:
-        raise click.UsageError("--table needs --by, the columns that divide the rows")
+        raise click.UsageError("--table needs --segment, the columns that divide the rows")
 
 
 def _with_flags(error: str) -> str:

@@ -103,9 +103,9 @@ def _of_costs(by_metric: Mapping[str, Any]) -> dict[str, Any]:
     "--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision >= 0.9'."
 )
 @click.option(
-    "--calibration",
+    "--choose-on",
     metavar="RUN",
-    help="Run or folder whose rows choose the threshold; those of RUN judge it.",
+    help="Run or folder whose rows choose the threshold. The rows of the first RUN evaluate it.",
 )
 @of_stored
 def threshold_command(
@@ -113,18 +113,18 @@ def threshold_command(
     costs_file: Path | None,
     maximize: str | None,
     subject_to: str | None,
-    calibration: str | None,
+    choose_on: str | None,
     store: Store,
 ) -> Answer:
     """Choose the threshold of RUN by cost or by a metric.
 
     RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written.
-    Without --calibration the rows of RUN choose the threshold and judge it by cross-fitting.
+    Without --choose-on the rows of RUN choose the threshold and judge it by cross-fitting.
     """
     where, evaluation = store.load(run)
     other = None
-    if calibration is not None:
-        _, other = store.load(calibration)
+    if choose_on is not None:
+        _, other = store.load(choose_on)
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.comparability import of_classes
     from cmtrack.grouping import Costs

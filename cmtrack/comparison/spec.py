@@ -437,7 +437,7 @@ class CompareSpec(Question):
         "them. A metric that the runs were logged with has its logged numbers without this, but "
         "no differences by row and no regrouped values.",
         (),
-        flag="--metrics",
+        flag="--extra-metrics",
         help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or "
         "dict of them. The file is executed, with all that you may do; repeatable.",
         metavar="FILE.py:NAME",

@@ -21,7 +21,10 @@ from cmtrack.metrics.results import Results
 
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
 TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
-_GIVE = "give extra_metrics=[...] to what loads or compares it, in the shell --metrics FILE.py:NAME"
+_GIVE = (
+    "give extra_metrics=[...] to what loads or compares it, in the shell --extra-metrics "
+    "FILE.py:NAME"
+)
 UNKNOWN = f"its function is not known here, only the numbers that were written: {_GIVE}"
 
 _LONGEST = 2000

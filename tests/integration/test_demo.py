@@ -157,7 +157,7 @@ def test_the_command_says_which_extra_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
-    result = CliRunner().invoke(main, ["demo", "--directory", str(tmp_path / "demo"), "--json"])
+    result = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "demo"), "--json"])
     assert result.exit_code == 1
     assert result.stdout == ""
     assert (

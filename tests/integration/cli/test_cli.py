@@ -299,7 +299,7 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     assert data["subject_to"] == "binary/precision >= 0.5"
     assert set(data["metrics"]) == {"binary/recall", "binary/precision"}
     judged = json.loads(
-        ok(run("threshold", "kept", *bounded, "--calibration", "kept", "--json")).stdout
+        ok(run("threshold", "kept", *bounded, "--choose-on", "kept", "--json")).stdout
     )
     assert judged["judged_by"] == "evaluated rows"
     assert judged["threshold"] == data["threshold"]

@@ -33,7 +33,7 @@ def invoke(folder: Path, *arguments: str) -> Any:
 
 @pytest.mark.parametrize("given", [["0.02"], ["spam=0.02"], ["spam=0.02", "ham=0.98"]], ids=str)
 def test_stated_shares(folder: Path, given: list[str]) -> None:
-    options = [word for share in given for word in ("--prevalence", share)]
+    options = [word for share in given for word in ("--at", share)]
     found = json.loads(invoke(folder, "at", "run", *options, "--json").stdout)
     there = Evaluation.load(folder / "run").at(0.02)
     by_name = {row["metric"]: row for row in found["metrics"]}
@@ -75,22 +75,22 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["at", "run"], "give the shares by --prevalence"),
+        (["at", "run"], "give the shares with --at"),
         (
-            ["at", "run", "--prevalence", "much"],
-            "--prevalence must be a share or NAME=SHARE, got 'much'",
+            ["at", "run", "--at", "much"],
+            "--at must be a share or NAME=SHARE, got 'much'",
         ),
         (
-            ["at", "run", "--prevalence", "eggs=0.1"],
+            ["at", "run", "--at", "eggs=0.1"],
             "of the classes ['ham', 'spam'] or of the groups of one step, got 'eggs'",
         ),
         (
-            ["at", "run", "--prevalence", "0.1", "--prevalence", "0.2"],
-            "--prevalence without a name stands alone, got 2",
+            ["at", "run", "--at", "0.1", "--at", "0.2"],
+            "--at without a name stands alone, got 2",
         ),
         (
-            ["at", "run", *["--prevalence", "spam=0.1"] * 2],
-            "--prevalence must name a class or group once, got 'spam' twice",
+            ["at", "run", *["--at", "spam=0.1"] * 2],
+            "--at must name a class or group once, got 'spam' twice",
         ),
         (
             ["compare", "run", "--at", "much"],
@@ -101,7 +101,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
             "'--at': at without a name stands alone, got 2 of them",
         ),
         (["compare", "run", "--at", "1.5"], "'--at': at must be a share between 0 and 1"),
-        (["at", "run", "--prevalence", "1.5"], "shares must lie between 0 and 1"),
+        (["at", "run", "--at", "1.5"], "shares must lie between 0 and 1"),
         (["plan", "run", "--difference", "0"], "difference must be a finite number above 0"),
         (
             ["plan", "run", "--difference", "0.1", "--metric", "binary/ks"],

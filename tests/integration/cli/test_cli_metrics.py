@@ -1,4 +1,4 @@
-"""Metrics of one's own in the shell, by ``--metrics``, and the newest run of an experiment, by ``--latest``."""
+"""Metrics of one's own in the shell, by ``--extra-metrics``, and the newest run of an experiment, by ``--latest``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DISTANCE = Metric(
     low=0,
     high=3,
 )
-WAY = "--metrics FILE.py:NAME"
+WAY = "--extra-metrics FILE.py:NAME"
 DIFFERENCE = ("--require", "custom/distance.difference.high <= 0.05")
 OF_SEGMENTS = ("--require", "segment/side/*/custom/distance.high <= 3")
 
@@ -139,7 +139,7 @@ def test_rankings_in_the_shell_are_those_of_python_with_the_functions(run, store
         "--against",
         "plain",
         "--json",
-        "--metrics",
+        "--extra-metrics",
         f"own.py:{name}",
     )
     ours, theirs = data(done), direct.to_dict()
@@ -148,7 +148,7 @@ def test_rankings_in_the_shell_are_those_of_python_with_the_functions(run, store
     assert len(ours["rankings"][0]["runs"]) == 3  # also of the run that was logged without
     assert (
         "Not compared row by row"
-        not in run("compare", "good", "fair", "--metrics", "own.py:both").stdout
+        not in run("compare", "good", "fair", "--extra-metrics", "own.py:both").stdout
     )
 
 
@@ -166,7 +166,14 @@ def test_gates_in_the_shell_are_those_of_python_with_the_functions(run, store):
     ):
         for asked in (DIFFERENCE, ("--rank-by", "custom/distance")):
             done = run(
-                "gate", tested, "--against", base, *asked, "--metrics", "own.py:distance", "--json"
+                "gate",
+                tested,
+                "--against",
+                base,
+                *asked,
+                "--extra-metrics",
+                "own.py:distance",
+                "--json",
             )
             ruled = {"require": asked[1:]} if asked is DIFFERENCE else {"rank_by": asked[1]}
             verdict = judge(*evaluations, **ruled)
@@ -175,7 +182,7 @@ def test_gates_in_the_shell_are_those_of_python_with_the_functions(run, store):
             assert ours == [check.to_dict() for check in verdict.checks]
             if asked is DIFFERENCE and tested == "plain":
                 assert ours[0]["value"] == gap.high
-    assert run("gate", "good", *OF_SEGMENTS, "--metrics", "own.py:both").exit_code == 0
+    assert run("gate", "good", *OF_SEGMENTS, "--extra-metrics", "own.py:both").exit_code == 0
 
 
 @pytest.mark.slow
@@ -196,7 +203,7 @@ def test_what_needs_a_function_that_is_not_at_hand_is_not_decided_and_the_way_ou
 ):
     (tmp_path / "two.yaml").write_text("groups: {low: [0, 1], high: [2, 3]}\n")
     assert WAY in refusal(run(*words))
-    assert run(*words, "--metrics", "own.py:both").exit_code == 0
+    assert run(*words, "--extra-metrics", "own.py:both").exit_code == 0
 
 
 def test_a_gate_that_needs_no_function_is_decided_by_the_numbers_of_the_run(run):
@@ -227,7 +234,7 @@ def test_a_file_that_gives_no_metrics_is_refused_with_the_reason(run, given, wor
         ("segments", "good"),
         ("compare", "good"),
     ):
-        assert words in refusal(run(*command, "--metrics", given))
+        assert words in refusal(run(*command, "--extra-metrics", given))
 
 
 @pytest.mark.slow
@@ -241,26 +248,31 @@ def test_several_files_and_modules_are_taken_and_one_name_is_taken_once(run, tmp
         "--require",
         "custom/spread <= 2",
     )
-    assert run(*words, "--metrics", "own.py:distance", "--metrics", "own.py:spread").exit_code == 0
-    assert run(*words, "--metrics", "a_module_of_the_tests:both").exit_code == 0
-    twice = run(*words, "--metrics", "own.py:both", "--metrics", "own.py:distance")
+    assert (
+        run(
+            *words, "--extra-metrics", "own.py:distance", "--extra-metrics", "own.py:spread"
+        ).exit_code
+        == 0
+    )
+    assert run(*words, "--extra-metrics", "a_module_of_the_tests:both").exit_code == 0
+    twice = run(*words, "--extra-metrics", "own.py:both", "--extra-metrics", "own.py:distance")
     assert "must have different names, got 'custom/distance' twice" in refusal(twice)
 
 
 @pytest.mark.slow
 def test_a_review_names_the_file_to_make_it_again(run, tmp_path):
-    words = ("good", "fair", "--rank-by", "custom/distance", "--metrics", "own.py:both")
+    words = ("good", "fair", "--rank-by", "custom/distance", "--extra-metrics", "own.py:both")
     assert (
         run("review", *words, "--output", "review.html", "--output", "review.json").exit_code == 0
     )
     page = (tmp_path / "review.html").read_text()
-    assert "--metrics own.py:both" in page
+    assert "--extra-metrics own.py:both" in page
     assert "extra_metrics=extra_metrics" in page
     assert json.loads((tmp_path / "review.json").read_text())["how"]["extra_metrics"] == [
         "own.py:both"
     ]
     assert run("review", *words[:4], "--output", "plain.html").exit_code == 0
-    assert "--metrics own.py" not in (tmp_path / "plain.html").read_text()
+    assert "--extra-metrics own.py" not in (tmp_path / "plain.html").read_text()
 
 
 def test_a_review_made_in_python_says_which_metrics_were_given(store, tmp_path):
@@ -272,7 +284,7 @@ def test_a_review_made_in_python_says_which_metrics_were_given(store, tmp_path):
     page = context(Review(comparison), None, {})
     assert "extra_metrics = […]  # the Metrics of 'custom/distance'" in page["python"]
     assert "# FILE.py:NAME holds the metrics 'custom/distance'" in page["command"]
-    assert "--metrics FILE.py:NAME" in page["command"]
+    assert "--extra-metrics FILE.py:NAME" in page["command"]
     without = replace(comparison, how=comparison.how | {"extra_metrics": []})
     assert "metrics" not in context(Review(without), None, {})["command"]
 

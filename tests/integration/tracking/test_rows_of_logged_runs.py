@@ -73,20 +73,22 @@ def test_the_command_line(runs, tmp_path):
         {"id": np.arange(300), "text": [f"t{k} \x1b[31m" + "x" * 500 for k in range(300)]}
     )
     table.to_csv(tmp_path / "table.csv", index=False)
-    wrong = printed(one, "--limit", "3")
+    wrong = printed(one, "--max-rows", "3")
     expected = runs["first"][1].rows_where(right=False)
     assert (wrong["kind"], wrong["total"]) == ("wrong", expected.attrs["total"])
     assert [row["row"] for row in wrong["rows"]] == expected["row"].tolist()[:3]
-    cell = printed(one, "--cell", "0", "1", "--table", str(tmp_path / "table.csv"), "--ids", "id")
+    cell = printed(
+        one, "--cell", "0", "1", "--table", str(tmp_path / "table.csv"), "--row-ids", "id"
+    )
     assert cell["total"] == runs["first"][1].confusion_matrix.counts[0, 1]
     assert all(row["text"].startswith(f"t{row['row']} ") for row in cell["rows"])
     for kind in ("broken", "fixed", "changed"):
-        found = printed(one, two, f"--{kind}", "--limit", "1000")
+        found = printed(one, two, f"--{kind}", "--max-rows", "1000")
         assert [row["row"] for row in found["rows"]] == comparison.rows(one, two, kind)[
             "row"
         ].tolist()
     assert printed(one, two)["kind"] == "broken"
-    assert printed(one, two, "--missed-by", "2")["total"] == len(comparison.missed(2).to_frame())
+    assert printed(one, two, "--missed", "2")["total"] == len(comparison.missed(2).to_frame())
     for arguments, words in (
         ((one, two, "--cell", "0", "1"), "--cell is of 1 runs, got 2"),
         ((one, "--broken", "--fixed"), "choose one of --broken, --fixed"),
@@ -94,7 +96,7 @@ def test_the_command_line(runs, tmp_path):
         ((one, two, "--missed", "5"), "--missed must be a number of runs from 1 to 2, got 5"),
         ((one, two, "--broken", "--step", "zz"), "step must be one of"),
         ((one, bare), "has no rows"),
-        ((one, "--ids", "id"), "--ids needs --table"),
+        ((one, "--row-ids", "id"), "--row-ids needs --table"),
     ):
         result = CliRunner().invoke(main, ["rows", *arguments])
         assert (result.exit_code, words in " ".join(result.output.split())) == (2, True), (
@@ -102,7 +104,7 @@ def test_the_command_line(runs, tmp_path):
         )
     text = (
         CliRunner()
-        .invoke(main, ["rows", one, "--table", str(tmp_path / "table.csv"), "--ids", "id"])
+        .invoke(main, ["rows", one, "--table", str(tmp_path / "table.csv"), "--row-ids", "id"])
         .output
     )
     assert "\x1b[31m" not in text
@@ -115,7 +117,7 @@ def test_the_command_line(runs, tmp_path):
     assert f"In these rows only “{two[:6]}…{two[-5:]}” predicts the right class." in text
     # heads of two runs fold at words
     assert (text.count("p of"), "probabil…" in text) == (2, False)
-    text = CliRunner().invoke(main, ["rows", one, "--cell", "0", "1", "--limit", "2"]).output
+    text = CliRunner().invoke(main, ["rows", one, "--cell", "0", "1", "--max-rows", "2"]).output
     first = printed(one, "--cell", "0", "1")["rows"][0]
     assert f" {first['row']} " in text
     assert ".000 " not in text  # classes are whole numbers

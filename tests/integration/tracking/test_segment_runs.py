@@ -204,7 +204,17 @@ def called(*arguments: str):
 @pytest.mark.slow
 def test_the_command_line_joins_and_searches(runs):
     TABLE.to_csv("t.csv", index=False)
-    options = ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age", "--json"]
+    options = [
+        "--table",
+        "t.csv",
+        "--row-ids",
+        "id",
+        "--segment",
+        "region",
+        "--segment",
+        "age",
+        "--json",
+    ]
     done = called(*runs, *options, "--worst", "--metric", "binary/recall", "--min-rows", "30")
     assert done.exit_code == 0, done.output
     out = json.loads(done.stdout)
@@ -225,7 +235,7 @@ def test_the_command_line_joins_and_searches(runs):
 @pytest.mark.slow
 def test_the_command_line_prints_tables(runs):
     TABLE.to_csv("t.csv", index=False)
-    done = called(runs[0], "--table", "t.csv", "--row-ids", "id", "--by", "region", "--worst")
+    done = called(runs[0], "--table", "t.csv", "--row-ids", "id", "--segment", "region", "--worst")
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
     assert "Accuracy by “region”, the worst first" in words
@@ -265,7 +275,10 @@ def in_python(first, second, columns):
 def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     TABLE.to_csv("t.csv", index=False)
     evaluations = [declared(seed, ["region", "age"]) for seed in (1, 2)]
-    given, options = runs, ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age"]
+    given, options = (
+        runs,
+        ["--table", "t.csv", "--row-ids", "id", "--segment", "region", "--segment", "age"],
+    )
     if way == "run and folder":
         with mlflow.start_run() as run:
             log_evaluation(evaluations[0], strict=True)
@@ -363,7 +376,7 @@ def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, mo
         assert all(note in words for note in notes)
 
 
-@pytest.mark.parametrize("by", [[], ["--by", "age"]], ids=["all", "one"])
+@pytest.mark.parametrize("by", [[], ["--segment", "age"]], ids=["all", "one"])
 def test_declared_columns_are_searched(by, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     declared(1, ["region", "age"]).save("kept")
@@ -428,15 +441,24 @@ def test_a_search_without_rows_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "the rows were evaluated without segments: --table with --by"),
-        (["--by", "region"], "evaluated without segments"),
+        ([], "the rows were evaluated without segments: --table with --segment"),
+        (["--segment", "region"], "evaluated without segments"),
         (["--worst"], "evaluated without segments"),
         (["--log"], "need --table"),
-        (["--table", "t.csv"], "--table needs --by"),
-        (["--table", "t.csv", "--by", "regio", "--row-ids", "id"], "did you mean 'region'"),
-        (["--table", "short.csv", "--by", "region", "--row-ids", "id"], "10 do not match"),
+        (["--table", "t.csv"], "--table needs --segment"),
+        (["--table", "t.csv", "--segment", "regio", "--row-ids", "id"], "did you mean 'region'"),
+        (["--table", "short.csv", "--segment", "region", "--row-ids", "id"], "10 do not match"),
         (
-            ["--table", "t.csv", "--by", "region", "--row-ids", "id", "--metric", "binary/recal"],
+            [
+                "--table",
+                "t.csv",
+                "--segment",
+                "region",
+                "--row-ids",
+                "id",
+                "--metric",
+                "binary/recal",
+            ],
             "binary/recall",
         ),
     ],

@@ -269,7 +269,7 @@ def test_no_probability_of_decision_values_is_shown(tmp_path: Path) -> None:
     found = evaluate(Y, y_score=D)
     assert not [name for name in found.rows_where(right=False) if "probability" in name]
     found.save(tmp_path)
-    run = CliRunner().invoke(main, ["rows", str(tmp_path), "--limit", "3"])
+    run = CliRunner().invoke(main, ["rows", str(tmp_path), "--max-rows", "3"])
     assert run.exit_code == 0, run.output
     assert "p of actual" not in run.output
     wrong = np.flatnonzero((D > 0) != Y)

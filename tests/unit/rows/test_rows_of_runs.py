@@ -221,7 +221,7 @@ def test_the_command_joins_a_table_to_the_rows_that_runs_share(
     save("two", np.array(Y)[other], np.array(B)[other], ids[other])
     table = pd.DataFrame({"key": ids, "text": [f"text of {one}" for one in ids]})
     table.to_csv(tmp_path / "table.csv", index=False)
-    arguments = [*choice, "--table", str(tmp_path / "table.csv"), "--ids", "key", "--json"]
+    arguments = [*choice, "--table", str(tmp_path / "table.csv"), "--row-ids", "key", "--json"]
     result = CliRunner().invoke(
         main, ["rows", str(tmp_path / "one"), str(tmp_path / "two"), *arguments]
     )
