@@ -561,7 +561,7 @@ def _describe(evaluation: BaseEvaluation, reason: Reason) -> str:
 
 _REMEDIES = {
     Reason.DATA: "evaluate all on the same rows in the same order",
-    Reason.OUTDATED: "evaluate those of cmtrack 0.2 again",
+    Reason.OUTDATED: "evaluate the runs of cmtrack 0.2 again",
     Reason.KIND: "evaluate all on single labels, or all on sets of codes",
     Reason.LABELS: "evaluate all with the same labels= (--labels A,B,C)",
     Reason.KIND_OF_LABELS: "evaluate all with labels of one kind",

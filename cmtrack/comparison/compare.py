@@ -109,7 +109,7 @@ class CompareOptions(CompareSpec):
         Raises
         ------
         ValueError
-            If a gate does not parse, or needs a baseline and none is given.
+            If a gate does not parse, or needs a baseline that is missing.
         """
         gates = tuple(map(Gate.parse, several(self.require)))
         if self.block is not None and any(gate.column for gate in gates):
@@ -218,7 +218,8 @@ def compare_evaluations(
     Raises
     ------
     TypeError, ValueError
-        If a value is not an evaluation, none is given, or an evaluation does not fit the options.
+        If a value is not an evaluation, if there are no evaluations, or if an evaluation does not
+        fit the options.
 
     Examples
     --------

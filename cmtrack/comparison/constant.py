@@ -143,7 +143,7 @@ class ConstantAnswer:
 
     @property
     def none_shown(self) -> bool:
-        """True if all runs were tested, and none is shown to be better."""
+        """True if all runs were tested, and no run is shown to be better."""
         tested = not self.not_tested and all(map(math.isfinite, self.by_run.values()))
         return tested and not self.shown
 

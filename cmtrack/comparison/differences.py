@@ -102,8 +102,8 @@ class Difference:
     standard_error, low, high, pvalue : float
         Standard error and interval of the difference, and p-value of the hypothesis that it is 0.
         Shares of the same rows have McNemar's statistic and Tango's interval. All other metrics use
-        Student's t distribution. Its degrees of freedom are those of Welch and Satterthwaite over
-        the actual classes or, with clusters, the effective number of clusters minus one. The
+        Student's t distribution. Its degrees of freedom are from Welch and Satterthwaite's formula
+        over the actual classes or, with clusters, the effective number of clusters minus one. The
         interval never exceeds the metric's range. If at most 8 rows differ, the exact sign test
         must agree: the p-value is the larger of both, and the interval includes 0 unless the sign
         test rejects. If no row differs, the p-value is 1 and only shares have an interval. NaN if

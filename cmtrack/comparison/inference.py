@@ -299,7 +299,7 @@ def _reach_of_largest(ratio: FloatArray, level: float, others: int, sides: int) 
     ``ratio``: drawn errors divided by their standard errors, shape (n_draws, R), as absolute values
     if there are two ``sides``.
     """
-    # The quantile is at least that of a single run and the others.
+    # The quantile is at least the quantile for a single run and the others.
     quantile = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))
     if ratio.shape[1] == 0:
         return quantile

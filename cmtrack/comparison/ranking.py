@@ -1,8 +1,8 @@
 """Rankings: one type for runs and for models over repetitions, and the ranking of runs.
 
-Runs are ranked here, by the covariance of their errors on the same rows; models over repetitions,
-by their values in each block, in :mod:`cmtrack.comparison.blocks`. Both make `Ranked` entries and
-settle them by :func:`decided`.
+This module ranks runs, using the covariance of their errors on the same rows.
+:mod:`cmtrack.comparison.blocks` ranks models over repetitions, using their values in each block.
+Both make `Ranked` entries and choose one of them with :func:`decided`.
 """
 
 from __future__ import annotations
@@ -37,61 +37,64 @@ NAN = math.nan
 
 @dataclass(frozen=True, eq=False)
 class Ranked(Candidate, RemovedAttributes):
-    """A run, or a model over repetitions, and its standing.
+    """A ranked run, or a ranked model over repetitions.
 
     Attributes
     ----------
     rank : int
-        1 is best; runs of equal value share a rank. On a Pareto front the front's number.
+        Rank; 1 is best, and runs of equal value share a rank. In a Pareto ranking, the number of
+        the front.
     value, low, high : float
-        Value of the metric, with the run's own interval. NaN for a Pareto front. For a model the
-        mean over its blocks, without an interval.
+        Value of the metric, and the run's own interval. For a model, the mean over its blocks,
+        without an interval. NaN in a Pareto ranking.
     difference, difference_low, difference_high : float
-        For a run: this run less the best other one, which is the leader, or for the leader the next
-        (for "nearest zero": of the distances from zero). Runs without any difference count as one.
-        The intervals are simultaneous. The end on the side of the better values is exactly 0 where
-        the run is ruled out as the best; the leader's other end is exactly 0 where no other run may
-        be the best. NaN for a single run. For a model: this model less the leader. The interval
-        holds for all pairs of models at once (Bonferroni).
+        For a run: value of this run minus value of the best other run. The best other run is the
+        leader or, for the leader, the next run. Runs without any difference count as one run. If
+        values nearest to zero are best, this is the difference of distances from zero. The
+        intervals of all runs are simultaneous. If the run is ruled out as the best, the end on the
+        better side is exactly 0. If no other run may be the best, the other end of the leader's
+        interval is exactly 0. NaN for a single run. For a model: value of this model minus value of
+        the leader, with an interval that is simultaneous for all pairs of models (Bonferroni).
     pvalue, p_holm : float
-        That the difference is zero: unadjusted, and adjusted over all pairs.
+        p-values of a difference of zero: unadjusted, and adjusted over all pairs.
     p_set : float
-        The p-value that decides: the run is ruled out as the best where this is at most one less
-        the confidence level. For runs, of being the best, by multiple comparisons with the best.
-        For models it is `p_holm`, too. NaN for a Pareto front.
+        The p-value that decides: the run is ruled out as the best if `p_set` is at most 1 -
+        `confidence_level`. For runs, it is the p-value of "this run is the best", by multiple
+        comparisons with the best. For models, it equals `p_holm`. NaN in a Pareto ranking.
     standard_error : float
-        Of the difference.
+        Standard error of the difference.
     within_margin : bool
-        Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
+        Whether a tie-breaker may choose this run: it may be the best and is within the margin.
     tied : bool
-        Whether it may be the best; else it is ruled out. On a Pareto front: whether no other run
-        beats it.
+        Whether this run may be the best; otherwise it is ruled out. In a Pareto ranking, whether no
+        other run beats it.
     chosen : bool
-        Whether it is the one to take.
+        Whether this is the run to take.
     adjusted_low, adjusted_high : float
-        The interval of the leader and of the chosen run, which allows for their selection from the
-        others. NaN for all others.
+        Interval that allows for the selection of this run, for the leader and the chosen run. NaN
+        for all other runs.
     values : dict of str to float
-        Of each of the criterion's metrics.
+        Value of each metric of the criterion.
     p_max_t : float
-        That the difference of a run is zero, adjusted over all pairs of runs by max-T.
+        p-value of a run's difference of zero, adjusted over all pairs of runs by max-T.
     probability_best, expected_rank : float
     rank_low, rank_high : int
-        Posterior of the rank of a run, given the values and how far they spread; NaN, with ranks up
-        to the last, for fewer than three distinct runs or where an error is unknown. `rank_low` is
-        1 exactly where the run may be the best. A Pareto front has none.
+        Posterior interval of a run's rank, given the values and their spread. With fewer than three
+        distinct runs, or if a standard error is unknown, the probabilities are NaN and the interval
+        may extend to the last rank. `rank_low` is 1 if and only if the run may be the best. In a
+        Pareto ranking the interval covers all ranks.
     by_block : tuple of Candidate
-        For a model one run for each block, the best first; its own run is the first of them, under
-        the model's name and with the mean of what they logged.
+        For a model, one run for each block, best first. `run` is the first of these runs, with the
+        model's name and the means of all logged metrics.
     sd : float
         Standard deviation of a model over its blocks.
     unpaired : str
-        Why the differences of a run do not use the rows; empty where they do.
+        Reason why the differences of a run are not paired by rows; empty if they are.
     equivalent_within : float
-        The margin within which a run is shown to be as good as the leader, by two one-sided tests;
-        NaN where it is not.
+        The margin within which two one-sided tests show the run to be equivalent to the leader; NaN
+        if they do not.
     reason : str
-        Why its difference has no interval: "no row differs".
+        Reason why the difference has no interval, such as "no row differs".
 
     Examples
     --------
@@ -135,7 +138,7 @@ class Ranked(Candidate, RemovedAttributes):
 
     @property
     def runs(self) -> tuple[Candidate, ...]:
-        """The run itself; of a model its runs."""
+        """The run itself; for a model, its runs."""
         return self.by_block or (self,)
 
     @property
@@ -152,7 +155,7 @@ class Ranked(Candidate, RemovedAttributes):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics of the evaluation; of a model their means over its runs."""
+        """The metrics of the evaluation; for a model, their means over its runs."""
         if self.by_block:
             return means([run.evaluation.metrics for run in self.by_block])
         return self.evaluation.metrics
@@ -160,7 +163,7 @@ class Ranked(Candidate, RemovedAttributes):
 
 @dataclass(frozen=True, eq=False)
 class RankedRun(Ranked):
-    """A run and its standing; see :class:`Ranked`.
+    """A ranked run; see :class:`Ranked`.
 
     Examples
     --------
@@ -180,45 +183,46 @@ class RankedRun(Ranked):
 
 
 def means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the means of what all tables have."""
+    """Return the mean of each value that all tables have."""
     names = set.intersection(*map(set, tables))
     return {name: float(np.mean([table[name] for table in tables])) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Runs that were judged on the same data in the same way, or models over repetitions.
+    """A ranking of runs that were evaluated on the same data in the same way, or of models.
 
     Attributes
     ----------
     runs : tuple of RankedRun, or of RankedModel
-        Best first.
+        The runs or models, best first.
     criterion : Criterion
     confidence_level : float
     decision : Decision
-        What chose among the tied ones within the margin, by their place among them.
+        The choice among the runs that may be the best and are within the margin.
     margin : float or None
-        What a tie-breaker may give up against the leader; None: one standard error of each one's
-        difference.
+        Largest loss, relative to the leader, that a tie-breaker may accept. None: one standard
+        error of each run's difference.
     constants : tuple of ConstantAnswer
-        For each metric of the criterion the best constant answer, and what the best run gains over
-        it, with the p-value of each run, adjusted by Holm over all of them. For models its mean
-        over the blocks, and their gains.
+        The best constant answer by each metric of the criterion, with the gain of the best run and
+        the p-value of each run, adjusted over all runs by Holm's method. For models, the mean over
+        the blocks.
     rank_distribution : ndarray of shape (R, R)
-        ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is
-        none.
+        ``[run, rank - 1]``: posterior probability of the rank, in the order of ``runs``; NaN if
+        unknown.
     pvalues : ndarray of shape (R, R)
-        Of all pairs of runs, adjusted by max-T.
+        p-values of all pairs of runs, adjusted by max-T.
     pair_intervals : ndarray of shape (2, R, R)
-        Low and high ends of all differences, row less column, which hold together; NaN where there
-        are none.
+        Low and high ends of the simultaneous intervals of all differences, row minus column; NaN if
+        unknown.
     picked_from : int
-        Number of runs that the leader was chosen from, and that its interval allows for: the ranked
-        ones, those that a gate stopped and those that were not read; 1 where it does not.
+        Number of runs that the leader was selected from and that its interval allows for: ranked
+        runs, runs that a gate stopped, and runs that were not read. 1 if the interval does not
+        allow for a selection.
     stopped : tuple of Candidate
-        The runs of the same data, with values of the criterion's metrics, that a gate stopped.
+        Runs on the same data that a gate stopped and that have values of the criterion's metrics.
     equivalence : float or None
-        The margin of equivalence that was asked for.
+        Margin of equivalence, if the comparison has one.
 
     Examples
     --------
@@ -251,7 +255,7 @@ class Ranking:
 
     @property
     def over(self) -> str:
-        """The repetitions in words, such as "10 folds"; empty where runs are ranked."""
+        """The repetitions in words, such as "10 folds"; empty if runs are ranked."""
         return ""
 
     @property
@@ -261,35 +265,35 @@ class Ranking:
 
     @property
     def leader(self) -> Ranked:
-        """The one of the best value."""
+        """The run or model with the best value."""
         return self.runs[0]
 
     @cached_property
     def chosen(self) -> Ranked | None:
-        """The one to take: the leader, or one within the margin that the tie-breakers name.
+        """The run to take: the leader, or a run within the margin that a tie-breaker chose.
 
-        None in a ranking that the comparison does not decide by.
+        None if the comparison is not decided by this ranking.
         """
         return next((run for run in self.runs if run.chosen), None)
 
     @property
     def foremost(self) -> Ranked:
-        """The one to take; the leader where none is."""
+        """The run to take; the leader if no run is chosen."""
         return self.chosen or self.leader
 
     @property
     def tied(self) -> tuple[Ranked, ...]:
-        """Those that may be the best: the leader and those not significantly worse."""
+        """The runs that may be the best: the leader and runs not significantly worse than it."""
         return tuple(run for run in self.runs if run.tied)
 
     @property
     def paired(self) -> bool:
-        """True if all differences are paired, row by row."""
+        """True if all differences are paired by rows."""
         return len(self.runs) > 1 and not any(run.unpaired for run in self.runs)
 
     @property
     def evaluation(self) -> BaseEvaluation:
-        """Evaluation of the leader, for what all runs share, such as labels and grouping."""
+        """Evaluation of the leader; all runs share its labels and its grouping."""
         return self.leader.evaluation
 
 
@@ -300,9 +304,9 @@ def decided(
     margin: float | None,
     choose: bool = True,
 ) -> tuple[tuple[Ranked, ...], Decision]:
-    """Return the entries with what a tie-breaker may choose and what is chosen, and the decision.
+    """Return the entries, marked as within the margin or chosen, and the decision.
 
-    ``entries``: best first, and so is the result.
+    ``entries``: best first; the result has the same order.
     """
     leader = entries[0]
     entries = [
@@ -323,7 +327,7 @@ def decided(
 def _comparable_metrics(
     entry: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]
 ) -> dict[str, float]:
-    """Return the metrics of an entry that tie-breakers may compare with those of the near ones.
+    """Return the metrics of an entry that tie-breakers may compare with the other near entries.
 
     An average over fewer classes than another entry's average becomes NaN.
     """
@@ -341,7 +345,7 @@ def _comparable_metrics(
 def _is_within_margin(
     entry: Ranked, leader: Ranked, criterion: Criterion, margin: float | None
 ) -> bool:
-    """Return whether a tie-breaker may name a run, or a model."""
+    """Return whether a tie-breaker may choose a run or a model."""
     if entry is leader:
         return True
     if not entry.tied:
@@ -355,11 +359,11 @@ def _is_within_margin(
     loss = -entry.difference if higher else entry.difference
     if math.isfinite(entry.standard_error):
         return loss <= entry.standard_error
-    return loss <= 0  # Without a known error nothing but an equal value is near.
+    return loss <= 0  # Without a standard error, only an equal value is within the margin.
 
 
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
-    """Return the groups that may be ranked: most rows first, parents before children.
+    """Return the groups of runs that may be ranked together: most rows first, then parents first.
 
     ``read``: from :func:`~cmtrack.comparison.criterion.read_by`.
     """
@@ -375,7 +379,7 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
 
 
 def decides(groups: Sequence[Sequence[Candidate]]) -> bool:
-    """Return whether the first group decides: has the most rows, or is the parent of the next."""
+    """Return whether the first group decides: it has most rows, or parents of the next group."""
     if len(groups) < 2 or _count_rows(groups[0]) > _count_rows(groups[1]):
         return bool(groups)
     depths = _depths([candidate for group in groups for candidate in group])
@@ -391,12 +395,12 @@ def _least_depth(group: Sequence[Candidate], depths: Mapping[str, int]) -> int:
 
 
 def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Return the number of other candidates in which each one is nested, by run id."""
+    """Return the number of candidates that each candidate is nested in, by run id."""
     parents = {candidate.run_id: candidate.run.parent_run_id for candidate in candidates}
     depths = {}
     for run_id, parent in parents.items():
         ancestors: list[str] = []
-        # A run that is nested in itself, as a broken store may have it, must not loop for ever.
+        # In a broken store a run may be nested in itself; that must not loop forever.
         while parent in parents and parent not in ancestors:
             ancestors.append(parent)
             parent = parents[parent]
@@ -416,34 +420,34 @@ def rank(
     others: int = 0,
     stopped: Sequence[Candidate] = (),
 ) -> Ranking:
-    """Rank runs of the same data.
+    """Rank runs on the same data.
 
-    ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and
-    evaluations at this confidence level.
+    ``candidates``: at least one run, all with the same rows, with all metrics of the criterion
+    defined, and with evaluations at this confidence level.
     ``margin``: see :func:`cmtrack.compare`.
-    ``choose``: whether a run is chosen; False for one of several rankings that is not the one to
-    decide by.
-    ``others``: number of runs that were passed over for their logged values; the leader was
-    selected from them, too.
-    ``stopped``: runs of the same rows that a gate stopped: they are not ranked, but the leader was
-    selected from them.
+    ``choose``: whether to choose a run; False for a ranking that does not decide the comparison.
+    ``others``: number of runs that were not read because of their logged values. The leader was
+    also selected from these runs.
+    ``stopped``: runs on the same rows that a gate stopped. They are not ranked, but the leader was
+    also selected from these runs.
 
-    Everything follows from the covariance of the runs' errors by normal theory. The tied set holds
-    the runs that may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two
-    steps (:func:`cmtrack.comparison.inference.pairs`): it contains the best run with at least the
-    confidence level. Of runs that are exactly equal it may leave some out: it says which runs may
-    be the best, not which are equal. P(best) and the ranks are the posterior of runs whose true
-    values are exchangeable, N(μ, τ²) with flat μ and τ. The interval of the leader, and of a chosen
-    run that does not lead, allows for the selection. The draws do not depend on the order of
-    ``candidates``: they are made in the order of the runs' ids.
+    All results follow from the covariance of the runs' errors by normal theory. The tied set
+    contains the runs that may be the best, by multiple comparisons with the best (Hsu 1984, 1996)
+    in two steps (:func:`cmtrack.comparison.inference.pairs`). It contains the truly best run with a
+    probability of at least the confidence level. If several runs are exactly equal, it may exclude
+    some of them: it does not show which runs are equal. P(best) and the ranks are posterior
+    probabilities for exchangeable true values, N(μ, τ²) with flat priors for μ and τ. The intervals
+    of the leader and of the chosen run allow for their selection. Draws are made in the order of
+    the runs' ids, so the order of ``candidates`` does not matter.
 
-    That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only
-    among tied runs within a margin of the leader: by default one standard error of the paired
-    difference, the rule by which Breiman, Friedman, Olshen and Stone (1984, section 3.4.3) take the
-    smallest tree; with ``margin`` those that are shown not to be worse than the best by more than
-    it (non-inferiority: the lower end of the interval of the difference from the best other run is
-    at least ``-margin``; as these intervals hold together, whichever run is then chosen). On a
-    Pareto front, which has no one difference, among the runs of the front itself.
+    Runs without a significant difference are not necessarily equal. A tie-breaker therefore chooses
+    only among tied runs within a margin of the leader. The default margin is one standard error of
+    the paired difference, the rule by which Breiman, Friedman, Olshen and Stone (1984, section
+    3.4.3) choose the smallest tree. If ``margin`` is given, a run must be shown to be worse than
+    the best run by at most ``margin`` (non-inferiority): the lower end of the interval of its
+    difference from the best other run is at least ``-margin``. These intervals are simultaneous, so
+    this holds for any chosen run. In a Pareto ranking, a tie-breaker chooses among the runs of the
+    first front.
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
@@ -477,9 +481,9 @@ def rank(
 def judged_by(
     candidates: Sequence[Candidate], criterion: Criterion, confidence_level: float, seed: int
 ) -> list[Ranked]:
-    """Return the runs by one other metric, best first, as :func:`rank` tests them.
+    """Return the runs ranked and tested by another metric, best first, as :func:`rank` does.
 
-    None of them is chosen.
+    No run is marked as chosen.
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
@@ -493,7 +497,7 @@ def _constants(
     evidence: Evidence,
     others: int,
 ) -> tuple[ConstantAnswer, ...]:
-    """Return the constant answer for each metric, and what each run gains over it."""
+    """Return the best constant answer by each metric, and the gain of each run over the answer."""
     constants = []
     evaluations = {candidate.run_id: candidate.evaluation for candidate in candidates}
     for m, metric in enumerate(criterion.metrics):
@@ -523,7 +527,7 @@ def _single(
     level: float,
     seed: int,
 ) -> Standings:
-    """Rank runs by one metric: entries, best first, and the arrays of their ranking."""
+    """Return the ranked runs by one metric, best first, and the arrays of their ranking."""
     values = evidence.values[:, 0]
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
@@ -557,12 +561,12 @@ def _single(
 def _test(
     evidence: Evidence, order: IntArray, criterion: Criterion, level: float, seed: int
 ) -> _Tests:
-    """Test runs, given in the order of their values, in a single metric."""
+    """Test runs in a single metric; ``order`` sorts them by value."""
     values, covariance = evidence.of_metric(0)
     values = values[order]
     covariance = covariance[np.ix_(order, order)]
     has_error = evidence.known[order]
-    # Runs that are paired by their rows, which have statistics of their own.
+    # Runs that are paired by their rows have separate statistics.
     row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))
     rows = evidence.rows
     if rows is not None:
@@ -570,7 +574,7 @@ def _test(
     pairs = inference.pairs(
         values,
         covariance,
-        # Each draw counts with both signs.
+        # Each draw is used with both signs.
         inference.error_draws(covariance, inference.N_DRAWS // 2, seed),
         level,
         folded=evidence.folded,
@@ -592,9 +596,9 @@ def _test(
 class _Tests:
     """The tests of R runs in a single metric, best first.
 
-    ``ranks``: None if the spread of the true values cannot be learned from the runs.
-    ``has_error``, of shape (R,), bool: runs whose error is known.
-    ``rows``: the paired differences of the runs at the places ``row_runs``.
+    ``ranks``: None if the runs are too few to estimate the spread of the true values.
+    ``has_error``, of shape (R,), bool: whether the standard error of a run is known.
+    ``rows``: paired differences of the runs at the positions ``row_runs``.
     """
 
     pairs: inference.Pairs
@@ -608,7 +612,7 @@ class _Tests:
         return bool(self.has_error[place] and self.has_error[0])
 
     def difference_fields(self, place: int, unit: float) -> dict[str, Any]:
-        """Return what an entry says of its difference from the best other run."""
+        """Return the fields of an entry about its difference from the best other run."""
         pairs = self.pairs
         rival = int(pairs.rival[place])
         has_rival = len(self.has_error) > 1
@@ -619,7 +623,7 @@ class _Tests:
             fields["difference"] = float(unit * pairs.difference[place, rival]) + 0.0
         if self.is_tested(place):
             fields["p_set"] = float(pairs.may_be_best[place])
-        # A lead is over all other runs, so the errors of all of them must be known.
+        # The leader is compared with all other runs, so all standard errors must be known.
         errors_known = self.has_error if place == 0 else self.has_error[[0, place, rival]]
         if not errors_known.all():
             return fields
@@ -635,9 +639,9 @@ class _Tests:
         return fields
 
     def rank_fields(self, place: int) -> dict[str, Any]:
-        """Return what an entry says of its rank.
+        """Return the fields of an entry about its rank.
 
-        The test says which runs may be first, the posterior says the rest.
+        The test decides which runs may have rank 1; all other ranks follow from the posterior.
         """
         tied = bool(self.pairs.tied[place]) or not self.is_tested(place)
         first = 1 if tied else 2
@@ -672,8 +676,8 @@ class _Tests:
         }
 
     def _why_no_interval(self, place: int, rival: int) -> str:
-        """Return why the difference of a run from its rival has no interval; empty if it has."""
-        if place == rival:  # It does not differ from any other run.
+        """Return why a run's difference from its rival has no interval; empty if it has one."""
+        if place == rival:  # The run does not differ from any other run.
             return NO_ROW_DIFFERS
         if self.rows is None or not np.isin((place, rival), self.row_runs).all():
             return ""
@@ -689,14 +693,14 @@ def _allow_for_selection(
     seed: int,
     others: int,
 ) -> tuple[Ranked, ...]:
-    """Return the runs, with intervals of the leader and the chosen one that allow for selection.
+    """Return the runs; the intervals of the leader and the chosen run allow for selection.
 
-    ``evidence``: of all runs that the leader was selected from, those that a gate stopped among
-    them.
+    Such an interval is the run's own interval on the metric's scale, with the normal quantile
+    replaced by the larger quantile for the selection. For the leader, the end on the better side
+    does not change, because the selection of the best value does not affect it.
 
-    It is the run's own interval, on the metric's scale, at the level of which the quantile against
-    the selection is the ordinary one. The end that no selection of the best value can move stays as
-    it is.
+    ``evidence``: evidence on all runs that the leader was selected from, including runs that a gate
+    stopped.
     """
     _, covariance = evidence.of_metric(0)
     half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
@@ -729,9 +733,9 @@ def _interval_at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[fl
 
 
 def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence) -> Standings:
-    """Rank runs by their fronts.
+    """Rank runs by their Pareto fronts.
 
-    Nothing is tested: a run is dominated or not by the values alone.
+    Nothing is tested: only the values decide if a run is dominated.
     """
     size = len(candidates)
     fronts = _fronts(evidence.values)
@@ -763,9 +767,10 @@ def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evi
 
 
 def _undominated(values: FloatArray) -> BoolArray:
-    """Return which runs are on the front of values (R, M), shape (R,).
+    """Mark the runs on the first front of values (R, M), shape (R,).
 
-    No other run is at least as good in all metrics and better in one.
+    A run is on the first front if no other run is at least as good in all metrics and better in
+    one.
     """
     own = values[:, None, :]
     other = values[None, :, :]
@@ -774,7 +779,7 @@ def _undominated(values: FloatArray) -> BoolArray:
 
 
 def _fronts(values: FloatArray) -> IntArray:
-    """Return the number of each run's front: 1 is dominated by none, 2 by the first only."""
+    """Return the number of each run's front: front 1 is not dominated, front 2 only by front 1."""
     fronts = np.zeros(len(values), dtype=np.int64)
     remaining = np.arange(len(values))
     number = 1
@@ -791,21 +796,23 @@ def _fronts(values: FloatArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """R runs in M metrics.
+    """Values of R runs in M metrics, and the covariance of their errors.
 
-    ``values``, of shape (R, M): larger is better, except where ``folded``.
-    ``covariance``, of shape (R, M, R, M): of the errors; 0 between runs that are not paired.
-    ``folded``: a single metric that is best nearest to zero, with its sign.
-    ``known``, of shape (R,), bool: whether the error of each metric is known.
-    ``unpaired``: why a run is not paired with the others, by its place.
+    ``values``, of shape (R, M): larger is better, unless ``folded``.
+    ``covariance``, of shape (R, M, R, M): covariance of the errors; 0 between runs that are not
+    paired.
+    ``folded``: whether there is a single metric whose best value is zero; values then keep their
+    sign.
+    ``known``, of shape (R,), bool: whether the standard errors of all metrics are known.
+    ``unpaired``: reason why a run is not paired with the others, by position.
     ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the
     values.
     ``places``, of shape (2, C), int64: run and metric of each column.
-    ``actual``, of shape (n,) or None: classes of these rows.
-    ``design``: of these rows.
-    ``alone``, of shape (R,): degrees of freedom of errors of runs that are not paired, of clusters,
-    and of values at an end of their range; else infinite.
-    ``rows``: what the paired rows say of differences in a single metric, in the order of `psi`.
+    ``actual``, of shape (n,) or None: actual classes of the paired rows.
+    ``design``: sampling design of the paired rows.
+    ``alone``, of shape (R,): degrees of freedom of the standard errors of runs that are not paired,
+    of clusters, and of values at an end of their range; otherwise infinite.
+    ``rows``: paired differences in a single metric, in the order of `psi`.
     """
 
     values: FloatArray
@@ -821,9 +828,9 @@ class Evidence:
     rows: Paired | None
 
     def degrees(self) -> FloatArray:
-        """Return degrees of freedom of the differences' errors in a single metric, (R, R)."""
+        """Return degrees of freedom of the differences in a single metric, shape (R, R)."""
         degrees = np.minimum.outer(self.alone, self.alone)
-        # The statistics of paired rows have degrees of their own.
+        # The statistics of paired rows already use their degrees of freedom.
         if self.rows is None and len(self.places[0]):
             inside = np.ix_(self.places[0], self.places[0])
             of_rows = self.design.degrees(self.psi, self.actual, self.folded)
@@ -838,11 +845,11 @@ class Evidence:
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
     """Return values and errors of a criterion's metrics.
 
-    Runs that kept their rows are paired with each other: their errors come from the influence
-    values of the same rows. Any other run's error stands for itself, which makes its differences
-    look less certain than they are.
+    Runs with rows are paired with each other: their errors come from the influence values of the
+    same rows. The error of any other run counts as independent, so its differences seem less
+    precise than they are.
 
-    ``evaluations``: of the same data, with all of the criterion's metrics defined.
+    ``evaluations``: evaluations of the same data, with all metrics of the criterion defined.
     """
     size = len(evaluations)
     names = criterion.metrics
@@ -890,7 +897,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         paired = paired_by(sides, names[0], psi * signs[0, 0], design)
         if signs[0, 0] < 0:
             paired = paired.larger_is_better()
-    # Paired shares have intervals of their own at 0 and 1.
+    # Paired shares already have intervals for values of 0 and 1.
     if paired is None or paired.shares is None:
         _add_ends(covariance, alone, evaluations, names, places)
     return Evidence(
@@ -915,7 +922,7 @@ def _add_ends(
     names: Sequence[str],
     places: Iterable[tuple[int, int]],
 ) -> None:
-    """Add the errors of shares of 0 or 1 of the predicted rows, which no row moves.
+    """Add the errors of shares that are exactly 0 or 1 and so have no error by row.
 
     Runs with equal answers share this error. ``covariance`` and ``alone`` are changed in place.
     """
@@ -936,7 +943,7 @@ def _add_ends(
 def gain_signs(values: FloatArray, criterion: Criterion) -> FloatArray:
     """Return the signs that make larger values better, shape (R, M).
 
-    For a metric that is best nearest to zero they give minus the distance.
+    If values nearest to zero are best, the signed value is minus the distance from zero.
     """
     signs = np.ones(values.shape)
     for m, name in enumerate(criterion.metrics):

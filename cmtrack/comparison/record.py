@@ -1,4 +1,4 @@
-"""The record of a comparison: when it was made, by whom, and with which versions."""
+"""Record of a comparison: when and by whom it was made, and with which versions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ _VERSIONS = {
 class Record:
     """Facts of a comparison that do not follow from its evaluations.
 
-    ``made``: in UTC, such as "2026-11-22 13:08"; empty where the comparison was not made by
-    :func:`cmtrack.compare`.
-    ``author``: who compared, by the name that MLflow gives to the runs of the same person; empty
-    where that is not known.
-    ``versions``: of what computed the numbers, by its name.
+    ``made``: time in UTC, such as "2026-11-22 13:08"; empty if :func:`cmtrack.compare` did not make
+    the comparison.
+    ``author``: user who made the comparison, by the user name of MLflow's runs; empty if unknown.
+    ``versions``: versions of the packages that computed the numbers, by name.
     ``experiments``: names of the experiments that the runs are in, by id.
     """
 
@@ -36,13 +35,13 @@ class Record:
 
     @classmethod
     def now(cls, author: str | None = None, experiments: dict[str, str] | None = None) -> Record:
-        """The record of a comparison that is made now, by default by the user of this process."""
+        """Return the record of a comparison made now, by default by the user of this process."""
         author = _user() if author is None else author
         return cls(f"{datetime.now(UTC):%Y-%m-%d %H:%M}", author, versions(), experiments or {})
 
 
 def versions() -> dict[str, str]:
-    """Versions of the computing packages, by name."""
+    """Return the versions of Python and the computing packages, by name."""
     numbers = {name: _installed(package) for name, package in _VERSIONS.items()}
     return {"Python": platform.python_version()} | {
         name: number for name, number in numbers.items() if number
@@ -51,9 +50,9 @@ def versions() -> dict[str, str]:
 
 @cache
 def _installed(package: str) -> str:
-    """Return the version of a package, empty without it.
+    """Return the version of a package; empty if it is not installed.
 
-    It is read once, since a process cannot change its packages.
+    The version is cached, because it does not change during a process.
     """
     try:
         return version(package)

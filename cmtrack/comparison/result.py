@@ -1,4 +1,4 @@
-"""The result of ``compare``: rankings of runs or of models, and the unranked runs with reasons."""
+"""Result of ``compare``: rankings of runs or of models, and unranked runs with reasons."""
 
 from __future__ import annotations
 
@@ -31,43 +31,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison(RemovedAttributes):
-    """Runs, or models over repeated runs, compared for a decision.
+    """Comparison of runs, or of models over repeated runs, for a decision.
 
-    Make one with :func:`cmtrack.compare`.
-
-    It is a :class:`RunComparison` or a :class:`ModelComparison`; this is what both have.
+    :func:`cmtrack.compare` makes a :class:`RunComparison` or a :class:`ModelComparison`; this class
+    has the attributes and methods of both.
 
     Attributes
     ----------
     rankings : tuple of Ranking
-        The one to decide by first. Runs of different rankings are never put in one order.
+        The rankings; the first decides. Runs in different rankings are never compared.
     criterion : Criterion
     gates : tuple of Gate
     confidence_level : float
     failed : tuple of StoppedRun
-        Runs (or models) that a gate stopped, with the gates' results.
+        Runs (or models) that a gate stopped, with the gate results.
     left_out : tuple of LeftOut
-        Runs without a complete or readable evaluation, or with an undefined metric.
+        Runs that are not ranked, because their evaluation is incomplete or unreadable, or a metric
+        is undefined.
     passed_over : tuple of Run
-        Complete runs whose logged value was too low for the short list.
+        Complete runs that were not read, because their logged value was not among the best.
     baseline : Candidate or None
-        What ``.difference`` gates compare with.
+        The run that ``.difference`` gates compare with.
     notes : tuple of str
-        What a reader should know about how the comparison was made.
+        Notes for readers about how the comparison was made.
     how : dict of str to object
-        The arguments that were given, to repeat it.
+        The arguments of :func:`cmtrack.compare`, to repeat the comparison.
     reads : frozenset of str
-        What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping",
-        "positive", both or nothing. Runs that differ in one of these are in different rankings.
+        Options that the criterion, the gates and the tie-breakers depend on in addition to the
+        labels: "grouping", "positive", "costs". Runs that differ in one of these are in different
+        rankings.
     segments : SegmentComparison
-        The leader against the next runs by segment of the rows, where ``compare(segments=)`` asked
-        for that.
+        Differences between the leader and the next runs by segment of the rows, if
+        ``compare(segments=)`` was used.
     record : Record
-        When, by whom and with which versions it was made.
+        When, by whom and with which versions the comparison was made.
     judged : tuple of Candidate
-        Every run whose evaluation was read, also of those that are not ranked.
+        Every run whose evaluation was read, including runs that are not ranked.
     listing : Listing or None
-        What it was computed from, beside the evaluations; None if ``compare`` did not make it.
+        The other input of the comparison, in addition to the evaluations; None if ``compare`` did
+        not make the comparison.
 
     Examples
     --------
@@ -101,29 +103,29 @@ class Comparison(RemovedAttributes):
 
     @property
     def ranking(self) -> Ranking | None:
-        """The first ranking; None where nothing is ranked."""
+        """The first ranking; None if nothing is ranked."""
         return self.rankings[0] if self.rankings else None
 
     @property
     def repeated(self) -> RepeatedRanking | None:
-        """The ranking of models over repeated runs; None where runs are ranked, or no model is."""
+        """The ranking of models over repeated runs; None if no model is ranked."""
         return self.ranking if isinstance(self.ranking, RepeatedRanking) else None
 
     @property
     def best(self) -> Ranked | None:
         """The run, or the model of repeated runs, to take.
 
-        It leads the first ranking, or the tie-breakers chose it among the tied ones within the
-        margin. None where nothing passed, and where several rankings have the same number of rows
-        and none of them holds the parents of the others: cmtrack does not choose among these. The
-        best of the runs need not be good: :attr:`Ranking.constants` and :meth:`summary` say where
-        no run is shown to be better than the best answer that needs no model.
+        This is the leader of the first ranking, or the run that tie-breakers chose among the tied
+        runs within the margin. It is None if no run passed. It is also None if several rankings
+        have the same number of rows and none has the parents of the others, because cmtrack does
+        not choose among these. The best run need not be good: :attr:`Ranking.constants` and
+        :meth:`summary` report if no run is shown to be better than the best constant answer.
         """
         return None if self.ranking is None else self.ranking.chosen
 
     @property
     def standings(self) -> tuple[Ranked, ...]:
-        """Everything that is ranked, runs or models, one ranking after the other."""
+        """All ranked runs or models, one ranking after the other."""
         return tuple(entry for ranking in self.rankings for entry in ranking.standings)
 
     @property
@@ -138,35 +140,35 @@ class Comparison(RemovedAttributes):
         return iter(self.standings)
 
     def __getitem__(self, name: str) -> Ranked:
-        """A ranked run by its name or id, or a model by its name."""
+        """Return a ranked run by its name or id, or a ranked model by its name."""
         for entry in self.standings:
             if name in (entry.name, entry.run_id):
                 return entry
         raise KeyError(
-            f"nothing ranked is called {name!r}; there are "
+            f"nothing ranked is named {name!r}; the ranked names are "
             f"{[entry.name for entry in self.standings][:10]}"
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per run: ranked ones, best first, then stopped ones, then others."""
+        """Return one row per run: ranked runs, best first, then stopped runs, then all others."""
         from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, for machines."""
+        """Return the whole comparison as plain data."""
         from cmtrack.report.review.data import to_dict
 
         return to_dict(self)
 
     def summary(self) -> str:
-        """The decision and its evidence in a few sentences."""
+        """Return the decision and the evidence for it in a few sentences."""
         from cmtrack.report.review import Review, verdict
 
         return printable(" ".join(verdict(Review(self))))
 
     def figures(self) -> Mapping[str, Figure]:
-        """Every figure that applies, by name."""
+        """Draw every figure that applies, by name."""
         from cmtrack.report.figures import draw_figures
 
         return draw_figures(self)
@@ -190,52 +192,52 @@ class Comparison(RemovedAttributes):
             plain data.
         title : str, optional
         rows : bool, default True
-            Whether the page lists single rows: ten that the run to take breaks. Ids are shown only
-            where they are kept with the rows (``CMTRACK_ROW_IDS``).
+            Whether the page lists single rows: ten rows that the run to take breaks. Ids are shown
+            only if they were kept with the rows (``CMTRACK_ROW_IDS``).
         table, row_ids, images : optional
-            What is shown beside the rows of a page, as in :meth:`cmtrack.Evaluation.report`.
+            Further columns and images of the listed rows, as in :meth:`cmtrack.Evaluation.report`.
 
         Returns
         -------
         Path
-            The file.
+            Path of the file.
 
         Raises
         ------
         ValueError
-            If the file's ending is another one, or the table does not fit.
+            If the file has another ending, or if the table does not fit.
         """
         from cmtrack.report.review.report import write
 
         return write(self, Path(path), title, rows, table, row_ids, images)
 
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
-        """Write the review with all that it is computed from; ``cmtrack verify`` checks it.
+        """Write the review with all the data it is computed from; ``cmtrack verify`` checks it.
 
-        The file holds the page, the Markdown, the plain data, the rule, each run's statistics and
-        its rows, and a manifest with the SHA-256 digest of each. The same comparison gives the same
-        bytes. Rows keep 7 digits of their probabilities; the review of evaluations in memory is
-        computed from these.
+        The file contains the review as a page, as Markdown and as plain data, the rule, the
+        statistics and rows of each run, and a manifest with the SHA-256 digest of each part. The
+        same comparison always gives the same bytes. Probabilities of rows are stored with 7 digits;
+        for evaluations in memory, the review is computed from these rounded probabilities.
 
         Parameters
         ----------
         path : path
-            Its ending is ``.zip``.
+            Path of the file; it must end in ``.zip``.
         rows : bool, default True
-            Whether the predictions by row go along. Paired differences are recomputed from them:
-            without them ``cmtrack verify`` says which numbers it cannot recompute.
+            Whether to include the predictions by row. ``cmtrack verify`` needs them to recompute
+            paired differences. Without them, it reports the numbers that it cannot recompute.
         title : str, optional
 
         Returns
         -------
         Path
-            The file.
+            Path of the file.
 
         Raises
         ------
         ValueError
-            If the file's ending is another one, or the comparison was not made by
-            :func:`cmtrack.compare`.
+            If the file has another ending, or if :func:`cmtrack.compare` did not make the
+            comparison.
 
         Examples
         --------
@@ -261,32 +263,34 @@ class Comparison(RemovedAttributes):
     ) -> LoggedReview:
         """Write the review as a run, and tag the compared runs and their logged models.
 
-        A review whose gates stopped every run is logged, too: its headline and its tag
-        ``cmtrack.decision`` say so.
+        A review is also logged if its gates stopped every run; its headline and its tag
+        ``cmtrack.decision`` then report it.
 
         The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and
-        ``cmtrack.rank_by``. The descriptions of these runs and models, and of the chosen run's
-        versions in the model registry, get a labelled paragraph with the decision, the rank and a
-        link to the review; the versions get the tags, too. What a person wrote stays.
+        ``cmtrack.rank_by``. The descriptions of the compared runs and their models get a labelled
+        paragraph with the decision, the rank and a link to the review. The chosen run's versions in
+        the model registry get the paragraph and the tags. Other text in the descriptions does not
+        change.
 
         Parameters
         ----------
         experiment_name : str, optional
-            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or, if none is
-            chosen, of the first compared run; it is created if it does not exist. The evaluation
-            view of the runs then lists these alone.
+            By default ``"<name>: reviews"``, where ``<name>`` is the experiment of the chosen run
+            or, if no run is chosen, of the first compared run. The experiment is created if it does
+            not exist. With a separate experiment, MLflow's evaluation view lists only the compared
+            runs.
         run_name : str, optional
         alias : str, optional
-            Set for the chosen run's version of the registered model, such as ``"challenger"``. By
-            default none is set, since serving may resolve an alias.
+            Alias to set for the chosen run's version of the registered model, such as
+            ``"challenger"``. By default no alias is set, because a serving system may use aliases.
         registered_model : str, optional
-            Its name, where the chosen run has versions of several.
+            Name of the registered model, if the chosen run has versions of several models.
 
         Raises
         ------
         ValueError
-            If no run was judged, the runs are in no store, or there is no version that the alias
-            can point to.
+            If no run was evaluated, the runs are not in a store, or the chosen run has no version
+            for the alias.
         ConnectionError
             If the tracking server does not answer.
 
@@ -313,29 +317,30 @@ class Comparison(RemovedAttributes):
         )
 
     def view(self, name: str | None = None) -> SavedView:
-        """Write a saved view of the experiment, and give its link.
+        """Save a view of the experiment in MLflow, and return its link.
 
-        It is MLflow's own list of runs and charts: ordered by the criterion, with the columns and
-        the charts that matter for this ranking, and without the others. Its link also stands first
-        in the experiment's description.
+        The view is MLflow's own list of runs and charts, sorted by the criterion, with only the
+        columns and charts that matter for this ranking. The experiment's description starts with a
+        link to the view.
 
         Parameters
         ----------
         name : str, optional
-            At most 100 characters; by default it says the criterion. A view of the same name is
-            replaced.
+            Name of the view, at most 100 characters; by default it names the criterion. A view of
+            the same name is replaced.
 
         Returns
         -------
         SavedView
-            In the chosen run's experiment, or, if none is chosen, in that of the first compared
-            run. A view shows one experiment: its notes say how many of the runs are in others.
+            A view of the chosen run's experiment or, if no run is chosen, of the first compared
+            run's experiment. A view shows only one experiment; its notes give the number of runs in
+            other experiments.
 
         Raises
         ------
         ValueError
-            If the runs are in no store, the server's version of MLflow is not known to read saved
-            views, or it refuses the view.
+            If the runs are not in a store, if the server's version of MLflow is not known to
+            support saved views, or if the server rejects the view.
         ConnectionError
             If the tracking server does not answer.
 
@@ -355,28 +360,28 @@ class Comparison(RemovedAttributes):
 
         return save_view(self, name)
 
-    # -- what the rows can show, and how often they were used --------------------------------------
+    # -- resolution of the rows, and how often they were used --------------------------------------
 
     @cached_property
     def resolution(self) -> Resolution:
-        """The smallest difference that these rows can show, and the rows that a given one needs.
+        """The smallest difference that these rows can detect, and the rows for a given difference.
 
-        Raises ValueError for models, for several metrics side by side, and for a single run.
+        Raises ValueError for models, for several metrics, and for a single run.
         """
         return resolution_of(self.ranking, int(self.how.get("seed", 0)))
 
     @cached_property
     def looks(self) -> Looks:
-        """The runs that were judged on these rows, and the leader's value less its selection.
+        """Number of runs evaluated on these rows, and the leader's value without selection bias.
 
-        Raises ValueError for models, and unless a single metric ranks.
+        Raises ValueError for models, and for a ranking by several metrics.
         """
         ranking = self.ranking
         if ranking is None:
-            raise ValueError("nothing is ranked, so none is the highest")
+            raise ValueError("no run is ranked, so there is no highest value")
         digest = ranking.evaluation.labels_digest
         same_rows = {run.run_id for run in self.judged if run.evaluation.labels_digest == digest}
-        # without a value none can be chosen
+        # a run without a value cannot be chosen
         unranked = same_rows & {one.run.run_id for one in self.left_out}
         everyone = (*(run.run for run in self.judged), *self.passed_over)
         reviews = {run.tags["cmtrack.review"] for run in everyone if "cmtrack.review" in run.tags}
@@ -391,39 +396,40 @@ class Comparison(RemovedAttributes):
     # -- rows across runs --------------------------------------------------------------------------
 
     def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:
-        """The rows that one run gets right and the other wrong.
+        """Return the rows that one run predicts correctly and the other does not.
 
-        A row is right if the step of the criterion, such as ``reduced/<step>/accuracy``, accepts
-        the pair of classes; without a step, if they are equal.
+        A prediction is correct if the criterion's step, such as the one of
+        ``reduced/<step>/accuracy``, accepts the pair of classes. Without a step, the predicted
+        class must equal the actual class.
 
         Parameters
         ----------
         a, b : str
-            Names or ids of runs that were judged on the same rows.
+            Names or ids of two runs that were evaluated on the same rows.
         kind : "broken", "fixed" or "changed"
-            Only ``a`` is right, only ``b``, or their predictions differ. The largest fall (rise,
-            change) of the label's probability comes first; without probabilities, and among equals,
-            the first row.
+            Rows to return: only ``a`` is correct, only ``b`` is correct, or the predictions differ.
+            Rows are sorted by the fall (rise, change) of the probability of the actual class, the
+            largest first. Without probabilities they keep their order.
 
         Returns
         -------
         DataFrame
-            row, id, weight and group where there are some, actual; for each run predicted,
-            probability and probability_actual, followed by its name; and the segments.
+            Columns: row, id, weight and group (if the evaluation has them), actual; predicted,
+            probability and probability_actual of each run, with the run's name as suffix; segments.
 
         Raises
         ------
         KeyError
             If a run does not exist.
         ValueError
-            If they were judged on different rows, or did not keep them; the text names runs that
-            can be compared.
+            If the runs were evaluated on different rows or did not keep their rows. The message
+            names runs that can be compared.
 
         Warns
         -----
         UserWarning
-            If they were judged on different rows, and share some by their ids: these are compared,
-            the others are counted.
+            If the runs were evaluated on different rows but share some row ids. Only the shared
+            rows are compared; the warning counts the others.
 
         Examples
         --------
@@ -438,50 +444,52 @@ class Comparison(RemovedAttributes):
         return rows.rows(self, a, b, kind)
 
     def flips(self, a: str, b: str, by: str | None = None) -> Flips:
-        """The shares of rows that ``b`` breaks and fixes against ``a``, with exact intervals.
+        """Return the shares of rows that ``b`` breaks and fixes relative to ``a``.
 
         Parameters
         ----------
         a, b : str
             As in :meth:`rows`.
         by : str, optional
-            "class" (the actual one), or a column of the segments: the shares are then given by
-            part, with simultaneous intervals and adjusted p-values.
+            Divides the rows by actual class ("class") or by a column of the segments. The result
+            then has the shares for each part, with simultaneous intervals and adjusted p-values.
 
         Returns
         -------
         Flips
+            The shares, with exact intervals.
 
         Raises
         ------
         KeyError, ValueError
-            As :meth:`rows` does; ValueError too if there is no such column.
+            As in :meth:`rows`; also ValueError if the rows have no such column.
 
         Notes
         -----
         The share of broken rows is the negative flip rate of Yan et al. (2021), Positive-congruent
-        training, CVPR. The test compares broken with fixed rows, given their sum. For one part its
-        p-value is McNemar's mid-p.
+        training, CVPR. The test compares the numbers of broken and fixed rows, given their sum. For
+        a single part, its p-value is McNemar's mid-p value.
         """
         return rows.flips(self, a, b, by)
 
     def missed(self, at_least: int | None = None) -> Missed:
-        """The rows that most runs miss.
+        """Return the rows that most runs predict wrongly.
 
         Parameters
         ----------
         at_least : int, optional
-            Number of runs that must miss a row for the frame to list it; by default all of them.
+            Number of runs that must be wrong on a row for the frame to list the row; by default all
+            runs.
 
         Returns
         -------
         Missed
-            For all judged runs on the leader's rows.
+            The missed rows of all evaluated runs with the leader's rows.
 
         Raises
         ------
         ValueError
-            If fewer than two runs can be compared row by row, or they are fewer than ``at_least``.
+            If fewer than two runs, or fewer than ``at_least`` runs, can be compared row by row.
         """
         return rows.missed(self, at_least)
 
@@ -501,13 +509,13 @@ class Comparison(RemovedAttributes):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RunComparison(Comparison):
-    """Rankings of runs.
+    """A comparison of runs.
 
     Attributes
     ----------
     rankings : tuple of Ranking
-        One for each set of runs that were judged on the same data in the same way; the one with the
-        most rows first, and parents before the runs that are nested in them.
+        One ranking for each set of runs that were evaluated on the same data in the same way. The
+        ranking with the most rows is first, and parents are before their nested runs.
 
     Examples
     --------
@@ -529,12 +537,12 @@ class RunComparison(Comparison):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelComparison(Comparison):
-    """A ranking of models over repeated runs.
+    """A comparison of models over repeated runs.
 
     Attributes
     ----------
     rankings : tuple of RepeatedRanking
-        One; none where gates stopped every model.
+        One ranking; none if gates stopped every model.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Rows across the runs of a comparison: broken, fixed, changed, and missed by most runs.
+"""Rows that differ between the runs of a comparison, and rows that most runs predict wrongly.
 
-Runs are compared row by row where they were judged on the same rows, in one order, and kept them.
+Runs are compared row by row if they were evaluated on the same rows and kept their rows.
 """
 
 from __future__ import annotations
@@ -42,33 +42,34 @@ KINDS = ("broken", "fixed", "changed")
 
 
 def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
-    """Return the name and the evaluation of a judged run, by its name or id.
+    """Return the name and the evaluation of an evaluated run, by its name or id.
 
     Raises
     ------
     KeyError
-        If no run is called so.
+        If no run has this name or id.
     """
     for run in comparison.judged:
         if name in (run.name, run.run_id):
             return run.name, of_classes(run.evaluation)
     names = [run.name for run in comparison.judged]
-    raise KeyError(f"no run is called {name!r:.80}{near(str(name), names)}; there are {names[:10]}")
+    raise KeyError(f"no run is named {name!r:.80}{near(str(name), names)}; runs are {names[:10]}")
 
 
 def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
-    """Return the evaluations of two runs of the same rows, by name, with classes in one order.
+    """Return the evaluations of two runs on the same rows, by name, with classes in one order.
 
     Raises
     ------
     KeyError
         If a run does not exist.
     ValueError
-        If they cannot be compared row by row; the text says why, and which runs can be.
+        If the runs cannot be compared row by row. The message gives the reason, and runs that can
+        be compared.
     """
     (name_a, first), (name_b, second) = (run_called(comparison, name) for name in (a, b))
     if name_a == name_b:
-        raise ValueError(f"two runs must be named, got {quoted(name_a)} twice")
+        raise ValueError(f"a and b must be different runs, got {quoted(name_a)} twice")
     second = in_order_of(first, second)
     reason = why_unpaired(first, second)
     if reason in (Reason.OTHER_ROWS, Reason.OTHER_IDS, Reason.RELABELLED):
@@ -84,9 +85,9 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
             if run.name != name_a
             and why_unpaired(first, in_order_of(first, run.evaluation)) is None
         ]
-        advice = "with no other run it can be"
+        advice = "no other run can be compared with it"
         if paired:
-            advice = f"it can be with {', '.join(paired[:10])}"
+            advice = f"compare it with {', '.join(paired[:10])}"
         why = reason.between(first, second)
         raise ValueError(
             f"{quoted(name_a)} cannot be compared with {quoted(name_b)} row by row: {why}; {advice}"
@@ -98,7 +99,7 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
 
 
 def _rows_with_ids(runs: Mapping[str, Evaluation]) -> dict[str, Predictions]:
-    """Return the rows of the runs that kept them with ids, by name."""
+    """Return the rows of all runs that kept their rows with ids, by name."""
     sides = {}
     for name, evaluation in runs.items():
         if isinstance(evaluation.rows, Predictions) and evaluation.rows.ids is not None:
@@ -107,10 +108,10 @@ def _rows_with_ids(runs: Mapping[str, Evaluation]) -> dict[str, Predictions]:
 
 
 def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
-    """Return evaluations of the rows that all runs share by id, and a sentence on the others.
+    """Return evaluations on the rows whose ids all runs share, and a sentence on other rows.
 
-    Rows whose labels differ are left out as well. None if a run has no ids, if ids are hashes of
-    some runs only, or if no row is shared.
+    Rows with different labels are also excluded. None if a run has no ids, if only some runs have
+    hashed ids, or if no row is shared.
     """
     sides = _rows_with_ids(runs)
     labels = {evaluation.labels for evaluation in runs.values()}
@@ -124,7 +125,7 @@ def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], 
     for key in keys:
         inside = np.flatnonzero(np.isin(key, shared))
         places.append(inside[np.argsort(key[inside])])
-    order = np.argsort(places[0])  # The shared rows stay in the order of the first run.
+    order = np.argsort(places[0])  # Keep the shared rows in the order of the first run.
     places = [place[order] for place in places]
     codes = [side.actual[place] for side, place in zip(sides.values(), places, strict=True)]
     same = (np.array(codes) == codes[0]).all(axis=0)
@@ -141,9 +142,9 @@ def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], 
 
 
 def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
-    """Return the sentence on rows joined by id.
+    """Return the sentence about rows that were joined by id.
 
-    ``n_unshared``: for each run the number of its rows that another run lacks.
+    ``n_unshared``: number of rows of each run that another run does not have.
     ``same``: whether a shared row has the same label in all runs.
     """
     names = [quoted(name) for name in n_unshared]
@@ -151,21 +152,22 @@ def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
     counts[0] = counts[0].replace(" of ", " rows of ", 1)
     if len(names) == 2:
         counts = [f"{count} only" for count in counts]
-    compared = f"{join_names(names, len(names))} are compared in {int(same.sum()):,} rows"
-    left_out = f"{', '.join(counts)}, and {int((~same).sum()):,} relabelled"
-    return f"{compared} of the same ids, whose places count; left out are {left_out}"
+    compared = f"{join_names(names, len(names))} are compared on {int(same.sum()):,} rows"
+    left_out = f"{', '.join(counts)}, and {int((~same).sum()):,} with different labels"
+    return f"{compared} with the same ids; row numbers count only these; not compared: {left_out}"
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
-    """Return the judged runs of the same rows, by name, in the order of the ranking.
+    """Return the evaluated runs on the same rows, by name, in the order of the ranking.
 
-    The rows are those of the leader, or of the first run. Other runs are joined by their ids if no
-    row is lost, or no two runs have the same rows; else a warning names them.
+    The rows are the rows of the leader or, without a ranking, of the first run. Runs on other rows
+    are joined by row ids if the leader loses no row, or if no two runs have the same rows.
+    Otherwise a warning names the runs on other rows.
 
     Raises
     ------
     ValueError
-        If fewer than two can be compared row by row.
+        If fewer than two runs can be compared row by row.
     """
     order = {run.run_id: place for place, run in enumerate(comparison.runs)}
     runs = sorted(comparison.judged, key=lambda run: order.get(run.run_id, len(order)))
@@ -198,10 +200,10 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     why = "; ".join(reasons[:5])
     if len(paired) < 2:
         raise ValueError(
-            f"two runs of the same rows are needed, with their rows: {why or 'there is one run'}"
+            f"at least two runs must have the same rows: {why or 'there is only one run'}"
         )
     warnings.warn(
-        f"{len(reasons):,} of {len(evaluations):,} runs are left out: {why}",
+        f"{len(reasons):,} of {len(evaluations):,} runs are not compared by rows: {why}",
         UserWarning,
         stacklevel=4,
     )
@@ -209,9 +211,9 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
 
 
 def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | None:
-    """Return the step that decides which rows are right; None for the classes.
+    """Return the step that decides which predictions are correct; None for the classes.
 
-    It is that of a metric, or of a comparison's criterion.
+    The step belongs to a metric, or to the criterion of a comparison.
     """
     if not isinstance(metric, str):
         metric = metric.criterion.metrics[0]
@@ -224,7 +226,7 @@ def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | 
 
 
 def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
-    """See :meth:`cmtrack.Comparison.rows`."""
+    """Implement :meth:`cmtrack.Comparison.rows`."""
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r:.80}")
     pair = pair_of(comparison, a, b)
@@ -239,7 +241,7 @@ def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
         "fixed": second_right & ~first_right,
         "changed": first.predicted != second.predicted,
     }
-    # A row of weight 0 counts in no number.
+    # Ignore rows of weight 0.
     places = np.flatnonzero(marks[kind] & (first.design.repeats > 0))
     first_certainty = certainty(first, places, label=True)
     second_certainty = certainty(second, places, label=True)
@@ -253,7 +255,7 @@ def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
 
 
 def flips(comparison: Comparison, a: str, b: str, by: str | None) -> Flips:
-    """See :meth:`cmtrack.Comparison.flips`."""
+    """Implement :meth:`cmtrack.Comparison.flips`."""
     first, second = pair_of(comparison, a, b).values()
     return flips_of(first, second, by, comparison, comparison.confidence_level)
 
@@ -267,12 +269,12 @@ def flips_of(
 ) -> Flips:
     """Return the flips between two evaluations of the same rows.
 
-    ``metric``: says by which step rows are right; see :func:`step_of`.
+    ``metric``: determines the step at which a prediction counts as correct; see :func:`step_of`.
 
     Raises
     ------
     ValueError
-        If the rows have no such column.
+        If the rows have no segments by the column ``by``.
     """
     first_rows = rows_of(first)
     second_rows = rows_of(second)
@@ -302,20 +304,20 @@ def flips_of(
 def judged_by_flips(
     gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation, criterion: str
 ) -> GateResult:
-    """Return a gate's result on the rows that an evaluation breaks or fixes against a baseline.
+    """Return the result of a gate on the rows that an evaluation breaks or fixes.
 
-    If not even the best outcome of this number of rows passes the gate, this is the reason,
-    whatever the outcome is.
+    The rows are compared with the baseline. If even the best possible outcome on this number of
+    rows does not pass the gate, the result is undecided and has this reason.
     """
     failed = partial(GateResult, gate, math.nan, False)
     if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):
-        return failed("flips are of rows of single labels")
+        return failed("flips need evaluations of single labels")
     second = in_order_of(baseline, evaluation)
     is_baseline = evaluation is baseline
     reason = None if is_baseline else why_unpaired(baseline, second)
     if reason is not None or not isinstance(baseline.rows, Predictions):
         why = "they have no rows" if reason is None else reason.between(baseline, second)
-        return failed(f"the run and the baseline are not compared row by row: {why}")
+        return failed(f"the run and the baseline cannot be compared row by row: {why}")
     by_class = gate.metric.count("/") > 1
     by = "class" if by_class else None
     flips = flips_of(baseline, second, by, criterion, evaluation.confidence_level)
@@ -330,13 +332,13 @@ def judged_by_flips(
         needed = _rows_to_pass(gate, flips.level)
         if n < needed:
             return failed(
-                f"no outcome of {n:,.5g} rows can pass: it takes {needed:,}", undecided=True
+                f"no outcome of {n:,.5g} rows can pass: the gate needs {needed:,}", undecided=True
             )
     return gate.check({gate.metric: value}, {gate.metric: ends})
 
 
 def _rows_to_pass(gate: Gate, level: float) -> int:
-    """Return the number of rows from which the best outcome passes a gate on an end."""
+    """Return the smallest number of rows whose best outcome passes a gate on an interval end."""
 
     def passes(low: float, high: float) -> bool:
         return gate.keeps(high if gate.end == "high" else low)
@@ -346,7 +348,7 @@ def _rows_to_pass(gate: Gate, level: float) -> int:
 
 
 def missed(comparison: Comparison, at_least: int | None) -> Missed:
-    """See :meth:`cmtrack.Comparison.missed`."""
+    """Implement :meth:`cmtrack.Comparison.missed`."""
     runs = together_with(comparison)
     least = len(runs) if at_least is None else at_least
     is_number = isinstance(least, (int, np.integer)) and not isinstance(least, bool)

@@ -1,4 +1,4 @@
-"""Rules that are fixed in a file before the results are seen, and the digest that is printed."""
+"""Rules of a comparison that a file fixes before results are seen, with the file's digest."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from cmtrack.names import quoted
 from cmtrack.removed import RemovedFeature, reason
 
 MAX_BYTES = 1 << 20
-"""Of a rule in a bundle, which holds the groupings and costs that were given as objects."""
+"""Largest rule in a bundle, which includes groupings and costs that were given as objects."""
 ENDINGS = (".yaml", ".yml")
 
 
-# a run that is named with the others, where the file is silent on it
+# options that may be given as arguments if the file does not have them
 _MAY_STAND_BESIDE = ("against",)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of a file.
+    """The rule in a file.
 
-    ``name``: the file's name, without its folders.
-    ``values``: what it says, by the name of the option; groupings and costs as objects.
+    ``name``: name of the file, without folders.
+    ``values``: options in the file by name, with groupings and costs as objects.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Rule:
     def from_file(cls, path: str | Path) -> Rule:
         """Read a rule from a ``.yaml`` or ``.yml`` file.
 
-        OSError if it cannot be read; ValueError if the ending is another one, it is no plain file
-        or larger than 64 kB, or it holds no rule.
+        OSError if the file cannot be read; ValueError if it has another ending, is not a plain
+        file, is larger than 64 kB, or does not contain a rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
@@ -52,11 +52,11 @@ class Rule:
 
     @classmethod
     def parse(cls, content: bytes, name: str) -> Rule:
-        """Read a rule from the bytes of a file of that name.
+        """Read a rule from the bytes of a file.
 
-        ValueError if they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is
-        no rule, or say it in another form; RemovedFeature if they hold an option that this version
-        no longer has.
+        ValueError if the file is larger than 1 MB, is not YAML, has an anchor or a repeated key, or
+        has an unknown option or value; RemovedFeature if it has an option that this version no
+        longer supports.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(
@@ -77,8 +77,8 @@ class Rule:
             if removed is not None:
                 raise RemovedFeature(f"{name}: {removed}")
             if key not in deciding:
-                hint = near(str(key), deciding) or f"; it may hold {', '.join(deciding)}"
-                raise ValueError(f"{name}: {key!r:.60} is no rule{hint}")
+                hint = near(str(key), deciding) or f"; options are {', '.join(deciding)}"
+                raise ValueError(f"{name}: {key!r:.60} is not an option of a rule{hint}")
             try:
                 values[key] = deciding[key].read(value)
             except TypeError as error:
@@ -93,17 +93,17 @@ class Rule:
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the file's bytes, as ``sha256sum`` prints it."""
+        """Digest of the file's bytes, in the format of ``sha256sum``."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
     def short(self) -> str:
-        """The beginning of the digest, for people."""
+        """The first 12 characters of the digest."""
         return self.sha256[:12]
 
     @property
     def sentence(self) -> str:
-        """The sentence that says that the rule was fixed beforehand."""
+        """Sentence for the review: the rule was fixed beforehand."""
         file = f"{quoted(self.name)} (SHA-256 {self.short}…)"
         return f"The rule was fixed beforehand, in the file {file}."
 
@@ -115,17 +115,17 @@ class Rule:
     def without_gates(self, rank_by: str | None) -> Rule:
         """Return the rule to compare a run with its baseline; gates are checked afterwards.
 
-        ``rank_by``: what runs are ranked by instead of what the file says; None: what it says.
+        ``rank_by``: metric to rank by instead of the file's metric; None: the file's metric.
         """
         left_out = ("require", "tie_breakers", "margin", "segments", "against")
         values = {name: value for name, value in self.values.items() if name not in left_out}
         return replace(self, values=values if rank_by is None else values | {"rank_by": rank_by})
 
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """The options that decide, by name: the file's, from which given ones may not differ.
+        """Return the options of the file, with defaults for all others that decide, by name.
 
-        ValueError if one that was given is another than the file's, or the file does not say it:
-        the file is the whole rule.
+        ValueError if a given option differs from the file or is not in the file, because the file
+        is the whole rule.
         """
         out = {}
         for name in CompareSpec.deciding():
@@ -136,10 +136,10 @@ class Rule:
             elif _same(given[name], holds) or (silent and name in _MAY_STAND_BESIDE):
                 out[name] = given[name]
             else:
-                clause = f"does not hold {name!r}" if silent else f"says {holds!r:.60}"
+                clause = f"does not have {name!r}" if silent else f"has {holds!r:.60}"
                 raise ValueError(
-                    f"a rule file is the whole rule: {self.name} {clause}, got "
-                    f"{name}={given[name]!r:.60} beside it"
+                    f"a rule file is the whole rule: {self.name} {clause}, but the argument is "
+                    f"{name}={given[name]!r:.60}"
                 )
         return out
 
@@ -148,9 +148,9 @@ class Rule:
 
 
 def as_rule(rule: Any) -> Rule:
-    """A rule as it is, or that of a file.
+    """Return a rule, read from a file if a path is given.
 
-    TypeError, ValueError if it is none, or there is no such file.
+    TypeError or ValueError if it is not a rule, or if the file does not exist.
     """
     if isinstance(rule, Rule):
         return rule
@@ -163,7 +163,7 @@ def as_rule(rule: Any) -> Rule:
 
 
 def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes:
-    """The bytes of a rule file with the non-default options that decide."""
+    """Return the bytes of a rule file with the deciding options that differ from their defaults."""
     import yaml
 
     data = {}
@@ -191,7 +191,7 @@ def _plain(value: Any) -> Any:
 
 
 def _same(value: Any, other: Any) -> bool:
-    """True if two values of an option say the same: a text alone is a list of one."""
+    """Return whether two values of an option mean the same; a text equals a list of one text."""
     ours, theirs = ([one] if isinstance(one, str) else one for one in (value, other))
     if isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return [_joined(one) for one in ours] == [_joined(one) for one in theirs]
@@ -201,5 +201,5 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _joined(division: Any) -> Any:
-    """Crossed columns by the name that their segments go by."""
+    """Return the name of a column or of crossed columns."""
     return " × ".join(map(str, division)) if isinstance(division, (list, tuple)) else division

@@ -1,4 +1,4 @@
-"""Runs before they are ranked: what a store lists, evaluations and gates, and runs left out."""
+"""Runs before they are ranked: listed runs, candidates with gate results, and excluded runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cmtrack.evaluation.gates import GateResult
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run, without its artifacts, or a name for an evaluation in memory.
+    """A run without its artifacts, or a name for an evaluation in memory.
 
-    ``tracking_uri``: the store that it is in; it may hold a password, and is not shown.
-    ``metrics``: the logged ones, last values.
-    ``start_time``, ``end_time``: milliseconds since 1970; 0 where the run has none.
-    ``model_ids``: logged models that the run made, or that it stands for.
-    ``model_size``: bytes of these models, where that was logged; else 0.
-    ``datasets``: name and digest of the run's logged datasets.
+    ``tracking_uri``: store of the run. It may contain a password and is never shown.
+    ``metrics``: last values of the logged metrics.
+    ``start_time``, ``end_time``: milliseconds since 1970; 0 if the run has none.
+    ``model_ids``: ids of the logged models that the run made or represents.
+    ``model_size``: size of these models in bytes, if it was logged; otherwise 0.
+    ``datasets``: name and digest of each logged data set.
     """
 
     run_id: str
@@ -39,17 +39,17 @@ class Run:
 
     @property
     def parent_run_id(self) -> str | None:
-        """The run that this one is nested in."""
+        """Id of the parent run, if this run is nested."""
         return self.tags.get("mlflow.parentRunId")
 
     def read(self, name: str) -> Any:
-        """The run's value under a name of :func:`source_of`; None without."""
+        """Return the run's value of a name such as ``"params.depth"``; None if it has none."""
         source, _, rest = name.partition(".")
         return getattr(self, source).get(rest)
 
 
 def source_of(name: str) -> tuple[str, str] | None:
-    """Return source and key of a name such as ``"params.depth"``; None of a metric's name.
+    """Return source and key of a name such as ``"params.depth"``; None for a metric's name.
 
     Sources are ``params``, ``metrics`` and ``tags``.
     """
@@ -58,7 +58,7 @@ def source_of(name: str) -> tuple[str, str] | None:
 
 
 def run_id_of(run: Any) -> str | None:
-    """The id of a run, of MLflow's or this module's; None of anything else."""
+    """Return the id of a run of MLflow or of this module; None for anything else."""
     ids = (getattr(holder, "run_id", None) for holder in (run, getattr(run, "info", None)))
     return next((run_id for run_id in ids if isinstance(run_id, str) and run_id), None)
 
@@ -78,12 +78,12 @@ class Candidate:
 
     @property
     def run_id(self) -> str:
-        """The run's id; the name of an evaluation that is in no run."""
+        """The run's id; for an evaluation without a run, its name."""
         return self.run.run_id
 
     @property
     def passed(self) -> bool:
-        """True if it passes all gates."""
+        """True if the run passes all gates."""
         return all(result.passed for result in self.gates)
 
 
@@ -91,8 +91,7 @@ class Candidate:
 class StoppedRun:
     """A run, or a model of repeated runs, that a gate stopped.
 
-    ``gates``: those that it fails are among them; a run that was stopped by its logged values has
-    no others.
+    ``gates``: gate results. If logged values stopped the run, only the failed gates are included.
     """
 
     run: Run
@@ -111,14 +110,14 @@ class StoppedRun:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run that is not ranked, or is last without a number.
+    """A run that is not ranked, or that is last without a rank.
 
     Attributes
     ----------
     run : Run
     reason : str
     last : bool
-        Whether it is behind all ranked runs: its loss is infinite.
+        Whether the run is worse than all ranked runs, because its loss is infinite.
 
     Examples
     --------
@@ -138,18 +137,18 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """Runs to compare, and what is known of runs before an evaluation is judged.
+    """Runs to compare, and runs that were excluded before their evaluations were compared.
 
-    ``runs``: to be judged, under distinct names; the baseline is among them.
-    ``stopped``: fail a gate by their logged value.
-    ``passed_over``: behind the short list's end by their logged value.
-    ``incomplete``, ``unreadable``: without a complete evaluation, and those whose evaluation could
-    not be read.
-    ``notes``: what a reader should know about the listing.
-    ``how``: the arguments, to repeat it.
-    ``record``: when and by whom it is made; by default now, by the user of this process.
-    ``looks``: runs that the store is known to hold on the same rows, and reviews that contain
-    these.
+    ``runs``: runs to compare, with distinct names, including the baseline.
+    ``stopped``: runs that fail a gate by their logged values.
+    ``passed_over``: runs that were not read, because their logged value is not among the best.
+    ``incomplete``, ``unreadable``: runs without a complete evaluation, and runs whose evaluation
+    could not be read.
+    ``notes``: notes for readers about the listing.
+    ``how``: arguments of the comparison, to repeat it.
+    ``record``: when and by whom the comparison is made; by default now, by the user of this
+    process.
+    ``looks``: known numbers of runs in the store on the same rows, and of reviews with these runs.
     """
 
     runs: tuple[Run, ...]

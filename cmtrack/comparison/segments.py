@@ -1,7 +1,7 @@
-"""Two models by segment of the rows: differences, simultaneous intervals, the test of both signs.
+"""Differences of two models by segment, with simultaneous intervals and a test for both signs.
 
-"Better overall, worse for some" is said only if the test of Gail and Simon (1985) and the segment's
-own simultaneous interval both show it: of many segments some always look worse.
+"Better overall, worse for some" is reported only if both the test of Gail and Simon (1985) and the
+simultaneous interval of the segment show it, because some of many segments always look worse.
 """
 
 from __future__ import annotations
@@ -44,46 +44,46 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.segments import SegmentTable
 
 MAX_OTHERS = 5
-"""Runs that the leader is compared with by segment."""
+"""Most runs that the leader is compared with by segment."""
 FEWEST_CLUSTERS = 5
-"""Effective clusters of a segment below which its own interval does not decide a gate on an end."""
+"""Fewest effective clusters of a segment for its interval to decide a gate on an interval end."""
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentDifferences:
-    """One metric of two evaluations by segment (S segments).
+    """Differences of one metric between two evaluations in each of S segments.
 
     Attributes
     ----------
     column, metric : str
     first, second : str
-        Names of the two; the first leads a ranking.
+        Names of the two runs; the first leads a ranking.
     segments : tuple of str
-        Texts of the segments, the worst of the first evaluation first.
+        Texts of the segments, the worst segment of the first evaluation first.
     rows : ndarray of shape (S,)
-        Rows of each segment, whatever their weight.
+        Number of rows of each segment, without weights.
     first_values, second_values : ndarray of shape (S,)
-        NaN where the metric is undefined.
+        Values of the metric; NaN if undefined.
     differences, errors : ndarray of shape (S,)
-        First less second, and their standard errors; NaN where a side is undefined, or no error is
-        known.
+        First value minus second value, and the standard error of the difference; NaN if a value is
+        undefined or the standard error is unknown.
     low, high : ndarray of shape (S,)
-        Intervals that hold together for all segments, and for all pairs of a comparison.
+        Intervals that are simultaneous for all segments and all pairs of a comparison.
     overall : Difference
-        Of all rows.
+        Difference on all rows.
     interaction : Interaction
-        The test that the differences have both signs.
+        Test for differences of both signs.
     p_adjusted : float
-        Its p-value, adjusted by Holm (1979) for all pairs of a comparison.
+        p-value of this test, adjusted for all pairs of a comparison by Holm's method (1979).
     paired : bool
-        Whether the errors use that both judged the same rows.
+        Whether the standard errors pair the rows of both evaluations.
     reason : str
-        Why not.
+        Reason why the rows are not paired.
     confidence_level : float
     reasons : tuple of str
-        Why a segment has no interval, such as "no row differs"; empty where it has one.
+        Reason why each segment has no interval, such as "no row differs"; empty if it has one.
     catalog : Catalog
-        What the metric means.
+        Definition of the metric.
 
     Examples
     --------
@@ -126,10 +126,10 @@ class SegmentDifferences:
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
-        """Places of the segments with a significant difference opposite to the overall one.
+        """Positions of the segments with a significant difference of the opposite sign.
 
-        Their intervals lie on the other side of 0 than the overall difference, and the adjusted
-        p-value is at most one less the confidence level; none otherwise.
+        The interval of such a segment and the overall difference are on opposite sides of 0, and
+        the adjusted p-value of the test is at most 1 - ``confidence_level``.
         """
         difference = self.overall.difference
         has_both_signs = self.p_adjusted <= 1 - self.confidence_level + ROUNDING
@@ -139,7 +139,7 @@ class SegmentDifferences:
         return tuple(np.flatnonzero(opposite).tolist())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per segment; p_interaction is the pair's, adjusted for all pairs."""
+        """Return one row per segment; p_interaction is per pair of runs, adjusted for all pairs."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -162,7 +162,7 @@ class SegmentDifferences:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; arrays as they are."""
+        """Return plain data, with arrays unchanged."""
         return {
             "column": self.column,
             "metric": self.metric,
@@ -187,14 +187,14 @@ class SegmentDifferences:
 
 @dataclass(frozen=True, eq=False)
 class SegmentComparison(Sequence[SegmentDifferences]):
-    """The leader of a ranking against other runs, by segment.
+    """Differences by segment between the leader of a ranking and other runs.
 
     Attributes
     ----------
     pairs : tuple of SegmentDifferences
-        One for each column, metric and other run.
+        Differences for each column, metric and other run.
     notes : tuple of str
-        Runs and metrics that are not compared by segment, and why.
+        Runs and metrics that are not compared by segment, with the reasons.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
     >>> both = {"forest": forest, "linear": linear}
     >>> found = compare(both, rank_by="multiclass/accuracy", segments="region").segments
     >>> found, found[0].segments
-    (SegmentComparison(forest less linear by region), ('south', 'north'))
+    (SegmentComparison(forest minus linear by region), ('south', 'north'))
     """
 
     pairs: tuple[SegmentDifferences, ...] = ()
@@ -222,7 +222,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
 
     @property
     def tables(self) -> list[list[SegmentDifferences]]:
-        """The pairs of each column and metric."""
+        """The pairs, grouped by column and metric."""
         by_table: dict[tuple[str, str], list[SegmentDifferences]] = {}
         for pair in self.pairs:
             by_table.setdefault((pair.column, pair.metric), []).append(pair)
@@ -237,7 +237,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True)
 
     def __repr__(self) -> str:
-        pairs = [f"{pair.first} less {pair.second} by {pair.column}" for pair in self.pairs]
+        pairs = [f"{pair.first} minus {pair.second} by {pair.column}" for pair in self.pairs]
         return printable(f"SegmentComparison({', '.join(pairs)})")
 
     def _repr_html_(self) -> str:
@@ -253,12 +253,12 @@ def by_segment(
     metrics: Sequence[str],
     confidence_level: float,
 ) -> SegmentComparison:
-    """Compare an evaluation with at most 5 next ones, by segment of the rows.
+    """Compare an evaluation with at most 5 others, by segment of the rows.
 
-    ``sides``: the one to compare first, such as the leader of a ranking.
-    ``columns``: names of columns, or of crossed ones.
-    ``confidence_level``: at which the intervals of one column and metric hold together, for all
-    segments and runs.
+    ``sides``: names and evaluations; the first is compared with the others, such as the leader of a
+    ranking.
+    ``columns``: names of columns, or of crossed columns.
+    ``confidence_level``: level at which all intervals of one column and metric hold together.
 
     ValueError if no run has segments by a column.
     """
@@ -267,13 +267,13 @@ def by_segment(
         if column not in available:
             why = "the runs were evaluated without segments"
             if available:
-                why = f"there are by {list(available)}"
+                why = f"the columns are {list(available)}"
             raise ValueError(f"no run has segments by {column!r}{near(column, available)}; {why}")
     compared: list[SegmentDifferences] = []
     notes: list[str] = []
     if len(sides) - 1 > MAX_OTHERS:
         notes.append(
-            f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} "
+            f"The leader is compared by segment with the next {MAX_OTHERS} of {len(sides) - 1} "
             "runs."
         )
     for column in columns:
@@ -293,9 +293,9 @@ def _pairs(
     metric: str,
     confidence_level: float,
 ) -> tuple[list[SegmentDifferences], list[str]]:
-    """Return the pairs of one column and metric, and notes on the others.
+    """Return the pairs of one column and metric, and notes on runs that are not compared.
 
-    Their intervals hold together for all pairs.
+    The intervals are simultaneous for all pairs.
     """
     samples: list[tuple[str, Difference, _Sample]] = []
     notes = []
@@ -362,7 +362,7 @@ def _pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Values and errors of two evaluations by segment, before any interval."""
+    """Values and standard errors of two evaluations by segment, before intervals are computed."""
 
     segments: tuple[str, ...]
     rows: IntArray
@@ -374,7 +374,7 @@ class _Sample:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons why segments have no interval; empty where they have one."""
+        """Reasons why segments have no interval; empty if they have one."""
         return tuple(
             "" if pair is None else pair.reason()
             for pair in self.pairs or (None,) * len(self.segments)
@@ -382,10 +382,10 @@ class _Sample:
 
     @property
     def normal_errors(self) -> FloatArray:
-        """Errors for the test of both signs, which takes differences for normal.
+        """Standard errors for the test for both signs, which assumes normal differences.
 
-        NaN of segments without an interval and, except of shares, of those in which few rows
-        differ.
+        NaN for segments without an interval and, unless the metric is a share, for segments in
+        which few rows differ.
         """
         if self.pairs is None:
             return self.errors
@@ -403,14 +403,14 @@ class _Sample:
 
     @property
     def defined(self) -> int:
-        """Number of the differences."""
+        """Number of defined differences."""
         return int(np.isfinite(self.differences).sum())
 
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
-        """Return intervals of which a number of them hold ``together``.
+        """Return intervals that are simultaneous for ``together`` differences.
 
-        Paired ones are those of :class:`~cmtrack.metrics.paired.Paired`, others those of two
-        samples.
+        Paired rows have the intervals of :class:`~cmtrack.metrics.paired.Paired`; otherwise the two
+        sides count as independent.
         """
         if self.pairs is None:
             unpaired = differences(self.first, self.second, confidence_level, together)
@@ -431,7 +431,7 @@ def _sample(
 ) -> _Sample | str:
     """Return the values of two evaluations by segment, or the reason why they are not compared.
 
-    They are compared by row if the rows are available.
+    The evaluations are compared row by row if both have their rows.
     """
     tables = []
     for name, side in (("first", first), ("second", second)):
@@ -442,7 +442,7 @@ def _sample(
         tables.append(side.segments[column])
     first_table, second_table = tables
     if first.catalog.lookup(metric).better == "nearest zero":
-        others = "only metrics that are best high or low"
+        others = "only metrics whose highest or lowest value is best"
         return f"{metric} is best near 0, and {others} are compared by segment"
     place = {value: k for k, value in enumerate(second_table.values)}
     if set(place) != set(first_table.values):
@@ -483,11 +483,11 @@ def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
 def _why_segments_unpaired(first: SegmentTable, second: SegmentTable, order: IntArray) -> str:
     """Return the reason why the rows of segments are not paired; empty if they are.
 
-    ``order``: the places in the second table of the segments of the first.
+    ``order``: position in the second table of each segment of the first table.
     """
     if first.codes is None or second.codes is None:
         return (
-            "the segments of the rows are not known (an earlier version kept the rows without them)"
+            "the segments of the rows are unknown (an earlier version kept rows without segments)"
         )
     if not np.array_equal(order[first.codes], second.codes):
         return "the rows are in different segments"
@@ -497,7 +497,7 @@ def _why_segments_unpaired(first: SegmentTable, second: SegmentTable, order: Int
 def _sample_by_rows(
     first: SegmentTable, second: SegmentTable, order: IntArray, metric: str
 ) -> _Sample:
-    """Return the values by segment with the errors of the differences from the segments' rows."""
+    """Return the values by segment, with standard errors of the differences from paired rows."""
     first_parts = first.by_rows(metric)
     second_parts = second.by_rows(metric)
     size = len(first_parts)
@@ -532,7 +532,8 @@ def judged_by_segment(
 ) -> GateResult:
     """Return the result of a gate on segments, such as ``segment/region/*/binary/recall >= 0.6``.
 
-    The intervals of all segments hold together; the interval of one that is named is its own.
+    A gate on all segments uses simultaneous intervals; a gate on one segment uses the segment's own
+    interval.
     """
     failed = partial(GateResult, gate, math.nan, False, undecided=True)
     if gate.difference and baseline is None:
@@ -581,18 +582,18 @@ def judged_by_segment(
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
-    """Return a note for each segment with too few clusters for its error; empty for others."""
+    """Return a note for each segment with too few clusters for a standard error; else empty."""
     notes = [""] * len(estimates.values)
     if estimates.degrees is None:
         return notes
     for k, n in enumerate((estimates.degrees + 1).tolist()):
         if n < FEWEST_CLUSTERS:
-            notes[k] = f"only about {math.floor(n)} clusters: too few to say"
+            notes[k] = f"only about {math.floor(n)} clusters, too few for an interval"
     return notes
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:
-    """Return the name that is wanted, raw or encoded as in a metric's name; None without one."""
+    """Return the wanted name, given raw or encoded as in a metric's name; None if not found."""
     return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 

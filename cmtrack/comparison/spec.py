@@ -1,7 +1,7 @@
-"""The question of a comparison: one declaration for each option.
+"""Options of a comparison, each declared once.
 
-The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a
-rule file and the snippet that makes a review again are made from it.
+The declarations generate the signature and the docstring of :func:`cmtrack.compare`, the flags of
+the commands, the keys of a rule file, and the snippet that repeats a review.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Costs, Grouping, Label
     from cmtrack.metrics.metric import Metric
 
-# The checks import what they need when they are called, so that the command line shows its help
-# without NumPy.
+# The checks import modules only when they run, so that the command line shows its help without
+# NumPy.
 
 
 def several(given: Any) -> list[Any]:
-    """The values of an option: a text alone is a list of one."""
+    """Return the values of an option as a list; a text becomes a list of one."""
     return [given] if isinstance(given, str) else list(given)
 
 
-# -- what an option may be -------------------------------------------------------------------------
+# -- checks of options -----------------------------------------------------------------------------
 
 
 def _is_number(value: Any) -> bool:
@@ -50,9 +50,9 @@ def _equivalence(margin: float | None) -> float | None:
 
 
 def _shares(shares: Any) -> Any:
-    if isinstance(shares, Mapping):  # names as texts, as in files
+    if isinstance(shares, Mapping):  # use texts as names, as in files
         if not all(map(_is_number, shares.values())):
-            raise TypeError(f"at must be a share, or shares by class or group, got {shares!r:.60}")
+            raise TypeError(f"at must map classes or groups to shares, got {shares!r:.60}")
         return {str(name): float(share) for name, share in shares.items()}
     if shares is None:
         return shares
@@ -64,7 +64,7 @@ def _shares(shares: Any) -> Any:
 
 
 def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, float]:
-    """Parse a share of the command line, such as ``0.02``, or by name, such as ``spam=0.02``."""
+    """Parse shares of the command line, such as ``0.02``, or ``spam=0.02`` with a name."""
     named: dict[str, float] = {}
     for text in texts:
         name, sign, share = text.rpartition("=")
@@ -73,7 +73,7 @@ def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, flo
         except ValueError:
             raise ValueError(f"{option} must be a share or NAME=SHARE, got {text!r}") from None
         if not sign and len(texts) > 1:
-            raise ValueError(f"{option} without a name stands alone, got {len(texts)} of them")
+            raise ValueError(f"{option} needs a name for each of several shares, got {text!r}")
         if not sign:
             return number
         if name in named:
@@ -99,7 +99,7 @@ def _segments(segments: Any) -> list[str] | None:
     ]
 
 
-# What a rule file may say of it.
+# Values of options in a rule file.
 
 
 def _text(value: Any) -> str:
@@ -149,7 +149,7 @@ def _divisions(value: Any) -> Any:
 def _held(kind: str) -> Callable[[Any], Any]:
     def inside(value: Any) -> Any:
         if not isinstance(value, dict):
-            raise TypeError("a mapping in this file, so that the digest holds for it")
+            raise TypeError("a mapping in this file, so that the digest covers it")
         return late(f"cmtrack.grouping:{kind}.from_dict")(value)
 
     return inside
@@ -162,9 +162,9 @@ def _of_file(fields: Mapping[str, Any]) -> str:
         if isinstance(one, Field) and one.metadata["entry"].form
     ]
     return (
-        f"A YAML file of what decides: {', '.join(deciding)}, named as here; groupings and costs "
-        "are written in the file itself. It is the whole rule: an argument that contradicts it is "
-        "refused. The review prints the file's digest, which shows that the rule was fixed before."
+        f"A YAML file with the options that decide: {', '.join(deciding)}. Groupings and costs "
+        "are written in the file itself. The file is the whole rule: an argument that differs from "
+        "it raises an error. The review prints the file's digest, which identifies the rule."
     )
 
 
@@ -173,35 +173,35 @@ _A_NUMBER: dict[str, Any] = {"of_flag": float, "form": "a number", "read": _numb
 
 @dataclass(frozen=True, eq=False)
 class CompareSpec(Question):
-    """The options of :func:`cmtrack.compare`, in their order, with their defaults."""
+    """The options of :func:`cmtrack.compare`, in order, with their defaults."""
 
     experiment_names: Sequence[str] | None = entry(
         "sequence of str, optional",
-        "The experiments whose runs are compared, if ``runs`` names none; by default the active "
-        "one.",
+        "The experiments whose runs are compared, if ``runs`` is not given; by default the active "
+        "experiment.",
         flag="--experiment",
-        help="Take the runs of this experiment; repeatable.",
+        help="Compare the runs of this experiment; repeatable.",
         metavar="NAME",
         several=True,
     )
     filter_string: str = entry(
         'str, default ""',
-        "MLflow's filter, such as ``\"params.model = 'forest' and tags.stage = 'final'\"``; the "
-        "store applies it.",
+        "A filter of MLflow for the runs, such as ``\"params.model = 'forest' and tags.stage = "
+        "'final'\"``.",
         "",
         flag="--filter",
-        help='Take only the runs that match this filter of MLflow, such as "params.model = '
+        help='Compare only runs that match this MLflow filter, such as "params.model = '
         "'forest'\".",
         metavar="TEXT",
     )
     rank_by: RankBy | None = entry(
         "str, sequence of str or mapping, optional",
-        "A metric's name (its direction is known), or several names for a Pareto front: the runs "
-        "that no other run beats, being at least as good in every metric and better in one. By "
-        "default the Matthews correlation of the positive group, or of all classes where there "
-        "is none; for sets of codes the micro F1.",
+        "Name of a metric, or several names for a Pareto front. A run is on the front if no other "
+        "run is at least as good in every metric and better in one. By default the Matthews "
+        "correlation of the positive group or, without a positive group, of all classes. For sets "
+        "of codes the micro F1.",
         flag="--rank-by",
-        help="Rank by this metric, by default the Matthews correlation. Several make a Pareto "
+        help="Rank by this metric, by default the Matthews correlation; repeat it for a Pareto "
         "front.",
         metavar="METRIC",
         several=True,
@@ -212,16 +212,16 @@ class CompareSpec(Question):
         "str or sequence of str",
         'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or '
         '``"binary/roc_auc.low > '
-        '0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. '
-        '``"segment/region/*/binary/recall.low >= 0.6"`` must hold in all segments, by '
+        '0.8"`` (an end of the interval). ``.difference`` is the difference from ``against``. '
+        '``"segment/region/*/binary/recall.low >= 0.6"`` must hold in all segments, with '
         "simultaneous intervals; "
         "``segment/region/north/...`` in one. A run that fails a gate is listed, but not ranked.",
         (),
         flag="--require",
-        help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs "
-        "<= 0.01', 'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, "
-        "of all segments, 'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is "
-        "not ranked; repeatable.",
+        help="Rank only runs that pass this gate, such as 'class/3/recall >= 0.6', "
+        "'prevalence/bias.abs <= 0.01', 'binary/roc_auc.low > 0.8', "
+        "'multiclass/accuracy.difference.low > -0.01' or, for all segments, "
+        "'segment/region/*/binary/recall.low >= 0.6'; repeatable.",
         metavar="GATE",
         several=True,
         form="a gate, or a list of gates",
@@ -229,14 +229,14 @@ class CompareSpec(Question):
     )
     tie_breakers: str | Sequence[str] = entry(
         "str or sequence of str",
-        "What chooses among the runs that may be the best, within a margin of the leader: a "
+        "Rules that choose among the runs that may be the best, within a margin of the leader: a "
         "metric, "
-        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. A metric of '
-        "cmtrack goes by its own "
-        "direction; of anything else the smallest value wins, or with ``desc`` the largest.",
+        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. For a metric of '
+        "cmtrack, the best value wins. "
+        "For anything else, the smallest value wins or, with ``desc``, the largest value.",
         (),
         flag="--tie-breaker",
-        help="Choose among runs that may be the best, within the margin, by this: a metric, "
+        help="Choose among runs that may be the best, within the margin, by this rule: a metric, "
         "'params.depth', 'metrics.seconds asc' or 'tags.size desc'; repeatable.",
         metavar="RULE",
         several=True,
@@ -245,42 +245,42 @@ class CompareSpec(Question):
     )
     margin: float | None = entry(
         "float, optional",
-        "What a tie-breaker may give up against the leader, in units of the metric. By default "
-        "the paired standard error of each run's difference (the one-standard-error rule of "
-        "Breiman, Friedman, Olshen and Stone 1984). With a number, it chooses among runs that "
-        "are shown not to be worse by more than this: the lower end of their simultaneous "
-        "interval is at least ``-margin`` (non-inferiority).",
+        "Largest loss, relative to the leader, that a tie-breaker may accept, in units of the "
+        "metric. By default the paired standard error of each run's difference (the "
+        "one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). With a number, a "
+        "tie-breaker chooses among runs that are shown to be worse by at most ``margin``: the "
+        "lower end of their simultaneous interval is at least ``-margin`` (non-inferiority).",
         check=_margin,
         flag="--margin",
-        help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that "
-        "are shown not to be worse than the best by more. By default it chooses among runs "
-        "within one standard error of the leader.",
+        help="Let tie-breakers choose among runs that are shown to be worse than the best by at "
+        "most this margin, in units of the metric. By default they choose among runs within one "
+        "standard error of the leader.",
         **_A_NUMBER,
     )
     equivalence: float | None = entry(
         "float, optional",
-        "A run has the status “equivalent within” this where it is shown to differ from the "
-        "leader by less, in units of the metric: both one-sided tests reject (Schuirmann 1987), "
-        "so the interval of the difference at twice the error (90% for 95%) lies within plus "
-        "and minus this. Runs that are merely not shown to differ are not equivalent. No run is "
-        "called equivalent if a share has fewer than 20 rows, or another metric fewer than 20 "
-        "rows of a class. As gates: ``multiclass/accuracy.difference.low > -0.01`` and "
-        "``.difference.high < 0.01``.",
+        "Margin, in units of the metric, for the status “equivalent within”. A run gets this "
+        "status if both one-sided tests show that it differs from the leader by less than the "
+        "margin (Schuirmann 1987). The interval of the difference at twice the error rate (90% "
+        "for 95%) is then within the margin. Without a significant difference, runs need not be "
+        "equivalent. A run never gets the status if a share has fewer than 20 rows, or another "
+        "metric has fewer than 20 rows of a class. As gates: "
+        "``multiclass/accuracy.difference.low > -0.01`` and ``.difference.high < 0.01``.",
         check=_equivalence,
         flag="--equivalence",
-        help="Call runs equivalent that are shown to differ from the leader by less than this, "
-        "in units of the metric.",
+        help="Mark runs as equivalent that are shown to differ from the leader by less than this "
+        "margin, in units of the metric.",
         **_A_NUMBER,
     )
     at: float | Mapping[Label, float] | None = entry(
         "float or mapping of label to float, optional",
-        "Judge every run where the actual classes have these shares, as "
-        ":meth:`cmtrack.Evaluation.at` does: of the positive class or group, or by class or "
-        "group. Rows are weighted, so all values, gates and differences are those there.",
+        "Evaluate every run for other class shares, as :meth:`cmtrack.Evaluation.at` does: the "
+        "share of the positive class or group, or shares by class or group. Rows are weighted, so "
+        "all values, gates and differences are for these shares.",
         check=_shares,
         flag="--at",
-        help="Judge every run where the positive class or group has this share, or that of this "
-        "NAME; repeatable.",
+        help="Evaluate every run for this share of the positive class or group, or of the class "
+        "or group NAME; repeatable.",
         metavar="[NAME=]SHARE",
         several=True,
         of_texts=shares_of,
@@ -294,16 +294,16 @@ class CompareSpec(Question):
         0.95,
         check=late("cmtrack.metrics.intervals:check_level"),
         flag="--confidence-level",
-        help="Use this confidence level for the intervals and the ties.",
+        help="Use this confidence level for all intervals, and to rule out runs as the best.",
         **_A_NUMBER,
     )
     grouping: Grouping | None = entry(
         "Grouping, optional",
-        "Re-reduce every run under this grouping. Without it, runs of different groupings get "
-        "rankings of their own where ``rank_by``, ``require`` or ``tie_breakers`` read a metric "
-        "that depends on the grouping.",
+        "Evaluate every run under this grouping. Without it, runs with different groupings are in "
+        "separate rankings if ``rank_by``, ``require`` or ``tie_breakers`` use a metric that "
+        "depends on the grouping.",
         flag="--grouping",
-        help="Judge every run under the grouping of this YAML or JSON file.",
+        help="Evaluate every run under the grouping of this YAML or JSON file.",
         of_flag=Path,
         form="a grouping",
         read=_held("Grouping"),
@@ -312,16 +312,16 @@ class CompareSpec(Question):
         "label, optional",
         "The positive group of ``grouping``.",
         flag="--positive",
-        help="Take this as the positive group of the grouping.",
+        help="Use this group as the positive group of the grouping.",
         metavar="GROUP",
         form="a label",
         read=_label,
     )
     costs: Costs | Mapping[tuple[Any, Any], float] | str | Path | None = entry(
         "Costs, mapping of (actual, predicted) to float, or path, optional",
-        'Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and '
-        "gates on it. Without them, "
-        "runs that were priced differently get rankings of their own by their costs.",
+        "Price every run by these costs of classes or groups, for "
+        '``rank_by="cost/mean"`` and for gates on costs. Without them, '
+        "runs with different costs are in separate rankings if a metric depends on costs.",
         check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
         help="Price every run by the costs of this YAML or JSON file (cost/mean).",
@@ -331,14 +331,13 @@ class CompareSpec(Question):
     )
     segments: str | Sequence[str | tuple[str, ...]] | None = entry(
         "str or sequence of str, optional",
-        "Columns that the runs were evaluated by (``evaluate(..., segments=)``), a tuple of names "
-        "for crossed ones: the leader and the next 5 runs are compared by segment, row by row "
-        "where the rows' segments are at hand, and "
-        'tested for being "better overall, but worse for some" (Gail, Simon 1985).',
+        "Columns that the runs were evaluated by (``evaluate(..., segments=)``), with a tuple of "
+        "names for crossed columns. The leader is compared with the next 5 runs by segment, row "
+        "by row if the rows and their segments are available, and "
+        'tested for "better overall, but worse for some" (Gail, Simon 1985).',
         check=_segments,
         flag="--segment",
-        help="Compare the leader with the next runs by this column that the runs were evaluated "
-        "by; repeatable.",
+        help="Compare the leader with the next runs by segments of this column; repeatable.",
         metavar="COLUMN",
         several=True,
         form="a column, or a list of columns and of lists of columns",
@@ -346,39 +345,41 @@ class CompareSpec(Question):
     )
     against: Any = entry(
         "run reference, optional",
-        "The baseline of ``.difference`` gates. It is ranked with the others.",
+        "The baseline of ``.difference`` gates. It is ranked with the other runs.",
         flag="--against",
-        help="Take differences from this run or model URI.",
+        help="Use this run or model URI as the baseline of differences.",
         metavar="RUN",
         form="a run",
         read=_text,
     )
     block: str | None = entry(
         "str, optional",
-        'For repeated runs: what tells the repetitions apart, such as ``"params.fold"`` or '
-        '``"params.seed"``.',
+        "For repeated runs: the parameter or tag that identifies the repetition, such as "
+        '``"params.fold"`` or ``"params.seed"``.',
         flag="--block",
-        help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
+        help="Compare models over repeated runs, numbered by this parameter or tag, such as "
+        "'params.fold'.",
         metavar="NAME",
         form="a text such as params.fold",
         read=_text,
     )
     model: str | None = entry(
         "str, optional",
-        'For repeated runs: what names the model, such as ``"params.model"``; by default all '
-        "parameters but the block.",
+        "For repeated runs: the parameter or tag that identifies the model, such as "
+        '``"params.model"``; by default all parameters except the block.',
         flag="--model",
-        help="Tell the models of repeated runs apart by this, such as 'params.model'.",
+        help="Identify the models of repeated runs by this parameter or tag, such as "
+        "'params.model'.",
         metavar="NAME",
         form="a text such as params.model",
         read=_text,
     )
     block_kind: str = entry(
         '"auto", "folds" or "seeds"',
-        'What the blocks are; "auto": seeds if all blocks hold the same test rows, folds if each '
-        "has rows of its own "
-        "and the name of ``block`` says so or the classes are divided evenly. Anything else is "
-        "refused.",
+        'Kind of the blocks. "auto": seeds if all blocks have the same test rows; folds if all '
+        "blocks have different rows, and "
+        "``block`` is named like a fold or the classes are divided evenly. Anything else raises an "
+        "error.",
         "auto",
         flag="--block-kind",
         help="Treat the repeated runs as this kind.",
@@ -388,8 +389,8 @@ class CompareSpec(Question):
     )
     test_train_ratio: float | None = entry(
         "float, optional",
-        "For folds: rows of a test part over rows of its training part; by default 1 / (folds - "
-        "1).",
+        "For folds: number of test rows divided by number of training rows; by default 1 / (folds "
+        "- 1).",
         **_A_NUMBER,
     )
     prefix: str = entry(
@@ -401,25 +402,24 @@ class CompareSpec(Question):
     )
     limit: int = entry(
         "int, default 50",
-        "At most this many runs of one data set are read and tested: the best by their logged "
-        "values.",
+        "Most runs of a data set to read and test; the runs with the best logged values are read.",
         50,
         check=_limit,
         flag="--limit",
-        help="Read and test at most this many runs of one data set, the best by their logged "
+        help="Read and test at most this many runs of a data set, those with the best logged "
         "values.",
         of_flag=int,
     )
     max_runs: int | None = entry(
         "int or None, default 5000",
-        "At most this many runs are listed from each store, the best first.",
+        "Most runs to list from each store, best first.",
         5000,
     )
     tracking_uri: str | Sequence[str] | None = entry(
         "str or sequence of str, optional",
-        "One store or several; by default MLflow's own choice.",
+        "One or several tracking stores; by default MLflow's current store.",
         flag="--tracking-uri",
-        help="Ask this tracking store, by default MLflow's own choice; repeatable.",
+        help="Use this tracking store, by default MLflow's current store; repeatable.",
         metavar="URI",
         several=True,
     )
@@ -433,13 +433,13 @@ class CompareSpec(Question):
     )
     extra_metrics: Sequence[Metric] = entry(
         "sequence of Metric, optional",
-        "Metrics of your own, computed for every run, also for those that were logged without "
-        "them. A metric that the runs were logged with has its logged numbers without this, but "
-        "no differences by row and no regrouped values.",
+        "Custom metrics to compute for every run, including runs that were logged without them. "
+        "If a custom metric was logged but is not given here, its logged numbers are used, without "
+        "differences by row and without regrouped values.",
         (),
         flag="--extra-metrics",
-        help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or "
-        "dict of them. The file is executed, with all that you may do; repeatable.",
+        help="Use custom metrics from this file or module: NAME is a Metric, or a list or dict of "
+        "metrics. The file is executed with your permissions; repeatable.",
         metavar="FILE.py:NAME",
         several=True,
     )
@@ -447,19 +447,19 @@ class CompareSpec(Question):
         "path, optional",
         _of_file(locals()),
         flag="--rule",
-        help="Decide by this YAML file (rank_by, require, margin and more), written before the "
-        "results are seen; its digest is printed.",
+        help="Decide by the rule in this YAML file (rank_by, require, margin and more), written "
+        "before results are seen. The review prints the file's digest.",
         of_flag=Path,
     )
 
     @classmethod
     def deciding(cls) -> dict[str, Entry]:
-        """The options that decide, which a rule file may hold; the others name the runs."""
+        """Return the options that decide and may be in a rule file; others select the runs."""
         return {name: one for name, one in cls.entries().items() if one.form}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """The defaults by name."""
+        """Return the defaults by name."""
         return {name: one.default for name, one in cls.entries().items()}
 
 

@@ -1,4 +1,4 @@
-"""Tie-breakers, such as a parameter or a second metric: the choice among tied runs."""
+"""Tie-breakers, such as a parameter or a second metric, which choose among tied runs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "th
 
 
 class NothingToDecideBy(ValueError):
-    """No run has what a tie-breaker reads: parameter, metric or tag."""
+    """Error for a tie-breaker on a parameter, metric or tag that no run has."""
 
 
 @dataclass(frozen=True)
 class TieBreaker:
-    """One rule.
+    """A rule that chooses among tied runs.
 
-    ``name``: a metric of the registry, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>``
-    of the run.
-    ``descending``: whether the largest wins.
-    ``title``: its name for people.
+    ``name``: a metric of cmtrack, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of
+    the run.
+    ``descending``: whether the largest value wins.
+    ``title``: name in texts and tables.
     """
 
     name: str
@@ -38,12 +38,12 @@ class TieBreaker:
 
     @classmethod
     def parse(cls, text: str, catalog: Catalog = BUILT_IN) -> TieBreaker:
-        """Read ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
+        """Parse ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
 
-        A metric of cmtrack goes by its own direction; of anything else the smallest value wins, or
-        with ``desc`` the largest.
+        For a metric of cmtrack, the best value wins. For anything else, the smallest value wins or,
+        with ``desc``, the largest value.
 
-        TypeError, ValueError if it is none of these.
+        TypeError or ValueError if the text does not have one of these forms.
         """
         if not isinstance(text, str):
             raise TypeError(f"a tie-breaker must be a text such as 'params.depth', got {text!r}")
@@ -68,7 +68,7 @@ class TieBreaker:
         return cls(name, better == "higher", better == "nearest zero", title)
 
     def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
-        """Value of a run for this tie-breaker; None if absent or undefined."""
+        """Return the value of a run for this tie-breaker; None if missing or undefined."""
         value = run.read(self.name) if source_of(self.name) else metrics.get(self.name)
         if value is None:
             return None
@@ -85,9 +85,10 @@ class TieBreaker:
 
 
 def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
-    """Refuse rules on a parameter, a logged metric or a tag that no run has.
+    """Check that at least one run has what each rule reads.
 
-    NothingToDecideBy names those most like it.
+    NothingToDecideBy if no run has the parameter, logged metric or tag. The message suggests
+    similar names.
     """
     for rule in rules:
         named = source_of(rule.name)
@@ -98,22 +99,22 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
         if rest not in names:
             hint = near(rest, names)
             if not names:
-                hint = "; they have none"
+                hint = "; the runs have none"
             elif not hint:
-                hint = f"; there are {sorted(names)[:10]}"
+                hint = f"; the runs have {sorted(names)[:10]}"
             raise NothingToDecideBy(
-                f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} "
-                f"{rest!r}{hint}"
+                f"the tie-breaker needs a run with {_NOUNS[source]} {rest!r}, but no run has "
+                f"it{hint}"
             )
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The run that is chosen among those within the margin.
+    """The choice among the runs within the margin.
 
-    ``place``: in the sequence of runs that was given: the tied ones within the margin, best first.
-    ``by``: what decided; None where nothing was asked for, or nothing differed.
-    ``values``: what the runs have in it, in their order.
+    ``place``: position of the chosen run in the given sequence of tied runs, best first.
+    ``by``: the tie-breaker that decided; None if none was given, or if no value differed.
+    ``values``: values of the runs for this tie-breaker, in the order of the runs.
     """
 
     place: int
@@ -126,8 +127,8 @@ def decide(
 ) -> Decision:
     """Choose among runs, given best first, by one rule after the other.
 
-    A run without a value loses to any that has one. Where no rule tells the last ones apart, the
-    first of them in the given order is chosen.
+    A run without a value loses to any run with a value. If all rules leave several runs, the first
+    of them in the given order is chosen.
     """
     remaining = list(range(len(runs)))
     by: TieBreaker | None = None
@@ -149,12 +150,12 @@ def decide(
 def place_of(
     rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]
 ) -> Any:
-    """Return the sort key of a value among all: the smallest wins; None comes last."""
+    """Return the sort key of a value among all values: the smallest key wins, None is last."""
     if value is None:
         return True, 0
     if any(isinstance(other, str) for other in all_values):
         text = str(value)
-        # Text has no negative: its characters are turned instead.
+        # Text cannot be negated, so negate the codes of its characters.
         return False, tuple(-ord(c) for c in text) if rule.descending else text
     number = float(value)
     if rule.nearest_zero:

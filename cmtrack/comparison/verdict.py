@@ -1,4 +1,4 @@
-"""Verdict of a gate: whether a run does what is required of it, against a baseline or by itself."""
+"""Verdict on a run: whether it meets its requirements, alone or compared with a baseline."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from cmtrack.removed import RemovedMembers
 class NotJudged(Enum):
     """Reason why there is no verdict."""
 
-    LEFT_OUT = "the run or the baseline has no evaluation to judge"
-    APART = "the run and the baseline were judged on other data, or in other ways"
+    LEFT_OUT = "the run or the baseline has no usable evaluation"
+    APART = "the run and the baseline were evaluated on different data, or in different ways"
     NO_METRIC = "a gate is on a metric that the run, or the baseline, does not have"
-    NO_ERROR = "no error is known of the difference from the baseline"
-    UNDECIDED = "the rows cannot say whether a gate is met: there is no interval"
+    NO_ERROR = "the standard error of the difference from the baseline is unknown"
+    UNDECIDED = "the rows cannot decide if a gate is met, because there is no interval"
 
 
 class Outcome(Enum, metaclass=RemovedMembers):
@@ -42,7 +42,7 @@ class Outcome(Enum, metaclass=RemovedMembers):
 
 @dataclass(frozen=True)
 class NotWorse:
-    """The default check: a run is not significantly worse than the baseline.
+    """Result of the default check that a run is not significantly worse than the baseline.
 
     Attributes
     ----------
@@ -50,7 +50,8 @@ class NotWorse:
     passed : bool
     outcome : Outcome
     difference, low, high, pvalue : float
-        The run less the baseline, with its simultaneous interval; NaN where nothing was tested.
+        Value of the run minus value of the baseline, with the simultaneous interval and the
+        p-value; NaN if nothing was tested.
 
     Examples
     --------
@@ -86,25 +87,25 @@ class NotWorse:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of judging a run.
+    """Verdict on a run, with the result of each check.
 
     Attributes
     ----------
     run : Ranked or None
-        None where it could not be read.
+        The run; None if it could not be read.
     baseline : Ranked or None
     checks : tuple of GateResult or NotWorse
-        One for each gate, or the default one.
+        Result of each gate, or of the default check.
     pairing : Reason or None
-        Why run and baseline are not compared row by row.
+        Reason why run and baseline are not compared row by row.
     not_judged : NotJudged or None
-        Why there is no verdict.
+        Reason why there is no verdict.
     why : str
-        The same as a sentence, with names.
+        The reason as a sentence with names.
     notes : tuple of str
     constants : tuple of ConstantAnswer
-        For each judged metric the best constant answer, and what the run gains over it. These fail
-        no run.
+        The best constant answer by each checked metric, and the gain of the run over this answer.
+        They do not affect the verdict.
 
     Examples
     --------
@@ -127,11 +128,11 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """True if the run does all that was asked; False where it was not judged."""
+        """True if the run passes all checks; False if there is no verdict."""
         return self.not_judged is None and all(check.passed for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for machines."""
+        """Return the verdict as plain data."""
 
         def named(run: Ranked | None) -> dict[str, str] | None:
             return None if run is None else {"run_id": run.run_id, "name": run.name}
@@ -162,13 +163,13 @@ def judge(
     rank_by: RankBy | None = None,
     confidence_level: float = 0.95,
 ) -> Verdict:
-    """Judge an evaluation by gates, or by not being significantly worse than a baseline.
+    """Check an evaluation by gates, or that it is not significantly worse than a baseline.
 
     Parameters
     ----------
     run, baseline : evaluation
     require : sequence of str
-        Gates, such as ``"class/3/recall >= 0.6"``. Without them the run fails where it is
+        Gates, such as ``"class/3/recall >= 0.6"``. Without gates, the run fails if it is
         significantly worse than the baseline in the metric of ``rank_by``.
     rank_by, confidence_level
         See :func:`cmtrack.compare`.
@@ -176,8 +177,8 @@ def judge(
     Raises
     ------
     ValueError, TypeError
-        If neither gates nor a baseline are given, several metrics are given without gates, or an
-        option is not valid.
+        If neither gates nor a baseline are given, if several metrics are given without gates, or if
+        an option is invalid.
 
     Examples
     --------
@@ -192,12 +193,11 @@ def judge(
     """
     if not require and baseline is None:
         raise ValueError(
-            "a run is judged by gates or against a baseline: require or baseline must be given, "
-            "got none"
+            "a run is checked by gates or against a baseline: give require or baseline, got neither"
         )
     if require and rank_by is not None:
         raise ValueError(
-            f"rank_by must be given without require, whose gates alone judge, got {rank_by!r:.60}"
+            f"rank_by cannot be combined with require, whose gates decide, got {rank_by!r:.60}"
         )
     if not require:
         check_one_metric(rank_by)
@@ -211,25 +211,25 @@ def judge(
 
 
 def check_one_metric(rank_by: RankBy | None) -> None:
-    """Refuse several metrics for the check against a baseline, which is a test in one.
+    """Check that at most one metric is given, because the check against a baseline needs one.
 
     Raises
     ------
     ValueError
-        If there are several.
+        If several metrics are given.
     """
     names = [] if rank_by is None or isinstance(rank_by, str) else list(dict.fromkeys(rank_by))
     if len(names) > 1:
         raise ValueError(
-            f"a run is checked against a baseline in one metric, got {', '.join(names)}: name one, "
-            f"or require gates such as '{names[0]}.difference.low > -0.01'"
+            f"a run is checked against a baseline in one metric, got {', '.join(names)}: give one, "
+            f"or use gates such as '{names[0]}.difference.low > -0.01'"
         )
 
 
 def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
-    """Return a metric that every evaluation has.
+    """Return a metric that is defined for every evaluation.
 
-    If gates alone judge, a ranking by it leaves no evaluation out.
+    A ranking by this metric includes every evaluation, so that gates alone decide.
     """
     first = evaluations[0]
     for name in (ALWAYS_DEFINED, *first.metrics):
@@ -241,27 +241,27 @@ def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
 
 
 def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on the one run of a comparison that is not its baseline.
+    """Return the verdict on the run of a comparison that is not the baseline.
 
-    ``comparison``: of the run and its baseline, made without gates: these would hide the numbers of
-    the run that they stop.
-    ``require``: gates; without any the run must not be significantly worse than the baseline.
+    ``comparison``: comparison of the run and its baseline, made without gates, because gates would
+    exclude the numbers of a run that they stop.
+    ``require``: gates; without gates, the run must not be significantly worse than the baseline.
     """
     if not isinstance(comparison, RunComparison):
         raise TypeError(f"comparison must be a RunComparison, got {type(comparison).__name__}")
     base = comparison.baseline
     for unranked in comparison.left_out:
         who = "baseline" if base is not None and unranked.run.run_id == base.run_id else "run"
-        why = f"the {who} {unranked.run.name!r} cannot be judged: {unranked.reason}"
+        why = f"the {who} {unranked.run.name!r} cannot be checked: {unranked.reason}"
         return Verdict(None, not_judged=NotJudged.LEFT_OUT, why=why)
     runs = comparison.runs
     base_id = None if base is None else base.run_id
     baseline = next((run for run in runs if run.run_id == base_id), None)
-    # A run may be its own baseline.
+    # A run may also be its own baseline.
     tested = next((run for run in runs if run is not baseline), runs[0])
     if baseline is not None and len(comparison.rankings) > 1:
         sides = (comparison.rankings, comparison.reads)
-        how = f"they were judged {how_apart(*sides)}; {remedy(*sides)}"
+        how = f"they were evaluated {how_apart(*sides)}; {remedy(*sides)}"
         why = f"the run and the baseline cannot be compared: {how}"
         return Verdict(tested, baseline, not_judged=NotJudged.APART, why=why)
     gates = [Gate.parse(text) for text in require]
@@ -306,9 +306,9 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 
 
 def _lack_of(gate: Gate, run: Ranked, baseline: Ranked | None) -> str:
-    """Return what a run or its baseline lacks for a gate; empty if nothing."""
+    """Return what the run or its baseline lacks for a gate; empty if nothing is missing."""
     if gate.of_flips:
-        return "" if baseline is not None else "flips are against a baseline, and there is none"
+        return "" if baseline is not None else "flips need a baseline, but the run has none"
     metrics = run.evaluation.metrics
     if gate.metric not in metrics:
         return f"the run has no {gate.metric!r}{near_or_own(gate.metric, set(metrics))}"
@@ -320,7 +320,7 @@ def _lack_of(gate: Gate, run: Ranked, baseline: Ranked | None) -> str:
 
 
 def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) -> str:
-    """Return why no error of the difference from the baseline is known."""
+    """Return why the standard error of the difference from the baseline is unknown."""
     if baseline is not None:
         differences = paired_differences(
             run.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics
@@ -328,16 +328,14 @@ def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) 
         for row in differences.rows:
             if row.reason:
                 return f"{row.metric} against the baseline: {row.reason}"
-    return f"no error is known of the difference from the baseline in {comparison.criterion}"
+    return f"the difference from the baseline has no standard error in {comparison.criterion}"
 
 
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:
-    """Return the default check of one of two ranked runs.
+    """Return the result of the default check of one of two ranked runs.
 
-    It is None if no error of the difference is known.
-
-    Errors that count as independent for want of an own metric's function would let a worse run
-    pass.
+    It is None if the standard error of the difference is unknown. It is also None for paired rows
+    without the function of a custom metric, because independent errors would let a worse run pass.
     """
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:
@@ -356,7 +354,7 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
     low, high = (float(end[places]) for end in ranking.pair_intervals)
     if not (math.isfinite(low) and math.isfinite(high)):
         return None
-    # of two runs, each one's difference is that from the other
+    # With two runs, the difference of each run is the difference from the other run.
     return NotWorse(
         criterion,
         run.tied,

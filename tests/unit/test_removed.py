@@ -131,7 +131,7 @@ def test_a_check_against_a_baseline_is_of_one_metric() -> None:
     run = evaluate([0, 1] * 9, [0, 1] * 9)
     with pytest.raises(
         ValueError,
-        match="in one metric, got multiclass/accuracy, binary/recall: name one, or require",
+        match="in one metric, got multiclass/accuracy, binary/recall: give one, or use",
     ):
         judge(run, run, rank_by=["multiclass/accuracy", "binary/recall"])
     assert judge(run, run, rank_by=["multiclass/accuracy"]).passed

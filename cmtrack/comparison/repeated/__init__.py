@@ -1,4 +1,4 @@
-"""Repeated runs: the same models over seeds or cross-validation folds."""
+"""Analysis of models whose runs are repeated over seeds or cross-validation folds."""
 
 from cmtrack.comparison.repeated._analysis import BLOCK as BLOCK
 from cmtrack.comparison.repeated._analysis import Gap as Gap

@@ -1,4 +1,4 @@
-"""Analysis of repeated runs by the method for what they were repeated over, and its result."""
+"""Analysis of repeated runs, with a method for folds and a method for seeds, and its result."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Kind: TypeAlias = Literal["folds", "seeds"]
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(RepeatedDifference):
-    """One model less the best; interval and p-value are of this pair alone.
+    """Difference between a model and the best model; interval and p-value are for this pair alone.
 
-    ``adjusted_pvalue``: by Holm over all pairs of models, which also pays for having chosen the
-    best by the same scores.
-    ``joint_low``, ``joint_high``: interval that holds for all pairs of models at once (Bonferroni).
-    A model whose interval excludes zero is behind; one that is behind may have an interval that
-    includes zero, as Holm's stepwise test is more powerful.
+    ``adjusted_pvalue``: p-value adjusted over all pairs of models by Holm's method, which also
+    allows for the selection of the best model by the same scores.
+    ``joint_low``, ``joint_high``: interval that is simultaneous for all pairs of models
+    (Bonferroni). A model whose interval excludes zero is significantly worse. A significantly worse
+    model may have an interval that includes zero, because Holm's stepwise test is more powerful.
     """
 
     name: str
@@ -57,20 +57,21 @@ class Gap(RepeatedDifference):
 
 @dataclass(frozen=True)
 class RepeatedResult:
-    """Several models over the same seeds or folds.
+    """Result for several models over the same seeds or folds.
 
-    ``kind``, "folds" or "seeds".
-    ``blocks``, ``left_out``: blocks in which every model has a value, which alone are tested; and
-    the others.
-    ``summary``: of all values, also of blocks that are left out.
+    ``kind``: "folds" or "seeds".
+    ``blocks``, ``left_out``: number of blocks in which every model has a value, and number of other
+    blocks. Tests use only the former.
+    ``summary``: summary of all values, including incomplete blocks.
     ``order``: models, best first, by mean over the complete blocks.
-    ``best``: the first of them.
-    ``differences``: every other model less the best, in the models' order; ``result[name]`` gives
-    one.
-    ``pairwise``: all pairs: corrected t (folds) or seed differences (seeds); adjusted by Holm.
-    ``tied``: whether the model is not told apart from the best; True for the best, and where there
-    is no p-value.
-    ``notes``: what was left out, and what the methods assume.
+    ``best``: the first model in this order.
+    ``differences``: difference between each other model and the best model, in the order of the
+    models; ``result[name]`` returns one of them.
+    ``pairwise``: tests of all pairs, by corrected t-test (folds) or seed differences (seeds),
+    adjusted by Holm's method.
+    ``tied``: whether the model is not significantly different from the best model; True for the
+    best model, and for a model without a p-value.
+    ``notes``: excluded blocks, and assumptions of the methods.
     """
 
     names: tuple[str, ...]
@@ -90,12 +91,10 @@ class RepeatedResult:
         for gap in self.differences:
             if gap.name == name:
                 return gap
-        raise KeyError(
-            f"there is no difference of {name!r} from the best, {self.names[self.best]!r}"
-        )
+        raise KeyError(f"{name!r} has no difference from the best, {self.names[self.best]!r}")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per model, best first."""
+        """Return one row per model, best first."""
         from cmtrack._pandas import pd
 
         gaps = {gap.name: gap for gap in self.differences}
@@ -128,30 +127,31 @@ def analyse(
     test_train_ratio: float | None = None,
     test_errors: Any = None,
 ) -> RepeatedResult:
-    """Analyse models over repeated runs: the leader, and the others that may be equally good.
+    """Find the best of several models over repeated runs, and the models not significantly worse.
 
-    ``scores``, of shape (N, k): blocks by models of one metric, larger is better; NaN where there
-    is no value.
-    ``names``: by default the column numbers.
-    ``kind``, "folds" or "seeds": what a block is: a fold or random split of one data set, or a
-    seed, all judged on the same test rows.
-    ``test_train_ratio``: for folds, where it must be given: rows of a test part over rows of its
-    training part.
+    ``scores``, of shape (N, k): values of one metric by block and model, larger is better; NaN for
+    missing values.
+    ``names``: names of the models; by default the column numbers.
+    ``kind``: "folds" if a block is a fold or random split of one data set, "seeds" if a block is a
+    seed and all runs have the same test rows.
+    ``test_train_ratio``: number of test rows divided by number of training rows; required for
+    folds.
     ``test_errors``, of shape (k, k), optional: standard errors of the mean difference of each pair
-    of models due to the sampling of the test rows; symmetric, NaN where unknown, the diagonal is
-    not read. With seeds, which share their test rows, this error is added to that of the seeds;
-    with folds, whose test rows are disjoint, the wider one decides (:func:`corrected_resampled_t`).
+    of models due to the sampling of the test rows; symmetric, NaN if unknown. The diagonal is not
+    used. Seeds share their test rows, so this variance is added to the variance of the seeds. Folds
+    have disjoint test rows, so the larger of the two errors decides
+    (:func:`corrected_resampled_t`).
 
-    ValueError if the kind is unknown, an argument is missing that it needs, or given that it has no
-    use for; if scores, names, level, ratio or errors are not as above; or no block has a value of
-    every model.
+    ValueError if the kind is unknown, if it needs a missing argument or does not use a given one,
+    if scores, names, level, ratio or errors are not as described, or if no block has values of all
+    models.
     """
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
     if (kind == "folds") != (test_train_ratio is not None):
         raise ValueError(
-            f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, "
-            f"{kind!r}"
+            "test_train_ratio is required for kind 'folds' and only used there, got "
+            f"{test_train_ratio!r} for {kind!r}"
         )
     level = check_level(confidence_level)
     matrix = as_scores(scores)
@@ -163,15 +163,15 @@ def analyse(
     if not len(whole):
         fewest = min(range(k), key=lambda i: int(np.isfinite(matrix[:, i]).sum()))
         raise ValueError(
-            f"a block must have values of all models, got none such; {labels[fewest]!r} has the "
-            "fewest values"
+            f"at least one block must have values of all models, got none; {labels[fewest]!r} has "
+            "the fewest values"
         )
     scale = float(np.abs(whole).max())
 
     def gaps(i: int, j: int) -> FloatArray:
         return settled(whole[:, i] - whole[:, j], scale)
 
-    joint = 1 - (1 - level) / max(1, k * (k - 1) // 2)  # Bonferroni: intervals of all pairs at once
+    joint = 1 - (1 - level) / max(1, k * (k - 1) // 2)  # Bonferroni, for all pairs
     tests: dict[str, Callable[[int, int, float], RepeatedDifference]] = {
         "folds": lambda i, j, at: corrected_resampled_t(
             gaps(i, j), ratio, at, test_error=errors[i, j]
@@ -232,14 +232,14 @@ BLOCK = {"folds": "fold", "seeds": "seed"}
 
 
 def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple[str, ...]:
-    """Sentences on what was left out and what is assumed, for k models."""
+    """Return sentences about excluded blocks and about assumptions, for k models."""
     n = pairwise.blocks
     pairs = k * (k - 1) // 2
     notes = []
     if left_out:
         notes.append(
-            f"{left_out} of {n + left_out} {BLOCK[kind]}s have no value of some model and are not "
-            "tested. The mean of a model is over all its values."
+            f"{left_out} of {n + left_out} {BLOCK[kind]}s lack a value of some model, so tests do "
+            "not use them. The mean of a model is over all its values."
         )
     if n < 2:
         notes.append(
@@ -251,35 +251,35 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
     if k > 2:
         notes.append(
             f"p-values are adjusted for all {pairs} pairs of models (Holm 1979), and the intervals "
-            "of the differences hold for all of them at once (Bonferroni)."
+            "of the differences are simultaneous for all pairs (Bonferroni)."
         )
     if kind == "folds":
         notes.append(
-            "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio "
+            "Folds share training rows; the variance is corrected for this (Nadeau and Bengio "
             "2003)."
         )
         errors = [pair.difference.test_rows for pair in pairwise.pairs]
         if n > 1 and all(errors):
             notes.append(
-                "A difference is significant only if it is so by the spread of the folds and by "
-                "the sampling error of their test rows: the wider of the two intervals is shown, "
-                "and the larger p-value."
+                "A difference must be significant both by the spread of the folds and by the "
+                "sampling error of their test rows. The wider of the two intervals and the larger "
+                "p-value are shown."
             )
         elif n > 1:
             notes.append(
-                "The sampling error of the test rows is not known for every pair of models (no "
-                "predictions by row): there, only the spread of the folds decides, which can be "
-                "small by luck."
+                "For some pairs of models the sampling error of the test rows is unknown (no "
+                "predictions by row). For these, only the spread of the folds decides, which can "
+                "be small by luck."
             )
     elif all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
         notes.append(
-            "Standard errors hold both the variation over the seeds and the sampling of the test "
-            "rows."
+            "Standard errors include both the variation over the seeds and the sampling of the "
+            "test rows."
         )
     elif n > 1:
         notes.append(
-            "The sampling error of the test rows is not known for every pair of models: there, "
-            "the standard error is that of the seeds alone, and the result holds for these test "
-            "rows only."
+            "For some pairs of models the sampling error of the test rows is unknown. For these, "
+            "the standard error includes only the variation over the seeds, and the result holds "
+            "only for these test rows."
         )
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""Differences of two models over folds or seeds, and tests of all pairs."""
+"""Differences between two models over folds or seeds, and tests of all pairs of models."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RepeatedDifference:
-    """The difference of two models over repeated runs.
+    """Difference between two models over repeated runs.
 
-    ``difference``: mean over the blocks.
-    ``standard_error``, ``df``: of the mean, and its degrees of freedom (infinite: normal).
-    ``statistic``: t.
+    ``difference``: mean difference over the blocks.
+    ``standard_error``, ``df``: standard error of the mean, and its degrees of freedom (infinite for
+    the normal distribution).
+    ``statistic``: the t statistic.
     ``low``, ``high``: interval of the difference at the confidence level, for this pair alone.
-    ``pvalue``: two-sided, unadjusted.
-    ``blocks``, ``left_out``: blocks used, and those without a difference.
-    ``reason``: why there is NaN, or what the numbers do not cover; else empty.
-    ``test_rows``: whether the sampling error of the test rows was known.
+    ``pvalue``: two-sided p-value, unadjusted.
+    ``blocks``, ``left_out``: number of used blocks, and of blocks without a difference.
+    ``reason``: why numbers are NaN, or what they do not include; otherwise empty.
+    ``test_rows``: whether the sampling error of the test rows is known.
     """
 
     difference: float
@@ -45,8 +46,8 @@ class RepeatedDifference:
     test_rows: bool = False
 
     def reversed(self) -> RepeatedDifference:
-        """Second less first."""
-        # 0 - 0 is no negative zero
+        """Return the difference second minus first."""
+        # Subtracting from 0 avoids negative zeros.
         difference, statistic = 0.0 - self.difference, 0.0 - self.statistic
         return replace(
             self,
@@ -57,7 +58,7 @@ class RepeatedDifference:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row."""
+        """Return a frame of one row."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(self)])
@@ -70,41 +71,42 @@ def corrected_resampled_t(
     *,
     test_error: float = math.nan,
 ) -> RepeatedDifference:
-    """Corrected resampled t-test of Nadeau and Bengio (2003, Machine Learning 52, 239-281).
+    """Compute the corrected resampled t-test of Nadeau and Bengio (2003).
 
     Folds share training rows, so their scores are not independent, and the ordinary t-test rejects
-    far too often. The variance of the mean is s² · (1/J + n_test/n_train) in place of s²/J, with J
-    - 1 degrees of freedom.
+    far too often. The test (Machine Learning 52, 239-281) uses the variance s² · (1/J +
+    n_test/n_train) of the mean instead of s²/J, with J - 1 degrees of freedom.
 
-    The spread s of a few folds can be small by luck, smaller than the error of each fold's own test
-    rows allows. As the folds' test rows are disjoint, the rows alone give the mean an error of
-    ``test_error`` = √(Σ e_j²) / J, where e_j is the paired standard error of fold j's difference.
-    It is an error of the same mean, and is not added: the spread over disjoint rows holds it
-    already. Where it is given, the wider of the two intervals is taken, and the larger p-value: a
-    difference is significant only if it is so by both. The probability of a false positive is
-    therefore at most that of the corrected t-test (an intersection-union test; Berger 1982,
-    Technometrics 24, 295-300).
+    The spread s of a few folds can be small by luck, even smaller than the sampling error of the
+    folds' test rows. The test rows of the folds are disjoint, so their sampling alone gives the
+    mean a standard error of ``test_error`` = √(Σ e_j²) / J, where e_j is the paired standard error
+    of fold j's difference. This error is not added to the spread, because the spread over disjoint
+    rows already includes it. If ``test_error`` is given, the result has the wider of the two
+    intervals and the larger of the two p-values, so a difference must be significant by both. The
+    probability of a false positive is therefore at most the probability for the corrected t-test
+    alone (an intersection-union test; Berger 1982, Technometrics 24, 295-300).
 
-    ``differences``, of shape (J,): first model less second in each fold or random split, over all
-    repetitions; NaN is left out.
-    ``test_train_ratio``: rows of a test part over rows of its training part: 1 / (K - 1) in K-fold
-    cross-validation, also if that is repeated.
+    ``differences``, of shape (J,): first model minus second model in each fold or random split,
+    over all repetitions; NaN is ignored.
+    ``test_train_ratio``: number of test rows divided by number of training rows: 1 / (K - 1) for
+    K-fold cross-validation, repeated or not.
     ``test_error``: standard error of the mean difference due to the sampling of the test rows; NaN
     if unknown.
 
-    The result: NaN with a reason for fewer than two differences. Without any variance the interval
-    is a point and the p-value 1 or 0. The method is "corrected resampled t", or "test rows" where
-    their error is the wider one.
+    With fewer than two differences, the result is NaN with a reason. If all differences are equal,
+    the interval is a point and the p-value is 0. If all are 0, the p-value is 1 and the interval is
+    undefined. The method is "corrected resampled t", or "test rows" if their sampling error gives
+    the wider interval.
 
-    ValueError if the ratio is not positive, the error negative or infinite, the level not between 0
-    and 1, or the differences no finite vector.
+    ValueError if the ratio is not positive, the error is negative or infinite, the level is not
+    between 0 and 1, or the differences are not a finite vector.
     """
     ratio = as_ratio(test_train_ratio)
     values, left_out = as_differences(differences)
     n = len(values)
     variance = float(values.var(ddof=1)) * (1 / n + ratio) if n > 1 else math.nan
     mean = float(values.mean()) if n else math.nan
-    reason = "" if n > 1 else f"a variance needs two differences, there are {n}"
+    reason = "" if n > 1 else f"a variance needs two differences, got {n}"
     by_spread = by_student(
         mean, variance, n - 1.0, confidence_level, (n, left_out), "corrected resampled t", reason
     )
@@ -119,7 +121,7 @@ def corrected_resampled_t(
 
 
 def as_ratio(test_train_ratio: float) -> float:
-    """Check the rows of a test part over those of its training part."""
+    """Check the ratio of test rows to training rows, and return it as a float."""
     if not 0 < test_train_ratio < math.inf:
         raise ValueError(f"test_train_ratio must be positive and finite, got {test_train_ratio!r}")
     return float(test_train_ratio)
@@ -128,27 +130,29 @@ def as_ratio(test_train_ratio: float) -> float:
 def seed_differences(
     differences: Any, test_error: float = math.nan, confidence_level: float = 0.95
 ) -> RepeatedDifference:
-    """Mean difference of two models over seeds, all judged on the same test rows.
+    """Compute the mean difference of two models over seeds that share their test rows.
 
-    Two things vary: the seeds, and the test rows. By the law of total variance, that of the mean
-    over J seeds is the mean of the rows' part given the seeds, ``test_error²``, plus the seeds'
-    part, of which s²/J is the estimate. More seeds shrink only the second. As s² is measured on
-    these rows, it also holds how rows and seeds interact, and ``test_error²`` holds that once more:
-    the sum is on the safe side, by less than s²/J.
+    Both the seeds and the test rows vary. The variance of the mean over J seeds is therefore the
+    sum of two parts (law of total variance). The part of the rows, given the seeds, is
+    ``test_error²``. The part of the seeds is estimated by s²/J, and only this part shrinks with
+    more seeds. Because s² is measured on these rows, it also includes the interaction of rows and
+    seeds, which ``test_error²`` includes as well. The sum is therefore conservative, by less than
+    s²/J.
 
-    The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114): with V = A +
-    B, where B = s²/J has J - 1 and A, from many rows, as good as infinitely many, they are V² / (B²
-    / (J - 1)). They lie between J - 1 (seeds alone) and infinity (rows alone).
+    The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114). With V = A +
+    B, where B = s²/J has J - 1 degrees of freedom and A, from many rows, practically infinitely
+    many, they are V² / (B² / (J - 1)). They are between J - 1 (seeds alone) and infinity (rows
+    alone).
 
-    ``differences``, of shape (J,): first model less second, seed by seed; NaN is left out.
+    ``differences``, of shape (J,): first model minus second model for each seed; NaN is ignored.
     ``test_error``: standard error of the seed-averaged difference due to the sampling of the test
-    rows: the one of the rows' influence values, averaged over the seeds. NaN if unknown; the result
-    then speaks of these test rows only, and its reason says so.
+    rows, from the rows' influence values averaged over the seeds. If it is unknown (NaN), the
+    result holds only for these test rows, and ``reason`` states this.
 
-    The result: NaN with a reason for fewer than two seeds, of whose variance then nothing is known.
+    With fewer than two seeds, the variance is unknown, and the result is NaN with a reason.
 
-    ValueError if the error is negative or infinite, the level not between 0 and 1, or the
-    differences no finite vector.
+    ValueError if the error is negative or infinite, the level is not between 0 and 1, or the
+    differences are not a finite vector.
     """
     _check_error(test_error)
     values, left_out = as_differences(differences)
@@ -156,7 +160,7 @@ def seed_differences(
     mean = float(values.mean()) if n else math.nan
     has_error = not math.isnan(test_error)
     if n < 2:
-        reason = f"the seeds' variance needs two seeds, there are {n}"
+        reason = f"the seeds' variance needs two seeds, got {n}"
         return by_student(
             mean, math.nan, math.nan, confidence_level, (n, left_out), "seeds", reason
         )
@@ -170,7 +174,7 @@ def seed_differences(
     if not has_error:
         method = "seeds"
         reason = (
-            "the sampling error of the test rows is unknown: this holds for these test rows only"
+            "the sampling error of the test rows is unknown: this holds only for these test rows"
         )
     return by_student(mean, total, df, confidence_level, (n, left_out), method, reason)
 
@@ -189,13 +193,13 @@ def by_student(
     method: str,
     reason: str,
 ) -> RepeatedDifference:
-    """A mean with the variance of that mean, judged by Student's distribution."""
+    """Return interval and p-value of a mean with a known variance, by Student's t distribution."""
     check_level(level)
     error = math.sqrt(variance)
     if math.isnan(error):
         nan = math.nan
         return RepeatedDifference(mean, nan, nan, nan, nan, nan, nan, *blocks, method, reason)
-    if error == 0 and mean == 0:  # that no block differs does not make the models equal
+    if error == 0 and mean == 0:  # no block differs, but the models need not be equal
         reason = reason or "no block differs"
         return RepeatedDifference(
             mean, 0.0, df, 0.0, math.nan, math.nan, 1.0, *blocks, method, reason
@@ -225,11 +229,11 @@ def by_student(
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models.
+    """A test of two models.
 
     ``first``, ``second``: columns of the scores.
-    ``difference``: first less second.
-    ``adjusted_pvalue``: by Holm over all pairs.
+    ``difference``: first model minus second model.
+    ``adjusted_pvalue``: p-value adjusted over all pairs by Holm's method.
     """
 
     first: int
@@ -238,19 +242,19 @@ class Pair:
     adjusted_pvalue: float
 
     def reversed(self) -> Pair:
-        """Second less first."""
+        """Return the pair with the difference second minus first."""
         return Pair(self.second, self.first, self.difference.reversed(), self.adjusted_pvalue)
 
 
 @dataclass(frozen=True)
 class Pairwise:
-    """All pairs of k models.
+    """Tests of all pairs of k models.
 
-    ``pairs``: ``first < second``; ``pairwise[i, j]`` gives any pair in either direction.
+    ``pairs``: pairs with ``first < second``; ``pairwise[i, j]`` returns a pair in either direction.
     ``order``: columns, best first.
-    ``confidence_level``: a pair is told apart where its adjusted p-value is at most ``1 -
+    ``confidence_level``: two models differ significantly if their adjusted p-value is at most ``1 -
     confidence_level``.
-    ``blocks``, ``left_out``: blocks used, and those that miss a value.
+    ``blocks``, ``left_out``: number of used blocks, and of blocks with a missing value.
     """
 
     pairs: tuple[Pair, ...]
@@ -268,11 +272,11 @@ class Pairwise:
         raise KeyError(f"there is no pair {models!r}")
 
     def apart(self, first: int, second: int) -> bool:
-        """True if two models differ at the confidence level; False without a p-value."""
+        """Return whether two models differ significantly; False without a p-value."""
         return self[first, second].adjusted_pvalue <= 1 - self.confidence_level
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per pair."""
+        """Return one row per pair."""
         from cmtrack._pandas import pd
 
         rows = [
@@ -293,7 +297,7 @@ def compare_all(
     confidence_level: float,
     blocks: tuple[int, int],
 ) -> Pairwise:
-    """Test every pair, and adjust by Holm."""
+    """Test every pair of models, with p-values adjusted by Holm's method."""
     models = list(combinations(range(len(order)), 2))
     results = [test(i, j) for i, j in models]
     adjusted = holm([one.pvalue for one in results])

@@ -1,4 +1,4 @@
-"""Matrices of scores, models by blocks: checks, complete blocks, ties and summaries."""
+"""Matrices of scores by block and model: checks, complete blocks, rounding and summaries."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# bits: values that agree in so many of the largest one's are equal, whatever their last digits say
+# Number of bits of the largest value to which values must agree to count as equal.
 _SAME = 40
 
 
 def as_scores(scores: Any) -> FloatArray:
-    """Check a matrix of scores.
+    """Check a matrix of scores, and return it as an array.
 
-    ``scores``, of shape (N, k): rows are blocks (seeds or folds), columns models; larger is better;
-    NaN where there is no value.
+    ``scores``, of shape (N, k): blocks (seeds or folds) by models; larger is better; NaN for
+    missing values.
 
-    ValueError if it is not a matrix, has no model or no block, or a score is infinite.
+    ValueError if the scores are not a matrix, have no model or no block, or are infinite.
     """
     matrix: FloatArray = np.array(scores, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < 1:
@@ -40,9 +40,9 @@ def as_scores(scores: Any) -> FloatArray:
 
 
 def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
-    """Names of the models, by default their column numbers.
+    """Return the names of the models, by default their column numbers.
 
-    ValueError if there are more or fewer names than models, or one is given twice.
+    ValueError if the numbers of names and models differ, or if a name is repeated.
     """
     chosen = tuple(str(v) for v in (range(n_models) if names is None else names))
     if len(chosen) != n_models:
@@ -57,9 +57,9 @@ def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
 
 
 def as_differences(differences: Any) -> tuple[FloatArray, int]:
-    """Differences of two models without those that are NaN, and the number of these.
+    """Return the differences of two models without NaN, and the number of NaN.
 
-    ValueError if it is not a vector, or a difference is infinite.
+    ValueError if the differences are not a vector, or if a difference is infinite.
     """
     values: FloatArray = np.array(differences, dtype=np.float64)
     if values.ndim != 1:
@@ -74,17 +74,17 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
 
 
 def complete(scores: Any) -> tuple[FloatArray, int]:
-    """The blocks in which every model has a value, and the number of the others."""
+    """Return the blocks in which every model has a value, and the number of other blocks."""
     matrix = as_scores(scores)
     whole = matrix[~np.isnan(matrix).any(axis=1)]
     return whole, len(matrix) - len(whole)
 
 
 def settled(values: FloatArray, scale: Any) -> FloatArray:
-    """Return values without the digits that rounding leaves: 0.4 - 0.3 becomes 0.2 - 0.1.
+    """Return values without rounding errors, so that 0.4 - 0.3 equals 0.2 - 0.1.
 
-    ``scale``: the largest number that went into the values; they are rounded to its 2⁻⁴⁰th part,
-    about 1e-12.
+    ``scale``: the largest number in the computation of the values; they are rounded to about 1e-12
+    (2⁻⁴⁰) of this number.
     """
     grid = np.ldexp(1.0, np.maximum(np.frexp(scale)[1] - _SAME, -1022))
     rounded: FloatArray = np.round(values / grid) * grid
@@ -92,7 +92,7 @@ def settled(values: FloatArray, scale: Any) -> FloatArray:
 
 
 def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
-    """Models by mean, then as given."""
+    """Return the models in order of their means; equal means keep the given order."""
     if not len(scores):
         return tuple(range(scores.shape[1]))
     return tuple(
@@ -103,12 +103,12 @@ def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """One model's scores.
+    """Summary of the scores of one model.
 
-    ``mean``, ``sd``, ``minimum``, ``maximum``: over the blocks in which the model has a value; the
-    standard deviation, with divisor n - 1, is NaN for fewer than two. It says how much the scores
-    vary, and is no error of the mean.
-    ``blocks``: with a value.
+    ``mean``, ``sd``, ``minimum``, ``maximum``: statistics over the blocks in which the model has a
+    value. The standard deviation (divisor n - 1) is NaN for fewer than two values. It measures the
+    spread of the scores and is not a standard error of the mean.
+    ``blocks``: number of blocks with a value.
     """
 
     name: str
@@ -121,11 +121,11 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Every model's scores.
+    """Summaries of the scores of all models.
 
-    ``rows``: in the models' order.
-    ``blocks``: blocks in which every model has a value; tests use no other.
-    ``left_out``: blocks with a value missing.
+    ``rows``: summaries in the order of the models.
+    ``blocks``: number of blocks in which every model has a value; tests use only these.
+    ``left_out``: number of blocks with a missing value.
     """
 
     rows: tuple[ModelSummary, ...]
@@ -139,19 +139,19 @@ class Summary:
         raise KeyError(f"there is no model {name!r}")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per model."""
+        """Return one row per model."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
 
 
 def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
-    """Mean, spread and range of each model's scores.
+    """Return the mean, spread and range of each model's scores.
 
-    ``scores``, of shape (N, k): blocks by models; NaN where there is no value.
-    ``names``: by default the column numbers.
+    ``scores``, of shape (N, k): blocks by models; NaN for missing values.
+    ``names``: names of the models; by default the column numbers.
 
-    ValueError if the scores are no finite matrix, or the names do not fit.
+    ValueError if the scores are not a finite matrix, or if the names do not fit.
     """
     matrix = as_scores(scores)
     whole, left_out = complete(matrix)

@@ -224,15 +224,19 @@ def test_a_scorer_that_is_not_there_answers_with_near_ones():
 def test_a_tie_breaker_that_no_run_has_is_an_error(filled):
     uri, runs, _ = filled
     for rule, words in (
-        ("params.dept", "no run has the parameter 'dept'; did you mean 'depth'?"),
-        ("params.nope", "no run has the parameter 'nope'; there are ['depth']"),
-        ("metrics.seconds", "no run has the logged metric 'seconds'"),
+        (
+            "params.dept",
+            "needs a run with the parameter 'dept', but no run has it; did you mean 'depth'?",
+        ),
+        (
+            "params.nope",
+            "needs a run with the parameter 'nope', but no run has it; the runs have ['depth']",
+        ),
+        ("metrics.seconds", "needs a run with the logged metric 'seconds', but no run has it"),
     ):
         done = said(uri, "compare", runs["good"], runs["fair"], "--tie-breaker", rule)
         assert done.exit_code == 2
-        assert f"--tie-breaker: a tie-breaker must read what at least one run has: {words}" in flat(
-            done
-        )
+        assert f"--tie-breaker: the tie-breaker {words}" in flat(done)
     assert (
         said(uri, "compare", runs["good"], runs["fair"], "--tie-breaker", "params.depth").exit_code
         == 0

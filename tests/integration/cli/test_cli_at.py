@@ -86,7 +86,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
         ),
         (
             ["at", "run", "--at", "0.1", "--at", "0.2"],
-            "--at without a name stands alone, got 2",
+            "--at needs a name for each of several shares",
         ),
         (
             ["at", "run", *["--at", "spam=0.1"] * 2],
@@ -98,7 +98,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
         ),
         (
             ["review", "run", "--at", "0.1", "--at", "spam=0.2"],
-            "'--at': at without a name stands alone, got 2 of them",
+            "'--at': at needs a name for each of several shares",
         ),
         (["compare", "run", "--at", "1.5"], "'--at': at must be a share between 0 and 1"),
         (["at", "run", "--at", "1.5"], "shares must lie between 0 and 1"),

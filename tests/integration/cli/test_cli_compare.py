@@ -656,7 +656,7 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         ),
         (
             ("good", "--against", "poor", "--rank-by", "binary/f1", "--rank-by", "binary/recall"),
-            "a run is checked against a baseline in one metric, got binary/f1, binary/recall: name one, or require",
+            "a run is checked against a baseline in one metric, got binary/f1, binary/recall: give one, or use",
         ),
         (("nowhere", "--require", "binary/recall > 0"), "there is no run 'nowhere'"),
         (("good", "--against", "nowhere"), "there is no run 'nowhere'"),
@@ -665,12 +665,12 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
             "there is no model 'models:/nothing@champion'",
         ),
         (("unjudged 1", "--require", "binary/recall > 0"), "the run has no complete evaluation"),
-        (("damaged", "--require", "binary/recall > 0"), "the run 'damaged' cannot be judged"),
-        (("newer", "--against", "good"), "the run 'newer' cannot be judged"),
+        (("damaged", "--require", "binary/recall > 0"), "the run 'damaged' cannot be checked"),
+        (("newer", "--against", "good"), "the run 'newer' cannot be checked"),
         (("good", "--against", "newer"), "the baseline 'newer' cannot be read"),
         (
             ("good", "--against", "elsewhere"),
-            "cannot be compared: they were judged on different evaluation data",
+            "cannot be compared: they were evaluated on different evaluation data",
         ),
         (
             ("good", "--against", "elsewhere", "--require", f"{MCC}.difference > 0"),
@@ -678,7 +678,7 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         ),
         (
             ("constant", "--against", "good"),
-            f"'constant' cannot be judged: {MCC} is undefined: it predicts only “low”; ",
+            f"'constant' cannot be checked: {MCC} is undefined: it predicts only “low”; ",
         ),
         (
             ("good", "--require", "binary/f1 > 0", "--summary", "missing/summary.md"),

@@ -48,7 +48,7 @@ def test_rows_are_those_of_the_evaluations_that_were_logged(runs):
     )
     assert logged.missed().runs in (("first", "second"), ("second", "first"))
     with pytest.raises(
-        ValueError, match=r"the second evaluation has no rows.*it can be with “second”"
+        ValueError, match=r"the second evaluation has no rows.*compare it with “second”"
     ):
         logged.rows("first", "bare")
     loaded = load_evaluation(runs["first"][0], rows=True)

@@ -891,11 +891,11 @@ def test_a_rule_that_is_none_or_is_contradicted_is_bad_input(command, world, tmp
     given = [command, "--experiment", "digits", "--tracking-uri", world[0], "--rule", "agreed.yaml"]
     run = CliRunner().invoke(main, [*given, "--margin", "0.2"])
     assert run.exit_code == 2
-    assert "agreed.yaml says 0.1, got margin=0.2 beside it" in " ".join(run.output.split())
+    assert "agreed.yaml has 0.1, but the argument is margin=0.2" in " ".join(run.output.split())
     (tmp_path / "agreed.yaml").write_text("margn: 0.1\n")
     run = CliRunner().invoke(main, given)
     assert run.exit_code == 2
-    assert "'margn' is no rule; did you mean 'margin'?" in run.output
+    assert "'margn' is not an option of a rule; did you mean 'margin'?" in run.output
 
 
 # -- short ids and the order of runs ---------------------------------------------------------------------------

@@ -169,4 +169,4 @@ def test_a_stored_weighted_evaluation_of_0_2_without_rows_is_to_be_evaluated_aga
     new = evaluated("floats", sample_weight=np.tile([0.5, 1.5], 30))
     comparison = compare({"stored": stored, "new": new})
     assert len(comparison.rankings) == 2
-    assert "evaluate those of cmtrack 0.2 again" in markdown(comparison)
+    assert "evaluate the runs of cmtrack 0.2 again" in markdown(comparison)

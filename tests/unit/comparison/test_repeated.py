@@ -86,7 +86,7 @@ def test_corrected_t_without_variance_or_blocks():
     one = corrected_resampled_t([0.1, math.nan], 0.25)
     assert (one.difference, one.blocks, one.left_out) == (0.1, 1, 1)
     assert math.isnan(one.pvalue)
-    assert one.reason == "a variance needs two differences, there are 1"
+    assert one.reason == "a variance needs two differences, got 1"
     assert math.isnan(corrected_resampled_t([], 0.25).difference)
 
 
@@ -100,7 +100,7 @@ def test_seed_differences_by_hand():
     alone = seed_differences([0.0, 0.02, 0.04])
     expected = stats.ttest_1samp([0.0, 0.02, 0.04], 0.0)
     assert (alone.pvalue, alone.df) == pytest.approx((expected.pvalue, 2))
-    assert "these test rows only" in alone.reason
+    assert "only for these test rows" in alone.reason
     rows_alone = seed_differences([0.02, 0.02], 0.01)
     assert (rows_alone.df, rows_alone.pvalue) == (math.inf, pytest.approx(2 * stats.norm.sf(2)))
     one = seed_differences([0.02], 0.01)
@@ -186,11 +186,11 @@ def test_seeds():
     assert (found["a"].low, found["a"].high) == pytest.approx((expected.low, expected.high))
     assert [found.tied[0], found.tied[best], found.tied[other]] == [False, True, True]
     assert (
-        "Standard errors hold both the variation over the seeds and the sampling of the test rows."
+        "Standard errors include both the variation over the seeds and the sampling of the test rows."
         in found.notes
     )
     without = analyse(scores, kind="seeds")
-    assert any("not known for every pair" in note for note in without.notes)
+    assert any("the test rows is unknown" in note for note in without.notes)
     assert without["0"].reason != ""
 
 
@@ -200,7 +200,7 @@ def test_missing_values_are_left_out_and_said():
     found = analyse(holes, NAMES, kind="folds", test_train_ratio=1 / 13)
     rest = analyse(np.delete(AUC, 3, axis=0), NAMES, kind="folds", test_train_ratio=1 / 13)
     assert (found.blocks, found.left_out) == (13, 1)
-    assert found.notes[0].startswith("1 of 14 folds have no value")
+    assert found.notes[0].startswith("1 of 14 folds lack a value")
     assert repr(found.differences) == repr(rest.differences)
     assert (found.summary["C4.5"].blocks, found.summary["C4.5+m"].blocks) == (14, 13)
 
@@ -272,10 +272,10 @@ TWO = [[0.1, 0.2], [0.3, 0.4]]
             "test_error must be finite and not negative, or NaN, got -1",
         ),
         (lambda: analyse(TWO, kind="runs"), "kind must be one of .*, got 'runs'"),
-        (lambda: analyse(TWO, kind="folds"), "test_train_ratio goes with kind 'folds'"),
+        (lambda: analyse(TWO, kind="folds"), "test_train_ratio is required for kind 'folds'"),
         (
             lambda: analyse(TWO, kind="seeds", test_train_ratio=0.1),
-            "and only there: got 0.1, 'seeds'",
+            "only used there, got 0.1 for 'seeds'",
         ),
         (
             lambda: analyse(TWO, kind="seeds", test_errors=[0.1]),
@@ -292,7 +292,7 @@ TWO = [[0.1, 0.2], [0.3, 0.4]]
         (lambda: analyse(TWO, kind="datasets"), "kind must be one of .*, got 'datasets'"),
         (
             lambda: analyse([[math.nan, 1]], ["a", "b"], kind="seeds"),
-            "got none such; 'a' has the fewest values",
+            "got none; 'a' has the fewest values",
         ),
     ],
 )

@@ -114,8 +114,8 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
     [
         ("", "a rule file must map options to values ('margin: 0.01'), got None"),
         ("- a", "a rule file must map options to values"),
-        ("margn: 0.1", "'margn' is no rule; did you mean 'margin'?"),
-        ("filter_string: x", "'filter_string' is no rule; it may hold rank_by"),
+        ("margn: 0.1", "'margn' is not an option of a rule; did you mean 'margin'?"),
+        ("filter_string: x", "'filter_string' is not an option of a rule; options are rank_by"),
         ("margin: much", "margin must be a number (a finite number), got 'much'"),
         ("margin: .inf", "margin must be a number (a finite number), got inf"),
         ("margin: true", "margin must be a number (a finite number), got True"),
@@ -153,17 +153,17 @@ def test_a_file_that_is_no_rule_is_refused(tmp_path, three, text, says):
     [
         (
             {"margin": 0.1},
-            "a rule file is the whole rule: review.yaml says 0.05, got margin=0.1 beside it",
+            "a rule file is the whole rule: review.yaml has 0.05, but the argument is margin=0.1",
         ),
         (
             {"require": "class/1/recall > 0"},
-            "review.yaml says ['multiclass/accuracy >= 0.2', 'class/0/recall > 0.1']",
+            "review.yaml has ['multiclass/accuracy >= 0.2', 'class/0/recall > 0.1']",
         ),
         (
             {"block": "params.fold"},
-            "review.yaml does not hold 'block', got block='params.fold' beside it",
+            "review.yaml does not have 'block', but the argument is block='params.fold'",
         ),
-        ({"segments": "region"}, "review.yaml does not hold 'segments'"),
+        ({"segments": "region"}, "review.yaml does not have 'segments'"),
     ],
     ids=["another", "more", "silent", "silent-list"],
 )
@@ -181,7 +181,7 @@ def test_a_baseline_may_be_named_beside_a_file_that_is_silent_on_it(three, tmp_p
     with pytest.raises(ValueError, match="needs against="):
         compare(three, rule=path)
     path.write_text("require: multiclass/accuracy.difference.low >= -0.5\nagainst: a\n")
-    with pytest.raises(ValueError, match="says 'a', got against='b'"):
+    with pytest.raises(ValueError, match="has 'a', but the argument is against='b'"):
         compare(three, rule=path, against="b")
 
 

@@ -41,9 +41,9 @@ def test_a_gate_that_no_outcome_can_pass_says_so() -> None:
     for broken in (0, 3):
         result = gated(runs(200, broken), "flips/broken.high <= 0.01")["candidate"]
         assert (result.passed, result.undecided) == (False, True)
-        assert result.reason == "no outcome of 200 rows can pass: it takes 368"
+        assert result.reason == "no outcome of 200 rows can pass: the gate needs 368"
     by_class = gated(runs(400, 0), "flips/class/0/broken.high <= 0.01")["candidate"]
-    assert by_class.reason.startswith("no outcome of 200 rows can pass: it takes 5")
+    assert by_class.reason.startswith("no outcome of 200 rows can pass: the gate needs 5")
 
 
 def test_metrics_of_flips_by_class() -> None:
@@ -59,11 +59,11 @@ def test_a_pipeline_is_told() -> None:
     champion, candidate = runs(200, 0).values()
     verdict = judge(candidate, champion, require=["flips/broken.high <= 0.01"])
     assert not verdict.passed
-    assert "cannot be decided: no outcome of 200 rows can pass: it takes 368" in verdict.why
+    assert "cannot be decided: no outcome of 200 rows can pass: the gate needs 368" in verdict.why
     assert judge(
         candidate, champion, require=["flips/broken.high <= 0.02", "flips/fixed >= 0.1"]
     ).passed
-    assert "flips are against a baseline" in judge(candidate, require=["flips/broken <= 0.1"]).why
+    assert "flips need a baseline" in judge(candidate, require=["flips/broken <= 0.1"]).why
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_runs_of_other_rows_are_not_judged_by_flips() -> None:
     given["other"] = evaluate(np.append(np.zeros(399, int), 1), np.zeros(400, int))
     result = gated(given, "flips/broken <= 0.5")["other"]
     assert not result.passed
-    assert "not compared row by row: the evaluations are of different rows" in result.reason
+    assert "cannot be compared row by row: the evaluations are of different rows" in result.reason
     assert Gate.parse("flips/class/a/broken <= 0.1").against

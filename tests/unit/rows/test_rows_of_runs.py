@@ -196,7 +196,7 @@ def test_runs_of_other_rows_are_compared_by_their_ids() -> None:
     comparison = compare(runs, rank_by="multiclass/accuracy")
     with pytest.warns(
         UserWarning,
-        match="in 5 rows of the same ids.*4 rows of “A” only, 0 of “B” only, and 1 relabelled",
+        match="on 5 rows with the same ids.*4 rows of “A” only, 0 of “B” only, and 1 with different labels",
     ):
         frame = comparison.rows("A", "B")
     assert sorted(frame["id"]) == ["r1", "r4", "r7", "r9"]
@@ -245,7 +245,7 @@ def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
     runs = {"a": whole, "b": part(1, places), "c": part(2, np.arange(40, 200))}
     comparison = compare({name: runs[name] for name in "bc"}, rank_by="multiclass/accuracy")
     with pytest.warns(
-        UserWarning, match="in 160 rows of the same ids.*40 rows of “b” only, 0 of “c” only"
+        UserWarning, match="on 160 rows with the same ids.*40 rows of “b” only, 0 of “c” only"
     ):
         missed = comparison.missed()
     assert int(missed.counts.sum()) == 160
@@ -261,7 +261,9 @@ def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
     )
     assert set(shuffled.to_frame()["id"]) == set(same["id"])
     lone = compare({"a": whole, "b": part(3, np.arange(200)), "c": part(2, np.arange(9), None)})
-    with pytest.warns(UserWarning, match="1 of 3 runs are left out: “c”: .*different rows"):
+    with pytest.warns(
+        UserWarning, match="1 of 3 runs are not compared by rows: “c”: .*different rows"
+    ):
         assert lone.missed().runs in (("a", "b"), ("b", "a"))
     with pytest.raises(
         ValueError, match=r"at_least must be a number of runs from 1 to 2, got 1\.5"
@@ -285,14 +287,14 @@ def test_runs_of_other_rows_are_named_with_those_that_can_be_compared() -> None:
         rank_by="multiclass/accuracy",
     )
     with pytest.raises(
-        ValueError, match=r"“A”.*“other” row by row:.*different rows.*it can be with “B”"
+        ValueError, match=r"“A”.*“other” row by row:.*different rows.*compare it with “B”"
     ):
         comparison.rows("A", "other")
-    with pytest.raises(ValueError, match="with no other run it can be"):
+    with pytest.raises(ValueError, match="no other run can be compared with it"):
         comparison.flips("merged", "A")
-    with pytest.raises(KeyError, match="no run is called 'C'"):
+    with pytest.raises(KeyError, match="no run is named 'C'"):
         comparison.flips("A", "C")
-    with pytest.raises(ValueError, match="two runs must be named"):
+    with pytest.raises(ValueError, match="a and b must be different runs"):
         comparison.rows("A", "A")
     with pytest.raises(ValueError, match="kind must be one of broken, fixed, changed"):
         comparison.rows("A", "B", "lost")
@@ -300,7 +302,7 @@ def test_runs_of_other_rows_are_named_with_those_that_can_be_compared() -> None:
         comparison.flips("A", "B", by="region")
     with pytest.raises(ValueError, match="at_least must be a number of runs from 1 to 2"):
         comparison.missed(3)
-    with pytest.raises(ValueError, match="two runs of the same rows are needed"):
+    with pytest.raises(ValueError, match="at least two runs must have the same rows"):
         compare({"A": evaluate(Y, A), "other": other}, rank_by="multiclass/accuracy").missed()
 
 

@@ -301,7 +301,7 @@ def test_more_runs_than_five_are_named_in_a_note():
     }
     comparison = by_region(evaluations)
     assert [pair.second for pair in comparison.segments] == [f"run {k}" for k in range(1, 6)]
-    assert "By segment the leader is compared with the next 5 of 6 runs." in comparison.notes
+    assert "The leader is compared by segment with the next 5 of 6 runs." in comparison.notes
 
 
 def test_a_run_without_the_segments_is_left_out_of_them_with_a_reason():
@@ -547,7 +547,7 @@ def test_runs_whose_rows_an_earlier_version_kept_are_compared_without_pairs(stor
     assert not pair.paired
     assert (
         pair.reason
-        == "the segments of the rows are not known (an earlier version kept the rows without them)"
+        == "the segments of the rows are unknown (an earlier version kept rows without segments)"
     )
 
 
@@ -573,7 +573,7 @@ def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
     [
         (
             {"segments": "ragion"},
-            "no run has segments by 'ragion'; did you mean 'region'?; there are by",
+            "no run has segments by 'ragion'; did you mean 'region'?; the columns are",
         ),
         ({"segments": []}, "segments must name at least one column"),
         ({"segments": ["region", "region"]}, "segments must not repeat"),
@@ -644,7 +644,7 @@ def test_a_gate_that_few_patients_cannot_decide_is_neither_passed_nor_failed():
     assert verdict.not_judged is not None
     assert verdict.not_judged.name == "UNDECIDED"
     assert not verdict.passed
-    assert "“C” and 4 more: only about 4 clusters: too few to say" in verdict.why
+    assert "“C” and 4 more: only about 4 clusters, too few for an interval" in verdict.why
     assert verdict.checks[0].undecided
     # a value that misses the bound fails, however small the segment is; and another gate's failure is one
     assert judge(b, a, require=["segment/region/*/binary/recall.low >= 0.95"]).not_judged is None
