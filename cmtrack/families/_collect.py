@@ -1,9 +1,8 @@
 """Statistics of label sets, collected in one pass over blocks of documents.
 
-Codes are numbered so that the codes of a family, and the codes below any node, are next to each
-other. The keys ``document * L + code``, ``document * F + family`` and ``document * N + node`` of
-sorted labels are then sorted as well, and each step is a search in sorted arrays: O(labels +
-pairs).
+Codes are numbered so that the codes of a family, and the codes below any node, are adjacent. The
+keys ``document * L + code``, ``document * F + family`` and ``document * N + node`` of sorted labels
+are then also sorted, so each step is a search in sorted arrays: O(labels + pairs).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 class Runs:
     """Runs of a sorted array.
 
-    ``key``, ``start``, ``size``, shape (R,), int64.
+    ``key``, ``start``, ``size``, shape (R,), int64: the value, first position and length of a run.
     ``of_item``, shape (n,), int64: the run of each item.
     """
 
@@ -60,7 +59,7 @@ class Runs:
 
 
 def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where the distinct sorted keys of each side are on the other side; -1 if nowhere."""
+    """Return the position of each side's distinct sorted keys on the other side, or -1."""
     in_second = np.full(len(first), -1, dtype=np.int64)
     in_first = np.full(len(second), -1, dtype=np.int64)
     if len(first) and len(second):
@@ -75,7 +74,7 @@ def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
 # -- pairs of unmatched codes -------------------------------------------------------------------
 
 _PAIRS = 2_000_000
-"""Pairs that are made at a time: eight arrays of them take about 130 MB."""
+"""Number of pairs that are made at a time: eight arrays of them take about 130 MB."""
 
 
 class GroupedCodes(NamedTuple):
@@ -93,10 +92,10 @@ class GroupedCodes(NamedTuple):
 class PairSum:
     """Sums of pairs of codes of one family, for every matching.
 
-    If a document has ``a`` predicted and ``b`` actual codes of a family left, a pair counts 1
-    (product), 1/b (row: each predicted code has mass 1), 1/a (column: each actual code has mass 1)
-    and 1/max(a, b) (balanced: the mean of all largest one-to-one pairings). What is left of a
-    code's balanced mass goes out of the family.
+    If ``a`` predicted and ``b`` actual codes of a family are unmatched in a document, a pair counts
+    1 (product), 1/b (row: each predicted code has mass 1), 1/a (column: each actual code has mass
+    1) or 1/max(a, b) (balanced: the mean of all largest one-to-one pairings). The remainder of a
+    code's balanced mass is out of family.
     """
 
     def __init__(self, families: Families) -> None:
@@ -106,7 +105,7 @@ class PairSum:
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
 
     def add(self, predicted: GroupedCodes, actual: GroupedCodes) -> None:
-        """Add the pairs of groups (G) that have the same order on both sides."""
+        """Add the pairs of groups (G), which have the same order on both sides."""
         a = predicted.size
         b = actual.size
         balanced = _share(np.maximum(a, b))
@@ -130,8 +129,8 @@ class PairSum:
         self._pending += len(self._sums[-1][0])
         if len(self._sums) > 1 and self._pending > 4 * _PAIRS:
             self._sums = [self._merged()]
-            # The merged table counts half. If it counted whole and were large, each call would
-            # merge it again.
+            # Only half of the merged table counts as pending. If a large merged table counted
+            # fully, each call would merge it again.
             self._pending = len(self._sums[0][0]) // 2
 
     def _add_surplus(self, column: int, codes: GroupedCodes, surplus: IntArray) -> None:
@@ -150,7 +149,7 @@ class PairSum:
 
 
 def _pieces(ends: IntArray, most: int = _PAIRS) -> list[tuple[int, int]]:
-    """Cut a sequence into ranges with about ``most`` of what ``ends`` adds up."""
+    """Cut a sequence into ranges of about ``most`` items; ``ends`` are cumulative numbers."""
     total = ends[-1:].sum()  # 0 if the sequence is empty
     cuts = np.searchsorted(ends, np.arange(0, total, most)[1:])
     edges = np.unique(np.concatenate(([0], cuts, [len(ends)])))
@@ -165,9 +164,9 @@ def _share(n: IntArray) -> IntArray:
 # -- documents ----------------------------------------------------------------------------------
 
 _LABELS = 400_000
-"""Labels of a block on each side."""
+"""Number of labels in a block on each side."""
 _SMALL = 8
-"""Patterns of fewer codes than this are counted in a table, which needs no sort."""
+"""Number of codes below which patterns are counted in a table, which needs no sort."""
 
 
 def collect_families(
@@ -180,8 +179,9 @@ def collect_families(
 ) -> tuple[FamilyStatistics, DocumentRows]:
     """Count label sets.
 
-    ``actual``, ``predicted``: of the same documents; code numbers are positions in ``families``.
-    ``remove_matches``: if False, pairs of all codes, with the matches, are also counted.
+    ``actual``, ``predicted``: label sets of the same documents. Code numbers are positions in
+        ``families``.
+    ``remove_matches``: if False, pairs of all codes, including matches, are also counted.
     """
     collector = _Collector(families, actual.size, remove_matches)
     labels_end = (actual.indptr + predicted.indptr)[1:]
@@ -230,10 +230,11 @@ class _Side:
     def meet(self, other: _Side, other_run: IntArray) -> None:
         """Find the unmatched siblings on the other side.
 
-        ``other_run``: the run of the same document and family there; -1 if there is none.
+        ``other_run``: the run of the same document and family on the other side; -1 if there is
+            none.
         """
         self.has_other = other_run >= 0
-        # The last entry, which -1 finds, is for runs that the other side lacks.
+        # -1 finds the last entry, which is for runs that do not exist on the other side.
         self.siblings = np.append(other.unmatched, 0)[other_run]
         self.outside = ~self.hit & (self.siblings == 0)[self.runs.of_item]
 
@@ -245,7 +246,7 @@ class _Side:
 
 
 class _Collector:
-    """Sums of all documents so far."""
+    """Sums over all documents so far."""
 
     def __init__(self, families: Families, n_documents: int, remove_matches: bool) -> None:
         self.families = families
@@ -260,7 +261,7 @@ class _Collector:
         self.actual_hits: list[BoolArray] = []
         self._small = np.zeros((len(families.names), _SMALL**3), dtype=np.int64)
         self._large: list[IntArray] = []
-        # Nodes of many depths are the codes or the families themselves, which are counted anyway.
+        # If a node is a code or a family, its numbers are already counted.
         self._other_depths: list[IntArray] = []
         self._depths_of_codes = 0
         self._depths_of_families = 0
@@ -279,7 +280,7 @@ class _Collector:
         predicted_labels: tuple[IntArray, IntArray],
         actual_labels: tuple[IntArray, IntArray],
     ) -> None:
-        """Add the documents ``first`` to ``last``, whose labels are given as (document, code)."""
+        """Add the documents ``first`` to ``last``, with their labels as (document, code)."""
         predicted_match, actual_match = partners(
             self._label_keys(*predicted_labels), self._label_keys(*actual_labels)
         )
@@ -315,7 +316,7 @@ class _Collector:
         return document * self.size + code
 
     def _add_with_matches(self, predicted: _Side, actual: _Side) -> None:
-        """Add all pairs of a family's codes, and the codes whose family the other side lacks."""
+        """Add all pairs of a family's codes, and codes whose family is not on the other side."""
         groups = []
         for column, side in enumerate((predicted, actual)):
             has_other = side.has_other[side.runs.of_item]
@@ -326,7 +327,7 @@ class _Collector:
     def _count_patterns(
         self, family: IntArray, matched: IntArray, predicted: IntArray, actual: IntArray
     ) -> None:
-        """Count documents by family, matches, and unmatched predicted and actual codes of it."""
+        """Count documents by family, and by its matches, unmatched predicted and actual codes."""
         is_small = np.maximum(np.maximum(matched, predicted), actual) < _SMALL
         key = ((family * _SMALL + matched) * _SMALL + predicted) * _SMALL + actual
         counts = np.bincount(key[is_small], minlength=self._small.size)
@@ -345,7 +346,7 @@ class _Collector:
         return count_rows(np.concatenate([small, *self._large]))
 
     def _count_documents(self, tallies: TallyTable, predicted: _Side, actual: _Side) -> None:
-        """Write the tallies of a block's documents, in the order of ``TALLIES``."""
+        """Write the tallies of a block's documents in the order of ``TALLIES``."""
 
         def by_document(*labels: IntArray) -> IntArray:
             counts = [np.bincount(documents, minlength=len(tallies)) for documents in labels]
@@ -380,7 +381,7 @@ class _Collector:
 def _distinct(document: IntArray, node: IntArray, n_nodes: int) -> IntArray:
     """Return the sorted distinct ``document * n_nodes + node`` of labels.
 
-    Nodes must not decrease within a document. A node of -1 is none.
+    Nodes must not decrease within a document. A node of -1 means that there is none.
     """
     has_node = node >= 0
     return Runs.of(document[has_node] * n_nodes + node[has_node]).key
@@ -395,7 +396,7 @@ def _macro_influence(
 ) -> FloatArray:
     """Return the influence of each document on macro precision, recall and F1, shape (n, 3).
 
-    A code of a document changes the mean over all codes by what it adds to its own ratio.
+    A code of a document contributes what it adds to its own ratio, averaged over all codes.
     """
     n = actual.size
     n_hits, n_predicted, n_actual = codes[:, :3].T
@@ -414,7 +415,7 @@ def _macro_influence(
 
 
 def _mean_of_ratios(above: IntArray, below: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return ratios, and how much one more above the line moves their mean; 0 if undefined."""
+    """Return ratios, and how much their mean rises if a numerator grows by 1; 0 if undefined."""
     defined = below > 0
     value = np.zeros(len(above))
     scale = np.zeros(len(above))

@@ -1,7 +1,7 @@
-"""Statistics of label sets in families, and their merge.
+"""Mergeable statistics of label sets in families.
 
-What each document adds up to (:class:`DocumentRows`), and counts of documents, codes and pairs of
-codes (:class:`FamilyStatistics`).
+:class:`DocumentRows` has the tallies of each document. :class:`FamilyStatistics` has counts of
+documents, codes and pairs of codes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ TallyTable: TypeAlias = npt.NDArray[np.int32]
 class Sums8(NamedTuple):
     """Sums of the documents' tallies.
 
-    A document's tallies are the codes on both sides, the other codes with and without an unmatched
-    sibling on the other side, and the nodes of its codes with their ancestors.
+    A document's tallies are the number of codes on both sides, the number of other codes with and
+    without an unmatched sibling on the other side, and the number of nodes of its codes with their
+    ancestors.
     """
 
     hits: Any
@@ -56,18 +57,18 @@ class Sums8(NamedTuple):
 
 TALLIES = Sums8._fields
 _BLOCK = 1 << 16
-"""Documents whose tallies are multiplied at a time."""
+"""Number of documents whose tallies are multiplied at a time."""
 
 
 def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
     """Return sums (8,) and sums of products (8, 8) of documents' tallies (n, 8).
 
-    They are whole numbers, so shards add up exactly.
+    These are whole numbers, so the sums of shards add up exactly.
     """
     products = np.zeros((len(TALLIES), len(TALLIES)), dtype=np.int64)
     for start in range(0, len(table), _BLOCK):
-        # NumPy multiplies floats by BLAS, integers much slower. The sums of a block stay far below
-        # 2**53, so that they are exact.
+        # NumPy multiplies floats by BLAS, and integers much more slowly. The sums of a block are
+        # far below 2**53, so they are exact.
         rows = table[start : start + _BLOCK].astype(np.float64)
         products += (rows.T @ rows).astype(np.int64)
     return table.sum(axis=0, dtype=np.int64), products
@@ -78,7 +79,7 @@ MACROS = ("precision_macro", "recall_macro", "f1_macro")
 
 @dataclass(frozen=True, eq=False)
 class DocumentRows:
-    """The documents one by one, which paired comparisons need.
+    """Numbers of each single document, which paired comparisons need.
 
     Attributes
     ----------
@@ -104,21 +105,21 @@ class DocumentRows:
 
 MATCHINGS = ("product", "row", "column", "balanced")
 UNIT = 232_792_560
-"""Shares are stored as whole numbers of 1/UNIT, the least common multiple of 1 to 20: shards add up
-exactly, in any order. Halves, thirds, ... twentieths are exact; a share of more siblings is rounded
-to 4e-9."""
+"""Shares are stored as whole numbers of 1/UNIT, the least common multiple of 1 to 20, so that
+shards add up exactly, in any order. Halves, thirds, ... twentieths are exact. Smaller shares are
+rounded to 4e-9."""
 HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 
 
 @dataclass(frozen=True, eq=False)
 class PairCounts(Record):
-    """Pairs of an actual and a predicted code of one family, for every matching at once.
+    """Pairs of an actual and a predicted code of the same family, for all matchings.
 
     ``keys``, shape (R,), int64, increasing: ``actual * L + predicted``, positions among the codes.
-    ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in ones, the others in
+    ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in units of 1, the others in
         1/UNIT.
     ``surplus``, shape (L, 2), int64: balanced mass, in 1/UNIT, of predicted and of actual codes
-        that goes out of the family although there are siblings, because there are fewer of them.
+        that have siblings on the other side, but too few of them. This mass is out of family.
     """
 
     keys: IntArray
@@ -138,7 +139,7 @@ class PairCounts(Record):
         return cls(keys, _whole(data["masses"], (len(keys), 4)), _whole(data["surplus"], (size, 2)))
 
     def renumbered(self, position: IntArray, size: int) -> PairCounts:
-        """Return the pairs among ``size`` codes, where code i becomes ``position[i]``."""
+        """Return the pairs with new code numbers below ``size``: i becomes ``position[i]``."""
         old_size = len(self.surplus)
         keys = position[self.keys // old_size] * size + position[self.keys % old_size]
         order = np.argsort(keys)
@@ -151,7 +152,7 @@ class PairCounts(Record):
         return PairCounts(*sum_by_key(keys, masses), self.surplus + other.surplus)
 
     def within(self, start: int, stop: int, matching: str) -> FloatArray:
-        """Return the masses of the pairs of codes ``start`` to ``stop``, shape (k, k).
+        """Return the masses of the pairs among codes ``start`` to ``stop``, shape (k, k).
 
         Rows are actual codes, columns predicted ones.
         """
@@ -170,21 +171,21 @@ class PairCounts(Record):
 class FamilyStatistics(Record):
     """Mergeable statistics of documents' predicted and actual codes.
 
-    ``digest``: of the documents' actual codes.
-    ``codes``, shape (L, 5), int64: documents by code: with the code on both sides, predicted,
-        actual, predicted out of family, actual out of family.
-    ``pairs``: of unmatched codes.
-    ``patterns``, shape (R, 5), int64: family, codes on both sides, unmatched predicted, unmatched
-        actual codes of it, and the number of documents that are so; documents without a code of the
-        family are left out.
+    ``digest``: digest of the documents' actual codes.
+    ``codes``, shape (L, 5), int64: number of documents for each code: code on both sides,
+        predicted, actual, predicted out of family, actual out of family.
+    ``pairs``: pairs of unmatched codes.
+    ``patterns``, shape (R, 5), int64: family; its codes on both sides, unmatched predicted codes
+        and unmatched actual codes; number of documents with these values. Documents without a code
+        of the family are left out.
     ``sums``, shape (8,), and ``products``, shape (8, 8), int64: of the documents' tallies, from
         :func:`tally_sums`.
-    ``repeated``, shape (2,), int64: codes that stood more than once in a document (each counts
-        once), actual and predicted.
-    ``row_ids``: of the documents' names.
-    ``together``: of all codes, the matched ones among them, where this was asked for.
-    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code of
-        the family at all, by predicted and actual code.
+    ``repeated``, shape (2,), int64: number of actual and of predicted codes that occurred more
+        than once in a document. Each counts once.
+    ``row_ids``: digest of the documents' names.
+    ``together``: pairs of all codes, including matched ones; None unless requested.
+    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code at
+        all of the family, by predicted and actual code.
     """
 
     families: Families
@@ -200,7 +201,7 @@ class FamilyStatistics(Record):
     alone: IntArray | None = part(lambda data, size: _whole(data, (size, 2)))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return all but the families as plain data, without what is absent."""
+        """Return everything except the families as plain data, without absent parts."""
         plain: dict[str, Any] = {}
         for item in fields(self)[1:]:
             value = getattr(self, item.name)
@@ -214,7 +215,7 @@ class FamilyStatistics(Record):
     def from_plain(cls, data: Any, families: Families) -> FamilyStatistics:
         """Read :meth:`to_plain`."""
         if ("together" in data) != ("alone" in data):
-            raise ValueError("statistics must have both together and alone, or none of them")
+            raise ValueError("statistics must have both together and alone, or neither")
         size = len(families.codes)
         parts = {
             item.name: item.metadata["read"](data[item.name], size)
@@ -224,7 +225,7 @@ class FamilyStatistics(Record):
         statistics = cls(families, **parts)
         codes = statistics.codes
         if (codes[:, [HITS]] > codes[:, [PREDICTED, ACTUAL]]).any():
-            raise ValueError("a code must be on each side in no fewer documents than on both")
+            raise ValueError("each side must have a code in at least as many documents as both do")
         last_family = statistics.patterns[:, 0].max(initial=0)
         if last_family >= len(families.names):
             raise ValueError(
@@ -251,7 +252,7 @@ class FamilyStatistics(Record):
         return FamilyStatistics(**merged)
 
     def renumbered(self, families: Families) -> FamilyStatistics:
-        """Return the counts with the numbers that codes and families have among others."""
+        """Return the counts, renumbered by the positions of codes and families in ``families``."""
         if families == self.families:
             return self
         size = len(families.codes)
@@ -275,7 +276,7 @@ class FamilyStatistics(Record):
 
 
 def _spread(table: IntArray, position: IntArray, size: int) -> IntArray:
-    """Return a table (L, c) as one of ``size`` rows, in which row i is row ``position[i]``."""
+    """Return a table with ``size`` rows; row i of the table (L, c) goes to ``position[i]``."""
     spread = np.zeros((size, table.shape[1]), dtype=np.int64)
     spread[position] = table
     return spread
@@ -284,7 +285,7 @@ def _spread(table: IntArray, position: IntArray, size: int) -> IntArray:
 def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
     """Read an array of whole numbers; None in its shape is any length."""
     if data == [] and shape[0] in (None, 0):
-        # A list without rows does not say how many columns they would have.
+        # The number of columns of a list without rows is unknown.
         return np.zeros((0, *shape[1:]), dtype=np.int64)  # type: ignore[arg-type]
     array = decode_counts(data, shape)
     if array.dtype.kind != "i":
@@ -293,7 +294,7 @@ def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
 
 
 def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys in order, and the sums of the rows of ``values`` (n, c) by key."""
+    """Return the distinct keys in order, and the sums of the rows of ``values`` (n, c) per key."""
     if not len(keys):
         return keys, values
     order = np.argsort(keys, kind="stable")
@@ -303,7 +304,7 @@ def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def count_rows(table: IntArray) -> IntArray:
-    """Return the distinct rows without their last column, in order, with the last one's sums."""
+    """Return the distinct rows, in order, with the sums of their last column."""
     if not len(table):
         return table
     distinct, index = np.unique(table[:, :-1], axis=0, return_inverse=True)

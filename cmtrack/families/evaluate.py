@@ -28,9 +28,9 @@ def evaluate_families(
     row_ids: Any = None,
     confidence_level: float = 0.95,
 ) -> FamilyEvaluation:
-    """Evaluate predicted sets of codes, which may be confused within families of codes.
+    """Evaluate predicted sets of codes, some of which are confused within families of codes.
 
-    A wrong code of the right family is a smaller error than a code of another family.
+    A wrong code of the correct family is a smaller error than a code of another family.
 
     Parameters
     ----------
@@ -39,29 +39,30 @@ def evaluate_families(
 
         * iterables with a set (list, array) of codes for each document; a set may be empty;
         * long frames (pandas, polars) with a row for each code of a document; ``columns`` names
-          their columns, and ``documents`` says which documents there are.
+          their columns, and ``documents`` lists all documents.
     families : mapping or callable
-        ``{code: family}``, or a callable that gives the family of a code:
+        ``{code: family}``, or a callable that returns the family of a code:
         ``Prefix(separator=".")``, ``Prefix(length=3)``, ``Tree({child: parent}, level=1)``, or a
         function.
     matching : "product", "row", "column" or "balanced"
-        What a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`, where a document
-        has a predicted and b actual ones left in a family: 1, 1/b, 1/a, or 1/max(a, b) with the
-        rest out of family. All four are kept, this is the one shown by default; no metric depends
-        on it.
+        How much a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`. If a document
+        has a predicted and b actual unmatched codes of a family, it is 1, 1/b, 1/a, or 1/max(a, b)
+        with the remainder out of family. The evaluation stores all four and shows this one by
+        default. Metrics do not depend on it.
     remove_matches : bool, default True
-        If False, matrices hold the plain co-occurrence within families: codes on both sides are
-        partners too. Metrics and distributions are not affected.
+        If False, matrices contain the plain co-occurrence within families: a code on both sides
+        also has partners. Metrics and distributions are not affected.
     codes : sequence, optional
-        All codes in order. By default those seen, sorted.
+        All codes in order. By default, all codes in the data, sorted.
     unassigned : label, optional
-        The family of codes that ``families`` puts into none. Without it such a code is an error.
+        The family of codes that have no family in ``families``. Without it, such a code is an
+        error.
     columns : (str, str), default ("document", "code")
     documents : array-like of shape (n,), optional
-        Names of all documents of long frames, also of those without any code.
+        Names of all documents of long frames, including those without any code.
     row_ids : array-like of shape (n,), optional
-        Names of the documents (for long frames, ``documents`` is). Paired comparisons check that
-        they are the same.
+        Names of the documents (for long frames, use ``documents``). A paired comparison checks that
+        they are the same in both evaluations.
     confidence_level : float, default 0.95
 
     Returns
@@ -71,14 +72,14 @@ def evaluate_families(
     Raises
     ------
     ValueError, TypeError
-        Wrong input; the text gives the rule and the value.
+        Invalid input; the message states the rule and the value.
 
     Notes
     -----
-    The rules are those of M. Falis, Hierarchical Confusion Matrices: a code on both sides is a
-    match and no one's partner; the other predicted codes of a family meet its other actual codes; a
-    code that is left without any partner is out of family (OOF). A code that occurs twice in a
-    document counts once, and a warning counts these.
+    The rules follow M. Falis, Hierarchical Confusion Matrices. A code on both sides is a match and
+    has no partners. The other predicted codes of a family are paired with its other actual codes.
+    An unmatched code without any partner is out of family (OOF). A code that occurs twice in a
+    document counts once, and a warning reports the number of such codes.
 
     Examples
     --------
@@ -129,7 +130,7 @@ def evaluate_family_levels(
     Parameters
     ----------
     tree : Tree
-        Its own level does not matter.
+        The tree's own level is ignored.
     levels : iterable of int
         0 is the top.
     y_true_sets, y_pred_sets, matching, remove_matches, codes, unassigned
@@ -144,7 +145,7 @@ def evaluate_family_levels(
     Raises
     ------
     ValueError, TypeError
-        Wrong input; the text gives the rule and the value.
+        Invalid input; the message states the rule and the value.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def evaluate_family_levels(
     ...         "dog": "mammal",
     ...         "cat": "mammal",
     ...         "crow": "bird",
-    ...         "mammal": "animal",  # “animal” holds everything: level 0 is below it
+    ...         "mammal": "animal",  # “animal” contains everything: level 0 is below it
     ...         "bird": "animal",
     ...     }
     ... )
@@ -187,7 +188,7 @@ def evaluate_family_levels(
 def _evaluated(
     label_sets: GivenSets, families: Families, spec: FamilySpec, remove_matches: bool
 ) -> FamilyEvaluation:
-    """Return the evaluation of label sets under one assignment of codes to families."""
+    """Return the evaluation of label sets with the given assignment of codes to families."""
     actual, predicted = label_sets.renumbered(families.codes)
     statistics, rows = collect_families(
         actual, predicted, families, remove_matches=remove_matches, row_ids=label_sets.row_ids

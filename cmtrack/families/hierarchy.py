@@ -1,7 +1,7 @@
-"""Codes and their families, and the label sets that documents have of them.
+"""Codes, their families, and the label sets of documents.
 
-A family is given by a mapping or by a callable, such as a :class:`Prefix` or one level of a
-:class:`Tree`. Label sets come as lists of sets or as long frames, and become numbers once.
+A mapping or a callable gives the families, such as a :class:`Prefix` or one level of a
+:class:`Tree`. Label sets are passed as lists of sets or as long frames, and are numbered once.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Prefix:
     Attributes
     ----------
     separator : str, optional
-        The family is what stands before the first one; a code without it is a family of its own.
+        The family is the text before the first separator. A code without a separator is its own
+        family.
     length : int, optional
-        The family is the first ``length`` characters; a code that is not longer is a family of its
-        own.
+        The family is the first ``length`` characters. A code that is not longer is its own family.
 
     Examples
     --------
@@ -72,12 +72,13 @@ class Tree:
     Attributes
     ----------
     parents : mapping of label to label
-        The parent of every node that has one. Codes may be anywhere in the tree, also inner nodes.
+        The parent of every node that has one. Codes may be anywhere in the tree, including inner
+        nodes.
     level : int, default 0
-        Families are the nodes of this level, counted from the top; a code above it is a family of
-        its own. Level 0 are the roots, or, where there is a single root, its children: a root that
-        holds everything says nothing, and is left out of the hierarchical measures as well
-        (Kiritchenko et al. 2005).
+        Families are the nodes of this level, counted from the top. A code above it is its own
+        family. Level 0 are the roots. If there is only one root, level 0 are its children, because
+        a root that contains everything adds no information. Such a root is also left out of the
+        hierarchical measures (Kiritchenko et al. 2005).
 
     Examples
     --------
@@ -110,7 +111,7 @@ class Tree:
 
     @cached_property
     def _single_root(self) -> Path:
-        """The only root as a path; empty if there are several."""
+        """The path of the only root; empty if there are several roots."""
         roots = tuple(self._nodes - set(self._parents))
         if len(roots) > 1:
             return ()
@@ -154,18 +155,18 @@ Rule: TypeAlias = Mapping[Label, Label] | Callable[[Any], Label | None]
 
 
 def _family_in(path: Path, level: int) -> Label:
-    """Return the family in a path; a code above the level is a family of its own."""
+    """Return the family in a path; a code above the level is its own family."""
     return path[min(level, len(path) - 1)]
 
 
 @dataclass(frozen=True)
 class Families:
-    """Codes in order, the codes of a family side by side.
+    """Codes in order, with the codes of a family next to each other.
 
     ``paths``, tuple of tuple of labels, length L: for each code the nodes from the top down to the
         code itself.
-    ``level``: the position of the family in a path; shorter paths are families of their own.
-    ``chosen``: whether the order of codes was given; else they are sorted.
+    ``level``: the position of the family in a path. A code with a shorter path is its own family.
+    ``chosen``: True if the caller gave the order of the codes; otherwise they are sorted.
     """
 
     paths: tuple[Path, ...]
@@ -184,22 +185,22 @@ class Families:
 
     @cached_property
     def family_of_code(self) -> IntArray:
-        """The family's number for each code, shape (L,), never decreasing."""
+        """The number of each code's family, shape (L,), never decreasing."""
         numbers = [self._number_of[name] for name in self._family_of_paths]
         return np.array(numbers, dtype=np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
-        """Position of each family's first code, and the number of codes, shape (F + 1,)."""
+        """Position of each family's first code, then the number of codes, shape (F + 1,)."""
         return np.searchsorted(self.family_of_code, np.arange(len(self.names) + 1))
 
     @cached_property
     def nodes(self) -> IntArray:
-        """Numbers of each code's nodes by depth, the code itself included, shape (L, D).
+        """Numbers of each code's nodes by depth, including the code itself, shape (L, D).
 
-        -1 is below the code. Numbers never decrease along the codes of a depth. A code that is its
-        own family is one node, not two: the hierarchical measures are of *sets* of codes and
-        ancestors (Kiritchenko et al. 2005).
+        Depths below the code have -1. Numbers never decrease along the codes of a depth. A code
+        that is its own family is a single node, because the hierarchical measures use *sets* of
+        codes and ancestors (Kiritchenko et al. 2005).
         """
         depth = max(map(len, self.paths))
         table = np.full((len(self.paths), depth), -1, dtype=np.int64)
@@ -232,12 +233,12 @@ class Families:
         return [_family_in(path, self.level) for path in self.paths]
 
     def merged(self, other: Families) -> Families:
-        """Merge the codes of both."""
+        """Merge the codes of both sides."""
         if self == other:
             return self
         if self.level != other.level or self.chosen or other.chosen:
             raise ValueError(
-                "evaluations must have the same families and the same codes= to be merged, "
+                "merging evaluations needs the same families and the same codes=, "
                 f"or codes in sorted order, got {listed(self.codes)} and {listed(other.codes)}"
             )
         paths = {path[-1]: path for path in self.paths}
@@ -265,9 +266,9 @@ def assign(
 ) -> Families:
     """Put codes into families.
 
-    ``chosen``: whether someone chose the order of the codes. It is kept within families, and
+    ``chosen``: True if the caller chose the order of the codes. It is kept within families, and
         families are in the order of their first code. Otherwise both are sorted.
-    ``unassigned``: the family of codes that have none.
+    ``unassigned``: the family of codes without a family.
     """
     path_of, level = _paths_by(rule)
     paths: list[Path] = []
@@ -281,7 +282,7 @@ def assign(
     if lacking and unassigned is None:
         raise ValueError(
             f"each code must have a family, {len(lacking)} have none: {listed(lacking)}; "
-            "unassigned= names one for them"
+            "pass unassigned= to name a family for them"
         )
     ordered = _in_order_of_appearance(paths) if chosen else _sorted(paths)
     families = Families(tuple(ordered), level, chosen)
@@ -291,7 +292,7 @@ def assign(
 
 
 def _check_texts(kind: str, names: Sequence[Label]) -> None:
-    """Raise ValueError if names are equal as texts, because metrics are named after them."""
+    """Raise ValueError if names are equal as texts, because metric names contain them."""
     texts = Counter(map(str, names))
     if len(texts) != len(names):
         alike = [name for name in names if texts[str(name)] > 1][:6]
@@ -299,7 +300,7 @@ def _check_texts(kind: str, names: Sequence[Label]) -> None:
 
 
 def _paths_by(rule: Rule) -> tuple[Callable[[Label], Path | None], int]:
-    """Return the path of a code as a function, and the level of families in these paths.
+    """Return a function from a code to its path, and the level of families in these paths.
 
     The path is None if the rule has no family for a code.
     """
@@ -338,7 +339,7 @@ def _sorted(paths: Iterable[Path]) -> list[Path]:
 
 
 def _in_order_of_appearance(paths: Sequence[Path]) -> list[Path]:
-    """Put paths in the order in which their nodes first appear, the codes of a node together."""
+    """Put paths in the order of their nodes' first appearance, with a node's codes together."""
     ranks: dict[Path, int] = {}
 
     def ranks_of(path: Path) -> list[int]:
@@ -359,9 +360,9 @@ _NAMES = ("y_true_sets", "y_pred_sets")
 class LabelSets:
     """The codes of each document.
 
-    ``indptr``, shape (n + 1,), int64: where each document begins among the labels.
+    ``indptr``, shape (n + 1,), int64: position of each document's first label.
     ``code``, shape (N,), int64: code numbers, increasing within a document.
-    ``repeated``: labels that their document had before, which were left out.
+    ``repeated``: number of labels that were left out because the document already had them.
     """
 
     indptr: IntArray
@@ -375,7 +376,7 @@ class LabelSets:
 
     @classmethod
     def of(cls, document: IntArray, code: IntArray, size: int, n_codes: int) -> LabelSets:
-        """Sort labels given by document and code (< ``n_codes``), and leave out repeated ones."""
+        """Sort labels given by document and code (< ``n_codes``), and remove repeated labels."""
         n_codes = max(1, n_codes)  # documents without any code have none
         keys = document * n_codes + code
         if not (keys[1:] > keys[:-1]).all():
@@ -384,7 +385,7 @@ class LabelSets:
         return cls(indptr, keys % n_codes, len(document) - len(keys))
 
     def part(self, first: int, last: int) -> tuple[IntArray, IntArray]:
-        """Return document, counted from ``first``, and code of each label of some documents."""
+        """Return the document, counted from ``first``, and the code of each label in a range."""
         sizes = np.diff(self.indptr[first : last + 1])
         labels = slice(int(self.indptr[first]), int(self.indptr[last]))
         return np.repeat(np.arange(last - first), sizes), self.code[labels]
@@ -406,19 +407,19 @@ class LabelSets:
         np.cumsum(label_hashes(codes)[self.code], out=sums[1:])
         hashes = sums[self.indptr[1:]] - sums[self.indptr[:-1]]  # modulo 2**64
         # A digest adds up the hashes of all documents. If these were plain sums of the codes'
-        # hashes, it would not see a code move to another document. The shift and the constant are
-        # those of splitmix64.
+        # hashes, the digest would not change if a code moved to another document. The shift and
+        # the constant come from splitmix64.
         hashes ^= hashes >> np.uint64(31)
         return hashes * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
 
 
 @dataclass(frozen=True)
 class GivenSets:
-    """Label sets of both sides, with code numbers of their own.
+    """Label sets of both sides, each with separate code numbers.
 
     ``names``: codes by number.
     ``ids``: names of the documents, if the input has them.
-    ``remarks``: what a user should know.
+    ``remarks``: remarks for the user.
     """
 
     names: list[Label]
@@ -458,7 +459,7 @@ class GivenSets:
             if len(strange):
                 lacking = [self.names[number] for number in dict.fromkeys(strange.tolist())]
                 raise ValueError(
-                    f"codes must hold all of {side_name}, "
+                    f"codes must include all of {side_name}, "
                     f"got none for {listed(lacking)} ({len(strange)} labels)"
                 )
             if not np.array_equal(position, np.arange(len(position))):
@@ -482,13 +483,14 @@ def read_sets(
 
     ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes, or long frames
         (pandas, polars) with a row for each document and code.
-    ``may_be_empty``: whether all documents may be without a code.
+    ``may_be_empty``: whether all documents are allowed to have no code.
     ``columns``: the frames' columns of documents and codes.
-    ``documents``, array-like of shape (n,): all documents of frames, also those without a code.
+    ``documents``, array-like of shape (n,): all documents of frames, including documents without a
+        code.
     ``row_ids``, array-like of shape (n,): names of the documents.
     """
     are_frames = [hasattr(side, "columns") for side in (y_true_sets, y_pred_sets)]
-    if not any(are_frames):  # the index of a long frame names its rows, which are no documents
+    if not any(are_frames):  # the index of a long frame names its rows, not documents
         aligned = align_rows(
             {"y_true_sets": y_true_sets, "y_pred_sets": y_pred_sets, "row_ids": row_ids}
         )
@@ -506,7 +508,7 @@ def read_sets(
     elif documents is None:
         label_sets = _from_lists(y_true_sets, y_pred_sets)
     else:
-        raise ValueError("documents needs long frames; row_ids names the documents of lists")
+        raise ValueError("documents= needs long frames; for lists, use row_ids=")
     actual = label_sets.actual
     predicted = label_sets.predicted
     if actual.size != predicted.size:
@@ -519,14 +521,13 @@ def read_sets(
     if not (may_be_empty or len(actual.code) or len(predicted.code)):
         raise ValueError(
             f"at least one document must have a code, got {actual.size} empty documents; "
-            "codes= declares codes"
+            "use codes= to declare codes"
         )
     if row_ids is None:
         return label_sets
     if documents is not None:
         raise ValueError(
-            "row_ids must be given without documents, got both: "
-            "documents names the documents already"
+            "pass either row_ids or documents, got both: documents already names the documents"
         )
     return replace(label_sets, ids=row_ids)
 
@@ -580,7 +581,7 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
     if documents is None:
         ids = _sorted_documents(label for _, labels in encoded.values() for label in labels)
         remarks = (
-            "documents= was not given: documents without any code, predicted or actual, "
+            "documents= was not given, so documents without any code, predicted or actual, "
             "are not counted",
         )
     else:
@@ -592,14 +593,14 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
         strange = [label for label in document_names if label not in row_of]
         if strange:
             raise ValueError(
-                f"documents must hold all of {name}, "
+                f"documents must include all of {name}, "
                 f"got none for {len(strange)}, such as {strange[:5]}"
             )
         rows = np.array([row_of[label] for label in document_names], dtype=np.int64)
         code, code_names = encoded_codes[name]
         numbers = [number_of.setdefault(label, len(number_of)) for label in code_names]
         labels_by_side.append((rows[document], np.array(numbers, dtype=np.int64)[code]))
-    # The sets are made when both sides have numbered their codes.
+    # The sets are made after both sides have numbered their codes.
     actual, predicted = (
         LabelSets.of(rows, code, len(ids), len(number_of)) for rows, code in labels_by_side
     )
@@ -614,13 +615,13 @@ def _sorted_documents(labels: Iterable[Label]) -> list[Label]:
     except TypeError:
         kinds = sorted({type(name).__name__ for name in names})
         raise ValueError(
-            "documents must be of one kind that can be put in order, or named by documents=, "
+            "documents must be of one kind that can be sorted, or be listed in documents=, "
             f"got {kinds}"
         ) from None
 
 
 def _distinct_documents(documents: Any) -> list[Label]:
-    """Return the given names of documents, which must not repeat."""
+    """Return the given names of documents; raise if a name repeats."""
     numbers, names = encode_values("documents", documents)
     if len(names) != len(numbers):
         repeated = names[int(np.argmax(np.bincount(numbers)))]

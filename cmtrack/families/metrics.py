@@ -1,11 +1,11 @@
 """Metrics of label sets in families of codes.
 
-All but the macro averages are ratios of sums over documents, ``Σ_d a·t_d / Σ_d b·t_d`` with a
-document's tallies ``t_d``; documents are the sampling unit, so the standard error follows from the
-sums of products of the tallies.
+All metrics except the macro averages are ratios of sums over documents, ``Σ_d a·t_d / Σ_d b·t_d``,
+with the tallies ``t_d`` of a document. Documents are the sampling unit, so the standard error
+follows from the sums of products of the tallies.
 
-Shares are of labels, predicted and actual ones together. A label is a match (on both sides of its
-document), confused (not so, but an unmatched code of its family is on the other side), or out of
+Shares are relative to all labels, predicted and actual. A label is a match (on both sides of its
+document), confused (unmatched, and the other side has an unmatched code of its family), or out of
 family. Hierarchical measures count the codes of a document with all their ancestors (Kiritchenko,
 Matwin, Famili 2005).
 """
@@ -41,13 +41,13 @@ from cmtrack.names import quoted, some_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 FEW = 20
-"""Documents below which shares of a code or a family are called approximate."""
+"""Number of documents below which the shares of a code or a family are marked as approximate."""
 
 
 class CodeAverage(Function):
     """Mean over codes.
 
-    Its standard error is for independent codes, unless the errors by document are known.
+    Its standard error assumes independent codes, unless standard errors by document are known.
     """
 
     def __init__(self, name: str) -> None:
@@ -79,7 +79,7 @@ def _ratio(name: str, value: Any, source: str, reason: str, formula: str, **word
 def _of_both(
     name: str, value: Any, source: str, reason: str, formulas: tuple[str, str], **words: Any
 ) -> tuple[Metric, Metric]:
-    """Return a metric of all documents, and the metric of each family with the same function."""
+    """Return a metric over all documents, and the metric of each family, with one function."""
     of_all, of_family = formulas
     return (
         _ratio(name, value, source, reason, of_all, headline=True, **words),
@@ -133,7 +133,7 @@ _OF_BOTH = (
         _FALIS,
         _NO_LABEL,
         (
-            "unmatched labels without such a code (out of family) / labels",
+            "unmatched labels without such a code on the other side (out of family) / labels",
             "labels out of family / labels of the family",
         ),
         title="share of labels out of family",
@@ -282,11 +282,11 @@ class FamilyViews(Views):
         self.statistics = statistics
 
     def of(self, metric: Metric, step: str = "") -> Samples:
-        """Return the samples that a metric is a function of."""
+        """Return the samples from which a metric is computed."""
         return getattr(self, metric.of)
 
     def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
-        """Return the families' parts of names, for a metric of each family."""
+        """Return the name parts of the families for a per-family metric."""
         if metric.of != "family":
             return None
         return self._families
@@ -338,10 +338,10 @@ def family_results(
     confidence_level: float = 0.95,
     macro_errors: Mapping[str, float] | None = None,
 ) -> Results:
-    """Return every metric with its error and interval.
+    """Return every metric with its standard error and interval.
 
-    ``macro_errors``: standard errors of the macro averages that allow for codes of one document; by
-        default codes count as independent of each other.
+    ``macro_errors``: standard errors of the macro averages that allow for codes of the same
+        document. By default, codes are assumed to be independent.
     """
     results = Results(confidence_level, Clusters(macro_errors or {}))
     FamilyViews(statistics).put(results, FAMILY)
@@ -349,7 +349,7 @@ def family_results(
 
 
 def _counts(codes: IntArray) -> FloatArray:
-    """Return matches, predicted and actual documents of each code, shape (3, L)."""
+    """Return the number of matched, predicted and actual documents of each code, shape (3, L)."""
     return codes.T[[HITS, PREDICTED, ACTUAL]].astype(np.float64)
 
 
@@ -366,7 +366,8 @@ def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
 def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
     """Return means over the codes with a defined ratio, and standard errors for independent codes.
 
-    Variances are those of shares, p (1 - p) / n; that of F1 is by the delta method.
+    Precision and recall have the variance of a share, p (1 - p) / n. The variance of F1 comes from
+    the delta method.
 
     ``codes``, shape (L, 5): as in :class:`FamilyStatistics`.
     """
@@ -405,7 +406,7 @@ def document_errors(statistics: FamilyStatistics, rows: DocumentRows) -> dict[st
 def family_tallies(statistics: FamilyStatistics) -> tuple[FloatArray, FloatArray]:
     """Return sums (F, 5) and sums of products (F, 5, 5) of each family's tallies over documents.
 
-    They are the first five tallies, which are of codes.
+    They are the first five tallies, which count codes.
     """
     family, matched, predicted, actual, documents = statistics.patterns.T
     has_siblings = (predicted > 0) & (actual > 0)
@@ -442,12 +443,12 @@ def _codes_without_ratio(statistics: FamilyStatistics) -> Iterator[str]:
     never_actual = int((actual == 0).sum())
     if never_predicted:
         yield (
-            f"{never_predicted} of {len(actual)} codes are never predicted: "
+            f"{never_predicted} of {len(actual)} codes are never predicted, so "
             "macro precision leaves them out"
         )
     if never_actual:
         yield (
-            f"{never_actual} of {len(actual)} codes are in no document: "
+            f"{never_actual} of {len(actual)} codes are in no document, so "
             "macro recall leaves them out"
         )
 
@@ -462,7 +463,7 @@ def _rare_codes(statistics: FamilyStatistics) -> Iterator[str]:
         text = f"1 of {len(actual)} codes occurs in fewer than {FEW} documents; its"
     text += " shares are approximate"
     if 2 * n_rare > len(actual):
-        text += "; as most codes are that rare, the intervals of macro averages are too narrow"
+        text += "; most codes are this rare, so the intervals of macro averages are too narrow"
     yield text
 
 
@@ -488,6 +489,6 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
 
 
 def never_predicted(statistics: FamilyStatistics) -> IntArray:
-    """Return the positions of the codes that some document has and that are never predicted."""
+    """Return the positions of codes that occur in a document but are never predicted."""
     _, predicted, actual = _counts(statistics.codes)
     return np.flatnonzero((actual > 0) & (predicted == 0))

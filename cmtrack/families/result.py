@@ -1,7 +1,7 @@
-"""The :class:`FamilyEvaluation`: sparse counts, the numbers and views of them, and its stored form.
+"""The :class:`FamilyEvaluation`: sparse counts, numbers and views of them, and its stored form.
 
-The stored form is one versioned JSON text, with the statistics to compute from and the numbers to
-read; documents one by one are a compact Parquet file of tallies.
+The stored form is a versioned JSON text with the statistics to compute from and the numbers to
+read. The single documents are stored as a compact Parquet file of tallies.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class FamilyEvaluation(BaseEvaluation):
     Attributes
     ----------
     statistics : FamilyStatistics
-        What is kept of the data.
+        The stored statistics of the data.
     spec : FamilySpec
-        What was asked.
+        The options.
     remarks : tuple of str
         Remarks made while the data were read.
     macro_errors : dict of str to float, optional
-        Standard errors of the macro averages by documents.
+        Standard errors of the macro averages, with documents as the sampling units.
     rows : DocumentRows or None
-        The documents one by one, where this evaluation was made from them: paired comparisons need
-        them. They are neither merged nor compared.
+        The single documents, which paired comparisons need. None if the evaluation was not made
+        from documents. Merging drops them, and comparing evaluations for equality ignores them.
 
     Examples
     --------
@@ -113,14 +113,14 @@ class FamilyEvaluation(BaseEvaluation):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings: rare codes and families, codes that averages pass over, repeated codes."""
+        """Warnings: rare codes and families, codes that averages leave out, repeated codes."""
         return (*self.notes, *metrics_of.family_warnings(self.statistics))
 
     # -- parts ------------------------------------------------------------------------------------
 
     @property
     def codes(self) -> tuple[Label, ...]:
-        """The codes, those of a family side by side."""
+        """The codes, with the codes of a family next to each other."""
         return self.statistics.families.codes
 
     @property
@@ -155,14 +155,14 @@ class FamilyEvaluation(BaseEvaluation):
         return self.codes
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the actual codes that an average leaves out, because they are never predicted."""
+        """Return the actual codes that an average leaves out because they are never predicted."""
         if metric != "family/precision_macro":
             return ()
         return tuple(self.codes[i] for i in metrics_of.never_predicted(self.statistics))
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that must be equal for a common ranking: the families of the actual codes."""
+        """Parts that must be equal in a common ranking: the families of the actual codes."""
         families = self.statistics.families
         actual = np.flatnonzero(self.statistics.codes[:, ACTUAL])
         paths = [families.paths[k] for k in actual.tolist()]
@@ -179,7 +179,7 @@ class FamilyEvaluation(BaseEvaluation):
         ----------
         family : label
         matching : "product", "row", "column" or "balanced", optional
-            By default that of the evaluation.
+            By default the evaluation's matching.
 
         Raises
         ------
@@ -197,12 +197,12 @@ class FamilyEvaluation(BaseEvaluation):
         ----------
         family : label
         given : "predicted" or "actual"
-            "predicted": columns sum to 1 and the diagonal is precision; "actual": rows do and it is
-            recall.
+            "predicted": columns sum to 1, and the diagonal is precision; "actual": rows sum to 1,
+            and the diagonal is recall.
         normalization : "mass" or "reference"
-            "reference" divides the product counts by their sum instead, as the source's code does;
-            documents with many mismatches then weigh more, and the diagonal is neither precision
-            nor recall.
+            "reference" divides the product counts by their sum, like the source's code. Documents
+            with many mismatches then have more weight, and the diagonal is neither precision nor
+            recall.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class FamilyEvaluation(BaseEvaluation):
         return family_distribution(self.statistics, family, given, normalization)
 
     def given_predicted(self, code: Label) -> CodeAnswer:
-        """Return the outcomes of a predicted code: correct, a sibling is, or out of family.
+        """Return the outcomes of a predicted code: correct, actually a sibling, or out of family.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "predicted", self.confidence_level)
 
     def given_actual(self, code: Label) -> CodeAnswer:
-        """Return the outcomes of an actual code: predicted, a sibling is, or none of the family.
+        """Return the outcomes of an actual code: correct, a sibling predicted, or out of family.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class FamilyEvaluation(BaseEvaluation):
     def family_figure(self, family: Label, given: str = "actual") -> Figure:
         """Draw one family's matrix, coloured by shares.
 
-        They are given the actual code (recall), or given the "predicted" one (precision).
+        The shares are given the "actual" code (recall) or given the "predicted" one (precision).
 
         Raises
         ------
@@ -255,7 +255,7 @@ class FamilyEvaluation(BaseEvaluation):
         return plots.family_matrix_figure(self, family, given=given)
 
     def code_figure(self, code: Label) -> Figure:
-        """Draw the outcomes of a code where it is predicted, and where it is actual.
+        """Draw the outcomes of a code, given that it is predicted and given that it is actual.
 
         Raises
         ------
@@ -269,9 +269,9 @@ class FamilyEvaluation(BaseEvaluation):
     def code_table(self) -> pd.DataFrame:
         """Return one row per code: family, documents, precision, recall, F1, shares and partners.
 
-        The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is
-        the sibling that most often stands for the code, of several that are as frequent the first
-        in order.
+        The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction. ``partner`` is
+        the sibling that most often replaces the code; if several are equally frequent, it is the
+        first of them.
         """
         return code_table(self.statistics)
 
@@ -285,13 +285,13 @@ class FamilyEvaluation(BaseEvaluation):
     def _documents(self) -> DocumentRows:
         """The documents one by one."""
         if self.rows is None:
-            raise ValueError("this evaluation has no documents: it was loaded without, or merged")
+            raise ValueError("this evaluation was merged or loaded without its documents")
         return self.rows
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         if self.catalog.lookup(metric).of != "documents":
             return None
-        # Different tallies give different sums with random weights, and equal ones equal sums.
+        # With random weights, different tallies give different sums, and equal tallies equal sums.
         tallies = self._documents.tallies
         return tallies @ np.random.default_rng(0).random(tallies.shape[1])
 
@@ -340,12 +340,12 @@ class FamilyEvaluation(BaseEvaluation):
         }
 
     def without_probabilities(self) -> FamilyEvaluation:
-        """Return the evaluation itself: documents have none."""
+        """Return the evaluation itself, because documents have no probabilities."""
         return self
 
     @property
     def rows_size(self) -> int:
-        """Bytes of the documents' columns before compression."""
+        """Size of the documents' columns in bytes, before compression."""
         if self.rows is None:
             return 0
         return self.rows.tallies.nbytes + self.rows.macros.nbytes
@@ -378,11 +378,11 @@ class FamilyEvaluation(BaseEvaluation):
 def _merged_errors(
     first: FamilyEvaluation, second: FamilyEvaluation, merged: FamilyEvaluation
 ) -> dict[str, float] | None:
-    """Return errors of the macro averages of both sets of documents together.
+    """Return standard errors of the macro averages of both sets of documents together.
 
-    The larger of two errors: that of the sides' sums of squares, which allow for codes that share a
-    document but are too small if a side has few documents of a code, and that of independent codes
-    in the merged counts.
+    They are the larger of two standard errors. The first comes from the sums of squares of both
+    sides. It allows for codes that share a document, but is too small if a side has few documents
+    of a code. The second assumes independent codes in the merged counts.
     """
     if first.macro_errors is None or second.macro_errors is None:
         return None
@@ -426,7 +426,7 @@ def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
 
 
 def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows:
-    """Read what :func:`write_documents` wrote for an evaluation, from the file's bytes."""
+    """Read the content that :func:`write_documents` wrote for an evaluation."""
     statistics = evaluation.statistics
     table = checked_table(content, statistics.digest.rows, (), (*TALLIES, *_INFLUENCES))
     try:

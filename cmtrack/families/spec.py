@@ -1,4 +1,4 @@
-"""The question of an evaluation of sets of codes."""
+"""Options of an evaluation of sets of codes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cmtrack.options import Question, entry
 
 @dataclass(frozen=True)
 class FamilySpec(Question):
-    """The question of an evaluation of sets of codes.
+    """Options of an evaluation of sets of codes.
 
     Attributes
     ----------
     matching : "product", "row", "column" or "balanced"
-        How predicted codes are tied to actual ones in the matrix of a family.
+        How predicted codes are paired with actual codes in the matrix of a family.
     confidence_level : float
     """
 

@@ -1,4 +1,4 @@
-"""Views of families and codes: matrices, distributions, the outcomes of a code, and tables."""
+"""Views of families and codes: matrices, distributions, outcomes of a code, and tables."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ NORMALIZATIONS = ("mass", "reference")
 
 
 class _Side(NamedTuple):
-    """Columns of ``codes`` for the codes of one side, and a matching.
+    """Columns of ``codes`` for one side, and a matching.
 
-    Under the matching each code of the side has mass 1, which its pairs share.
+    The matching gives each code of the side mass 1, which is divided among its pairs.
     """
 
     documents: int
@@ -56,24 +56,24 @@ _SIDES = {
 }
 _OTHER = {"predicted": "actual", "actual": "predicted"}
 MOST_TIED = 3
-"""Codes of equal share that a sentence names."""
+"""Most codes with equal shares that a sentence names."""
 
 
 @dataclass(frozen=True, eq=False)
 class FamilyMatrix:
-    """The codes of a family and, last, out of family (OOF): rows actual, columns predicted.
+    """Confusion matrix of a family's codes, with out of family (OOF) as the last row and column.
 
     Attributes
     ----------
     family : label
     codes : tuple of length k
     values : ndarray of shape (k + 1, k + 1)
-        ``values[i, j]``: how often code i was actual where code j was predicted; the last row holds
-        predicted codes without an unmatched actual sibling, the last column actual codes without a
-        predicted one. The source of this matrix displays it the other way round, with predictions
-        as rows.
+        ``values[i, j]``: how often code i was actual and code j predicted. The last row contains
+        predicted codes without an unmatched actual sibling, the last column actual codes without an
+        unmatched predicted sibling. The source of this matrix displays it transposed, with
+        predictions as rows.
     what : str
-        What the values are.
+        Description of the values.
     """
 
     family: Label
@@ -84,7 +84,7 @@ class FamilyMatrix:
     def __getitem__(self, pair: tuple[Label, Label]) -> float:
         """Return the value of (actual, predicted).
 
-        ``"OOF"`` stands for out of family unless a code has that name.
+        ``"OOF"`` means out of family, unless a code has that name.
         """
         actual, predicted = pair
         return float(self.values[self._position(actual), self._position(predicted)])
@@ -117,7 +117,7 @@ class FamilyMatrix:
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
     """Return a family's matrix under one matching.
 
-    It has the pairs of codes that match, if these were not to be removed.
+    If the evaluation was made with ``remove_matches=False``, the pairs of matched codes are in it.
     """
     check_matching(matching)
     start, stop = _range(statistics, family)
@@ -129,7 +129,7 @@ def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) ->
     remark = ""
     if statistics.together is not None and statistics.alone is not None:
         pairs = statistics.together
-        matches = np.zeros(size, dtype=np.int64)  # the pairs have them
+        matches = np.zeros(size, dtype=np.int64)  # the pairs already contain them
         outside = statistics.alone[start:stop].astype(np.float64)
         remark = ", matched codes not removed"
     unit = "documents"
@@ -155,15 +155,15 @@ def family_distribution(
 ) -> FamilyMatrix:
     """Return the distribution of a family's actual codes given the predicted one, or the reverse.
 
-    Given predicted codes columns sum to 1, given actual ones rows do. NaN where no document has the
+    Given predicted codes, columns sum to 1; given actual codes, rows do. NaN if no document has the
     code.
 
     Notes
     -----
-    "mass" gives each code of a document the mass 1, so that the diagonal is precision, or recall,
-    exactly (row matching given predicted codes, column matching given actual ones). "reference"
-    divides the product counts by their sum, as the source's own code does: documents with many
-    mismatches weigh more, and the diagonal is neither.
+    "mass" gives each code of a document the mass 1, so the diagonal is exactly the precision or
+    recall (row matching given predicted codes, column matching given actual ones). "reference"
+    divides the product counts by their sum, like the source's own code. Documents with many
+    mismatches then have more weight, and the diagonal is neither precision nor recall.
     """
     if given not in _SIDES:
         raise ValueError(f"given must be 'predicted' or 'actual', got {given!r}")
@@ -215,22 +215,23 @@ NOWHERE = (math.nan, math.nan)
 
 @dataclass(frozen=True)
 class CodeAnswer:
-    """Outcomes of a predicted code, or of an actual one.
+    """Outcomes of a predicted code or of an actual code.
 
     Attributes
     ----------
     code, family : label
     given : "predicted" or "actual"
     documents : int
-        With the code predicted (or actual).
+        Number of documents in which the code is predicted (or actual).
     right : float
-        Share of the documents in which it is right: precision given a predicted code, recall given
-        an actual one.
+        Share of these documents in which it is correct: precision given a predicted code, recall
+        given an actual one.
     outside : float
-        Share in which it is not, and has no unmatched sibling on the other side: out of family.
+        Share of these documents in which it is out of family: not correct, and without an
+        unmatched sibling on the other side.
     siblings : tuple of (label, float)
-        Siblings that stand for it on the other side, by their share of the documents, the most
-        frequent first. With ``right`` and ``outside`` the shares sum to 1.
+        Siblings that replace it on the other side, by their share of the documents, the most
+        frequent first. These shares, ``right`` and ``outside`` sum to 1.
     right_interval, outside_interval : (float, float)
         Wilson intervals.
     sibling_intervals : tuple of (float, float)
@@ -251,19 +252,19 @@ class CodeAnswer:
 
     @property
     def too_few(self) -> bool:
-        """True with fewer than 20 documents: the shares say little then."""
+        """True with fewer than 20 documents, which is too few for reliable shares."""
         return self.documents < FEW
 
     @property
     def confused(self) -> float:
-        """Share of the documents in which it is confused with a sibling."""
+        """Share of the documents in which the code is confused with a sibling."""
         if not self.documents:
             return math.nan
         return float(sum(share for _, share in self.siblings))
 
     @property
     def most_likely(self) -> Label | None:
-        """The sibling that it is most often confused with, the first of ties; None without one."""
+        """The sibling most often confused with the code, the first of ties; None without one."""
         if not self.siblings:
             return None
         return self.siblings[0][0]
@@ -300,9 +301,9 @@ class CodeAnswer:
         return f"{quoted(self.code)} is {self.given} in {documents}: {'; '.join(parts)}."
 
     def _most_frequent(self) -> str:
-        """Name the most frequent siblings for a sentence, with the share that each has."""
+        """Name the most frequent siblings for a sentence, with the share of each."""
         largest = self.siblings[0][1]
-        # Shares are whole numbers of 1/UNIT. Equal ones may differ by what their sums were rounded.
+        # Shares are whole numbers of 1/UNIT. Equal shares may differ by the rounding of their sums.
         tied = [
             quoted(code)
             for code, share in self.siblings
@@ -406,11 +407,11 @@ def _most_frequent_partners(
     mass = pairs.masses[:, MATCHINGS.index(_SIDES[given].matching)]
     partner = np.full(len(codes), -1)
     largest = np.zeros(len(codes))
-    # The last pair of each code in this order has the largest mass, the first sibling among ties.
+    # The last pair of each code in this order has the largest mass, and the first sibling of ties.
     order = np.lexsort((-sibling, mass, code))
     largest[code[order]] = mass[order] / UNIT
     partner[code[order]] = sibling[order]
-    labels = (*codes, None)  # None is what -1 finds
+    labels = (*codes, None)  # index -1 finds None
     return [labels[k] for k in partner.tolist()], largest
 
 

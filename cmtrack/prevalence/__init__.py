@@ -1,12 +1,12 @@
-"""Counting positives: densities of labelled scores, estimators, intervals, plans.
+"""Estimates of the share and number of positives, with intervals and plans.
 
-Here belongs how a share or a number of positives, or of each class, is estimated from scores and
-labelled scores. How scores are counted is in ``cmtrack.statistics``, and what an estimate does to
-the metrics of an evaluation in ``cmtrack.evaluation``. Start with :func:`estimate_prevalence`,
-which reads scores and options, and ``results``, which is what comes out. ``estimators`` has the
-ways to an estimate. They use ``densities`` (of two classes), ``mixture`` (maximum likelihood of
-shares), ``class_shares`` (of K classes, by bins) and ``class_moments`` (of K classes, by
-recalibrated probabilities). ``metrics`` is the section ``prevalence/`` of an evaluation.
+This room estimates the share or number of positives, or of each class, from scores and labelled
+scores. Start with :func:`estimate_prevalence`, which reads scores and options. It returns a result
+of ``results``. ``estimators`` has the ways to an estimate. They use ``densities`` (two classes),
+``mixture`` (maximum likelihood of shares), ``class_shares`` (K classes, by bins) and
+``class_moments`` (K classes, by recalibrated probabilities). ``metrics`` is the section
+``prevalence/`` of an evaluation. Scores are counted in ``cmtrack.statistics``, and
+``cmtrack.evaluation`` moves the metrics of an evaluation to an estimated prevalence.
 """
 
 from cmtrack.prevalence.estimate import estimate_prevalence

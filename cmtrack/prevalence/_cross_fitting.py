@@ -1,22 +1,24 @@
 """Prevalence by matching a moment of the scores, with cross-fitted density ratios.
 
-For a function h of the score, mean_target h = pi mean_positives h + (1-pi) mean_negatives h
-whatever the densities are. With density ratio r and sizes n, m1, m0 the h of least variance is
+For any densities and any function h of the score,
+mean_target h = pi mean_positives h + (1-pi) mean_negatives h. With density ratio r and sizes n, m1
+and m0, the h with the smallest variance is
 
     h = (r - 1) / ((pi r + 1 - pi)/n + pi^2 r/m1 + (1-pi)^2/m0),
 
-generalised least squares over the cells: it discounts cells where any of the three samples is
-noisy. Known densities (m1, m0 large) give the likelihood score. An error of the ratio costs
-variance, not bias, so the ratio's own error does not enter the variance to first order. Relatives:
-PACC (Bella et al. 2010), h = the posterior; method of moments, Hansen (1982). Stacks of densities:
-Smyth & Wolpert (1999); of posteriors, Wolpert (1992).
+This is generalised least squares over the cells. It gives less weight to cells in which any of the
+three samples is noisy. If the densities are known (m1 and m0 are large), it is the likelihood
+score. An error of the ratio increases the variance and causes no bias, so the ratio's own error
+does not enter the variance to first order. Related methods: PACC (Bella et al. 2010), in which h
+is the posterior; method of moments, Hansen (1982). Stacks of densities: Smyth & Wolpert (1999); of
+posteriors, Wolpert (1992).
 
-The estimate is made with two sets of folds (:class:`TwoFoldings`). Alternating folds take the
-labelled samples in score order in turn: low variance, but the folds share their noise, so that the
-ratio of one fits the other too well, the classes look farther apart than they are, and the estimate
-is pulled towards one half. That costs little at medium prevalences and multiplies rare ones. Random
-folds have no such bias, and more variance where labelled samples are few. How far the two disagree
-decides the weight of each.
+The estimate uses two sets of folds (:class:`TwoFoldings`). Alternating folds deal the labelled rows
+to the folds in turn, in the order of the scores. Their variance is low. But the folds share their
+noise, so the ratio of one fold fits the other too well. The classes then look farther apart than
+they are, and the estimate is pulled towards one half. This matters little for medium prevalences,
+but it can multiply rare ones. Random folds do not have this bias, but have more variance if there
+are few labelled rows. The weight of each depends on how far the two estimates disagree.
 """
 
 from __future__ import annotations
@@ -37,21 +39,21 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray
 # -- folds: functions of the counts alone, the same for every order of the samples ----------------
 
 Folding = Callable[[FloatArray, int], FloatArray]
-"""Of counts (B,) and a number of folds: counts (folds, B) that sum to the former."""
+"""Function of counts (B,) and a number of folds: counts (folds, B) that sum to the given ones."""
 
 _SEED = 20230813
 _MOST = 10**9
-"""Samples up to which a hypergeometric distribution is drawn.
+"""Rows up to which a hypergeometric distribution is drawn.
 
-With more, random folds would differ by nothing that could be seen.
+With more rows, random and alternating folds would hardly differ.
 """
 
 
 def in_turn(counts: FloatArray, folds: int) -> FloatArray:
-    """Deal the samples in score order to the folds in turn, shape (folds, B).
+    """Deal the rows in score order to the folds in turn, shape (folds, B).
 
-    The folds are as alike as can be, and so a model that is fitted on the others has nearly seen
-    this one. Fractional counts (weights) are dealt in the same way.
+    The folds are as similar as possible, so a model fitted on the other folds has almost seen this
+    one. Fractional counts (weights) are dealt in the same way.
     """
     ends = np.concatenate(([0.0], np.cumsum(counts)))
     turns, within = np.divmod(ends, folds)
@@ -63,7 +65,7 @@ def in_turn(counts: FloatArray, folds: int) -> FloatArray:
 def at_random(counts: FloatArray, folds: int) -> FloatArray:
     """Draw folds of equal size at random, with a fixed seed, shape (folds, B).
 
-    Fractional counts (weights) are split in the shares in which whole counts would be.
+    Fractional counts (weights) are split in the same proportions as whole counts.
     """
     whole = np.ceil(counts).astype(np.int64)
     if not 0 < whole.sum() < _MOST:
@@ -83,14 +85,14 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
 
 FOLDS = 2
 _STEPS = 100
-"""Most steps of expectation-maximisation; weights hardly matter beyond three digits."""
+"""Most steps of expectation-maximisation. Three digits of the weights are enough."""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRatio:
-    """Log density ratios of cells, without each fold of labelled samples.
+    """Log density ratios of the cells, fitted without each fold of labelled rows.
 
-    ``left``, shape (F, B).
+    ``left``, shape (F, B): the log ratios, by the fold that was left out.
     ``positives``, ``negatives``, shape (F, B): counts of the fold that was left out.
     ``members``: weight of each model.
     """
@@ -104,11 +106,11 @@ class FittedRatio:
 def fit_ratio(cells: ScoreCells, folding: Folding = in_turn, most: int = FOLDS) -> FittedRatio:
     """Fit the stack of density models.
 
-    A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives.
-    These probabilities are averaged. The weights maximise the log score of the labelled classes,
-    both classes of weight one half, with every sample judged by members fitted without its fold;
-    one sample's worth of weight is added to each member, so that with few samples the average is
-    close to the plain one.
+    A member's ratio r gives the probability r / (1 + r) of a positive if both classes are equally
+    frequent. These probabilities are averaged. The weights maximise the log score of the labelled
+    classes. Each class has weight one half, and members fitted without a row's fold predict that
+    row. The weight of one row is added to each member, so with few rows the average is close to the
+    unweighted one.
     """
     positives = cells.positives
     negatives = cells.negatives
@@ -138,9 +140,9 @@ def _log_odds(chance: FloatArray) -> FloatArray:
 def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
     """Return the probabilities of each member (first axis).
 
-    None is more extreme than half a count among all samples would give: a high ratio is limited by
-    the number of negatives, of which half a one could have such a score, a low one by the number of
-    positives.
+    Probabilities are limited to what half a count among all rows would give. The number of
+    negatives limits a high ratio, as half a negative could have such a score. The number of
+    positives limits a low one.
     """
     highest = np.log(2 * negatives.sum(axis=1) + 1)[:, None]
     lowest = -np.log(2 * positives.sum(axis=1) + 1)[:, None]
@@ -151,10 +153,10 @@ def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) ->
 
 
 def _weights(chances: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Return convex weights of the best log score, both classes of weight one half.
+    """Return convex weights with the best log score, if both classes have weight one half.
 
     ``chances``, shape (members, F, B): probabilities of a positive without each fold.
-    ``positives``, ``negatives``, shape (F, B): samples of the fold.
+    ``positives``, ``negatives``, shape (F, B): rows of the fold.
     """
     m1 = positives.sum()
     m0 = negatives.sum()
@@ -166,13 +168,13 @@ def _weights(chances: FloatArray, positives: FloatArray, negatives: FloatArray) 
 
 
 def stacking_weights(of_label: FloatArray, mass: FloatArray) -> FloatArray:
-    """Return the convex weights (members,) of the best log score, by expectation-maximisation.
+    """Return the convex weights (members,) with the best log score, by expectation-maximisation.
 
-    One sample's worth of weight is added to each member.
+    The weight of one row is added to each member.
 
     ``of_label``, shape (members, m): each member's probability of the actual class, without the
-        sample's fold.
-    ``mass``, shape (m,): weights of the samples.
+        row's fold.
+    ``mass``, shape (m,): weights of the rows.
     """
     weights = np.full(len(of_label), 1 / len(of_label))
     for _ in range(_STEPS):
@@ -188,24 +190,24 @@ def stacking_weights(of_label: FloatArray, mass: FloatArray) -> FloatArray:
 # -- the moment -----------------------------------------------------------------------------------
 
 _CLIP = 30.0
-"""Largest log ratio that is used; no number of samples that fits into memory shows a larger one."""
+"""Largest log ratio that is used; no data set that fits into memory shows a larger one."""
 _POINTS = 161
-"""Points at which an equation or a deviance is computed at a time."""
+"""Number of points at which an equation or a deviance is computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class MomentMatch:
     """Three count vectors over cells, and the log density ratio of each cell.
 
-    With several folds every labelled sample is weighed by the h that was fitted without it, and the
-    target by the mean of all h (cross-fitting): an h fitted on a sample fits it too well, which
-    would bias small shares upwards.
+    With several folds, every labelled row is weighted by the h that was fitted without it, and the
+    target by the mean of all h (cross-fitting). An h fits the rows on which it was fitted too well,
+    which would make small shares too large.
 
-    ``log_ratio``, shape (F, B): by fold that was left out of the fit.
-    ``target``, shape (B,): shares of target samples.
-    ``positives``, ``negatives``, shape (F, B): shares of labelled samples of each class, by fold;
+    ``log_ratio``, shape (F, B): by the fold that was left out of the fit.
+    ``target``, shape (B,): shares of the target rows by cell.
+    ``positives``, ``negatives``, shape (F, B): shares of the labelled rows of each class, by fold;
         each sums to 1.
-    ``sizes``, (n, m1, m0): (Effective) numbers of samples.
+    ``sizes``, (n, m1, m0): (effective) numbers of rows.
     """
 
     log_ratio: FloatArray
@@ -221,7 +223,7 @@ class MomentMatch:
 
     @cached_property
     def densities(self) -> tuple[FloatArray, FloatArray]:
-        """Densities (positives, negatives) with the ratio and the labelled scores' pooled mass."""
+        """Densities (positives, negatives) by the ratio and the pooled mass of labelled scores."""
         chance = (self.odds / (1 + self.odds)).mean(axis=0)
         mass = (self.positives.sum(axis=0) + self.negatives.sum(axis=0)) / 2
         p = mass * chance
@@ -238,23 +240,23 @@ class MomentMatch:
     def equation(self, prevalence: FloatArray) -> FloatArray:
         """Return the gap between mean_target h and pi mean_positives h + (1-pi) mean_negatives h.
 
-        It falls with the prevalence, and is 0 at the estimate.
+        The gap falls as the prevalence grows. It is 0 at the estimate.
         """
         pi = prevalence[:, None, None]
         gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
         return np.einsum("pfb,pfb->p", gap, self.weights(prevalence))
 
     def solve(self) -> float:
-        """Return the root in [0, 1] next to a first estimate.
+        """Return the root in [0, 1] that is nearest to a first estimate.
 
-        Near 0 and 1 a few samples of extreme ratio can give the equation more roots, or lift it off
-        its only one. Without a root the least of equation^2 / variance (continuous updating,
-        Hansen, Heaton & Yaron 1996) is the end of the range or the place where the root was.
+        Near 0 and 1, a few rows with extreme ratios can give the equation more roots, or remove its
+        only one. Without a root, the minimum of equation^2 / variance (continuous updating,
+        Hansen, Heaton & Yaron 1996) is an end of the range or the place of the removed root.
         """
         start = self._first_estimate()
         is_rising = self.equation(np.array([start]))[0] > 0
         end = 1.0 if is_rising else 0.0
-        # Steps grow with the distance from the first estimate, next to which the root should be.
+        # Steps grow with the distance from the first estimate, because the root should be near it.
         path = start + (end - start) * (np.arange(_POINTS) / (_POINTS - 1)) ** 2
         values = self.equation(path)
         turned = np.flatnonzero((values > 0) != is_rising)
@@ -270,7 +272,7 @@ class MomentMatch:
         return float(path[np.nanargmin(distance)])
 
     def _first_estimate(self) -> float:
-        """Return the estimate by h at 1/2, which no cell dominates."""
+        """Return the estimate by h at prevalence 1/2, in which no single cell dominates."""
         h = self.weights(np.array([0.5]))[0]
         target = float((h * (self.target / len(h))).sum())
         above = float((h * self.positives).sum())
@@ -296,12 +298,12 @@ class MomentMatch:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the equation's variance by target, positives and negatives, and minus its slope.
 
-        The variance of h in a class is that of its labelled samples, and one sample's worth of that
-        of the model.
+        The variance of h in a class is its variance over the m labelled rows of the class (with
+        weight m), averaged with the variance under the model (with weight 1).
 
-        ``unseen``, (of positives, of negatives): where to allow for scores that the class has, but
-            none of its labelled samples has shown: the variance of the model if it is the larger,
-            and half a sample more, which scores as the other class does.
+        ``unseen``, (positives, negatives): whether to allow for scores that the class can have but
+            none of its labelled rows shows. If so, the variance under the model is used if it is
+            larger, and half a row is added that scores like the other class.
         """
         n, m1, m0 = self.sizes
         pi = prevalence
@@ -329,15 +331,15 @@ class MomentMatch:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return :meth:`spread` at candidates for an interval around the estimate.
 
-        Negatives that score like positives, of which the labelled ones have shown none, would make
-        the share smaller than estimated, never larger; positives that score like negatives the
-        other way round. So what is unseen of the negatives widens the interval below the estimate,
-        of the positives above it.
+        The labelled negatives may include none that score like positives although the target does.
+        Such negatives would make the true share smaller than estimated, never larger. For positives
+        that score like negatives, the opposite holds. So unseen scores of negatives widen the
+        interval below the estimate, and unseen scores of positives widen it above.
         """
         return self.spread(prevalence, unseen=(prevalence > estimate, prevalence < estimate))
 
     def variance(self, prevalence: float, unseen: bool = False) -> Variance:
-        """Return the estimate's variance by source; the information is that of the likelihood."""
+        """Return the estimate's variance by source, with the information of the likelihood."""
         parts = np.concatenate(self.spread(np.array([prevalence]), unseen=(unseen, unseen)))
         target, positives, negatives, slope = parts.tolist()
         if not slope > 0:
@@ -352,8 +354,8 @@ class MomentMatch:
     ) -> FloatArray:
         """Return the quasi-deviance from the estimate to each point of an even grid.
 
-        It is 2 |integral of slope x equation / variance|. "naive" takes the target's part of the
-        variance only. ``realised`` leaves out pi(1-pi)/n, the variance of the target's own share.
+        It is 2 |integral of slope x equation / variance|. "naive" includes only the target's part
+        of the variance. ``realised`` leaves out pi(1-pi)/n, the variance of the target's own share.
         """
         points = np.union1d(grid, [estimate])
         target, positives, negatives, slope = self.about(estimate, points)
@@ -374,7 +376,7 @@ class MomentMatch:
     def interval(
         self, kind: str, estimate: float, confidence_level: float, realised: bool = False
     ) -> Interval:
-        """Return the adjusted or naive interval, of the population's or of the target's share."""
+        """Return the adjusted or naive interval for the population's or the target's share."""
         limit = deviance_limit(confidence_level)
 
         def deviance(grid: FloatArray) -> FloatArray:
@@ -387,7 +389,7 @@ class MomentMatch:
 
 
 def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of h at each prevalence, over cells with these shares."""
+    """Return the mean and variance of h at each prevalence, over cells with the given shares."""
     values = h.reshape(len(h), -1)
     weights = shares.ravel()
     mean = values @ weights
@@ -400,9 +402,9 @@ def _end(
     limit: float,
     deviance: Callable[[FloatArray], FloatArray],
 ) -> float:
-    """Return the point at which the deviance passes the limit, or else 0 or 1.
+    """Return the point at which the deviance exceeds the limit, or else 0 or 1.
 
-    ``reach``: how far from the estimate to look first, below 0 for the lower end.
+    ``reach``: the first distance from the estimate to try, negative for the lower end.
     """
     while True:
         edge = min(max(estimate + reach, 0.0), 1.0)
@@ -427,7 +429,7 @@ def _end(
 
 @dataclass(frozen=True, eq=False)
 class TwoFoldings:
-    """One target and its labelled samples, matched by alternating and by random folds."""
+    """One target and its labelled rows, matched with alternating and with random folds."""
 
     in_turn: MomentMatch
     at_random: MomentMatch
@@ -441,7 +443,7 @@ class TwoFoldings:
     def weight(self) -> float:
         """Weight of the estimate by alternating folds.
 
-        Its variance, over the variance plus the squared disagreement of both estimates.
+        It is the variance, divided by the variance plus the squared difference of both estimates.
         """
         turn, drawn = self.estimates
         variance = self.in_turn.variance(turn, unseen=True).total
@@ -460,9 +462,9 @@ class TwoFoldings:
         return self.weight * turn + (1 - self.weight) * drawn
 
     def variance(self, prevalence: float) -> Variance:
-        """Return the weighted mean of both variances, and the disagreement of both estimates.
+        """Return the weighted mean of both variances, plus the disagreement of both estimates.
 
-        The labelled samples cause the disagreement, so it is divided among them.
+        The labelled rows cause the disagreement, so it is divided among them.
         """
         turn = self.in_turn.variance(prevalence)
         drawn = self.at_random.variance(prevalence)
@@ -493,7 +495,7 @@ class TwoFoldings:
         return np.where(is_between, 0.0, smaller)
 
     def interval(self, kind: str, confidence_level: float, realised: bool = False) -> Interval:
-        """Return the interval from the lower of both lower ends to the upper of both upper ends."""
+        """Return the interval from the smaller of both lower ends to the larger upper end."""
         turn, drawn = self.estimates
         first = self.in_turn.interval(kind, turn, confidence_level, realised)
         second = self.at_random.interval(kind, drawn, confidence_level, realised)

@@ -1,34 +1,34 @@
 """Shares of more than two classes by matching moments of recalibrated probabilities.
 
-For functions h of the probabilities, mean_target h = sum_c pi_c mean_c h whatever the densities
-are, where mean_c is the mean over the labelled samples of class c. With the class ratios r and the
-sizes n, m_c the K functions (of which K - 1 are free)
+For any densities and any functions h of the probabilities, mean_target h = sum_c pi_c mean_c h.
+Here mean_c is the mean over the labelled rows of class c. With the class ratios r and the sizes n
+and m_c, the K functions (of which K - 1 are free)
 
     h_k = r_k / sum_c (pi_c / n + pi_c^2 / m_c) r_c
 
-are generalised least squares: known ratios and many labelled samples make them the score of the
-likelihood, which spans the same as the posteriors under the shares. Every labelled sample is
-weighed by an h that was fitted without it, the target by the mean of all (cross-fitting), so that
-wrong ratios cost variance, not bias. Two classes: :mod:`._cross_fitting`. Method of moments: Hansen
-(1982, Econometrica 50, 1029-1054); cross-fitting: Chernozhukov et al. (2018, Econometrics Journal
-21, C1-C68).
+are generalised least squares. With known ratios and many labelled rows they are the score of the
+likelihood, which spans the same space as the posteriors under the shares. Every labelled row is
+weighted by an h that was fitted without it, and the target by the mean of all h (cross-fitting), so
+wrong ratios increase the variance and cause no bias. For two classes see :mod:`._cross_fitting`.
+Method of moments: Hansen (1982, Econometrica 50, 1029-1054). Cross-fitting: Chernozhukov et al.
+(2018, Econometrics Journal 21, C1-C68).
 
-The ratios are recalibrated probabilities over labelled shares, of up to four models that are
-stacked by their cross-validated log score: the probabilities as they are; *temperature* (one slope,
-a bias per class); *vector* scaling (a slope and a bias per class); *matrix* scaling (all slopes).
+The ratios are recalibrated probabilities divided by labelled shares. Up to four models are stacked
+by their cross-validated log score: the probabilities as they are; *temperature* (one slope, a bias
+per class); *vector* scaling (a slope and a bias per class); *matrix* scaling (all slopes).
 Sources: Guo, Pleiss, Sun and Weinberger (2017); Alexandari, Kundaje and Shrikumar (2020).
 
-Maximum likelihood with these ratios has the smaller error where they are right, and a bias that
-does not vanish where they are not. The estimate therefore moves from the moments' towards maximum
-likelihood by the share
+Maximum likelihood with these ratios has the smaller error if they are correct, and a bias that does
+not vanish if they are not. The estimate therefore moves from the moments' estimate towards maximum
+likelihood by the fraction
 
     min(1, tr(V^-1 L) / (d' V^-1 d)),
 
-d the difference of the two, V the covariance of the moments' estimate and L the part of the
-labelled samples in it, about what d has if the ratios are right (Hausman 1978, Econometrica 46,
-1251-1271). A bias makes d large, and the share falls with the square of it. After Green and
-Strawderman (1991, J. Amer. Statist. Assoc. 86, 1001-1006), who combine an unbiased with a possibly
-biased estimate. The covariance stated is V.
+in which d is the difference of the two estimates, V the covariance of the moments' estimate, and L
+the part of V that comes from the labelled rows. L is approximately the covariance of d if the
+ratios are correct (Hausman 1978, Econometrica 46, 1251-1271). A bias makes d large, and the
+fraction falls with its square. After Green and Strawderman (1991, J. Amer. Statist. Assoc. 86,
+1001-1006), who combine an unbiased with a possibly biased estimate. The stated covariance is V.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 _SEED = 20230813
 _FOLDS = 5
 _MOST_CELLS = 5_000_000
-"""Target probabilities up to which five folds' ratios are in memory at a time; else two folds."""
+"""Most target probabilities for which five folds' ratios are in memory at a time; else two."""
 _FLOOR = 1e-12
 """Smallest probability whose logarithm is taken."""
 _RIDGE = {"temperature": 0.1, "vector": 0.1, "matrix": 1.0}
 """Penalty, in log-likelihood, on the squared distance of the parameters from the identity's."""
 _STEPS = 100
 _FULL_STEPS = 8
-"""Fixed-point steps that are taken whole; later ones are halved, as some problems alternate."""
+"""Number of full fixed-point steps; later ones are halved, as some problems alternate."""
 
 
 # -- ratios ---------------------------------------------------------------------------------------
@@ -64,10 +64,10 @@ _FULL_STEPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Recalibrations of probabilities, stacked, fitted without each fold of labelled samples.
+    """Stacked recalibrations of probabilities, fitted without each fold of labelled rows.
 
     ``members``: weight of each form.
-    ``parameters``, list of dict of str to ndarray of shape (P,): by fold that was left out.
+    ``parameters``, list of dict of str to ndarray of shape (P,): by the fold that was left out.
     ``prior``, shape (K,): labelled shares.
     """
 
@@ -76,7 +76,7 @@ class Scaling:
     prior: FloatArray
 
     def ratios(self, probabilities: FloatArray) -> FloatArray:
-        """Return densities (n, K) up to a factor per row: posteriors at equal shares."""
+        """Return densities (n, K) up to a factor per row: the posteriors if shares are equal."""
         return self.by_fold(probabilities).mean(axis=0)
 
     def by_fold(self, probabilities: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ class Scaling:
 
 
 def stacked_forms(n_classes: int) -> list[str]:
-    """Return the forms that are stacked; with many classes some have too many parameters."""
+    """Return the forms to stack; with many classes, some forms have too many parameters."""
     forms = ["identity", "temperature"]
     if n_classes <= 50:
         forms.append("vector")
@@ -104,22 +104,22 @@ def stacked_forms(n_classes: int) -> list[str]:
 def fit_scaling(
     actual: IntArray, probabilities: FloatArray, folds: int = _FOLDS
 ) -> tuple[Scaling, FloatArray]:
-    """Fit recalibrations without each fold, and weigh them by the log score of that fold.
+    """Fit recalibrations without each fold, and weight them by the log score of that fold.
 
     Parameters
     ----------
     actual : ndarray of shape (m,)
-        Class codes 0..K-1, each of them at least twice.
+        Class codes 0..K-1, each at least twice.
     probabilities : ndarray of shape (m, K)
         Held out or out of fold.
     folds : int
-        At most; no more than the samples of the rarest class.
+        Largest number of folds; it is never more than the number of rows of the rarest class.
 
     Returns
     -------
     scaling : Scaling
     ratios : ndarray of shape (m, K)
-        Of each labelled sample, by the models that were fitted without it.
+        Ratios of each labelled row, by the models that were fitted without it.
     """
     counts = np.bincount(actual, minlength=probabilities.shape[1])
     prior = counts / len(actual)
@@ -127,7 +127,7 @@ def fit_scaling(
     folds = int(min(folds, counts.min()))
     fold_of_row = _folds(actual, probabilities, folds)
     features = np.log(np.maximum(probabilities, _FLOOR))
-    # Fits without a fold start from the fit to all rows, which is near.
+    # A fit without a fold starts from the fit to all rows, because the two are close.
     starts = {form: _fit(form, features, actual) for form in forms}
     parameters = []
     ratios = np.empty((len(forms), *features.shape))
@@ -146,10 +146,10 @@ def fit_scaling(
 
 
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
-    """Return the fold of each sample, random with a fixed seed within a class.
+    """Return the fold of each row, random within a class with a fixed seed.
 
-    Samples are numbered by the probability of their own class, so that no order of the rows or of
-    the classes changes their folds.
+    Rows are numbered by the probability of their own class, so the order of the rows or of the
+    classes does not change their folds.
     """
     of_label = probabilities[np.arange(len(actual)), actual]
     order = np.lexsort((*np.sort(probabilities, axis=1).T, of_label))
@@ -207,7 +207,7 @@ def _logits(form: str, features: FloatArray, parameters: FloatArray) -> FloatArr
 def _balanced(
     form: str, features: FloatArray, parameters: FloatArray, prior: FloatArray
 ) -> FloatArray:
-    """Return posteriors at equal shares, from a model fitted at the labelled ones."""
+    """Return posteriors at equal shares, from a model fitted at the labelled shares."""
     return np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
 
 
@@ -216,12 +216,12 @@ def _balanced(
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Ratios of labelled and of target samples.
+    """Ratios of labelled and of target rows.
 
     ``actual``, shape (m,): class codes 0..K-1.
-    ``labelled``, shape (m, K): ratios by a fit without the sample.
+    ``labelled``, shape (m, K): ratios by a fit without the row.
     ``target``, shape (F, n, K): ratios by the fit without each fold.
-    ``weights``, shape (n,): their sum is the number of samples that the target's rows count for.
+    ``weights``, shape (n,): their sum is the number of rows for which the target's rows count.
     """
 
     actual: IntArray
@@ -246,10 +246,11 @@ class ClassMoments:
     def at(self, shares: FloatArray, cautious: bool = True) -> Moments:
         """Return the moments of the h that is best at given shares.
 
-        Half a sample is added to each class.
+        Half a row is added to each class.
 
-        The few labelled samples of a class may all be easy ones. ``cautious`` takes its variance by
-        all labelled samples, as the ratios say that they are of the class, where that is larger.
+        The few labelled rows of a class may all be easy ones. ``cautious`` also computes the
+        variance of a class over all labelled rows, weighted by their ratios for that class, and
+        uses the larger variance.
         """
         shares = (shares * self.n + 0.5) / (self.n + len(shares) / 2)
         noise = shares * (1 + shares * self.n / self.counts)
@@ -278,7 +279,7 @@ class ClassMoments:
         return Moments(row_shares @ target_h, means, of_target, of_classes)
 
     def solve(self, start: FloatArray) -> FloatArray:
-        """Return the shares (K,) whose own moments they match; else the nearest ones in [0, 1]."""
+        """Return the shares (K,) that match their own moments; else the nearest ones in [0, 1]."""
         shares = start
         for step in range(_STEPS):
             before = shares
@@ -295,10 +296,10 @@ class Moments:
     """Means of K functions h.
 
     ``target``, shape (K,).
-    ``classes``, shape (K, K): of each class (columns).
-    ``of_target``, shape (K, K): covariance of the difference of both sides that the target samples
-        cause.
-    ``of_classes``, shape (K, K, K): what each class's labelled samples cause.
+    ``classes``, shape (K, K): means of each class (columns).
+    ``of_target``, shape (K, K): covariance, caused by the target rows, of the difference of both
+        sides.
+    ``of_classes``, shape (K, K, K): covariance that each class's labelled rows cause.
     """
 
     target: FloatArray
@@ -308,11 +309,11 @@ class Moments:
 
     @cached_property
     def precision(self) -> FloatArray:
-        """Inverse of the whole covariance where it varies; h has K - 1 free functions."""
+        """Inverse of the whole covariance in directions that vary; h has K - 1 free functions."""
         return _inverse(self.of_target + self.of_classes.sum(axis=0))
 
     def solve(self) -> FloatArray:
-        """Return the shares of least squares, weighed by the precision, on the simplex."""
+        """Return the least-squares shares on the simplex, weighted by the precision."""
         strength, directions = np.linalg.eigh(self.precision)
         root = np.sqrt(np.maximum(strength, 0.0))[:, None] * directions.T
         matrix = root @ self.classes
@@ -328,7 +329,7 @@ class Moments:
 
     @cached_property
     def gain(self) -> FloatArray:
-        """Change of the shares (rows) by the means of h (columns), shape (K, K)."""
+        """Return the change of the shares (rows) by the means of h (columns), shape (K, K)."""
         size = len(self.target)
         free = np.linalg.svd(np.ones((1, size)))[2][1:].T  # directions in which shares sum to 0
         slope = self.classes @ free
@@ -338,7 +339,7 @@ class Moments:
     def covariances(self) -> tuple[FloatArray, FloatArray]:
         """Return the shares' covariance by source.
 
-        The target's part has shape (K, K), that of each class's labelled samples (K, K, K).
+        The target's part has shape (K, K), the part of each class's labelled rows (K, K, K).
         """
         gain = self.gain
         return gain @ self.of_target @ gain.T, gain @ self.of_classes @ gain.T
@@ -351,11 +352,11 @@ def scaled_shares(
     confidence_level: float = 0.95,
     weights: FloatArray | None = None,
 ) -> ClassShares:
-    """Return shares of the classes in a target (n, K), their covariance by source and intervals.
+    """Return the classes' shares in a target (n, K), their covariance by source and intervals.
 
     ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios of
         :func:`fit_scaling`.
-    ``weights``, shape (n,): the target's rows count for as many samples as these sum to.
+    ``weights``, shape (n,): their sum is the number of rows for which the target's rows count.
     """
     if weights is None:
         weights = np.ones(len(target))
@@ -389,7 +390,7 @@ def matching_factors(
     They sum to 1. They are the minimum of a convex function of log q, found by Newton's method.
 
     ``ratios``, shape (n, K).
-    ``shares``, shape (K,): with NaN none can be matched: all factors are NaN.
+    ``shares``, shape (K,): if a share is NaN, all factors are NaN.
     ``weights``, shape (n,).
     """
     if np.isnan(shares).any():
@@ -435,7 +436,7 @@ def _explained(difference: FloatArray, covariance: FloatArray, labelled: FloatAr
 
 
 def _inverse(covariance: FloatArray) -> FloatArray:
-    """Return the inverse on the directions that vary, whatever the scales of the shares."""
+    """Return the inverse in the directions that vary, for any scales of the shares."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     inner = np.linalg.pinv(covariance / scale / scale[:, None], rcond=1e-8, hermitian=True)
     return inner / scale / scale[:, None]

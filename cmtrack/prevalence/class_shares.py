@@ -1,9 +1,10 @@
-"""Shares of K classes in a target by bins, jointly, with their covariance and without a model.
+"""Joint shares of K classes in a target by bins, with their covariance and without a model.
 
-A sample's bin is its most probable class and the quantile group of that class's probability;
-labelled counts give each class's density over the bins, one count added, spread evenly (two
-classes: half a count in each bin). Expectation-maximisation gives the shares, a sandwich their
-covariance. By recalibrated probabilities: :mod:`.class_moments`.
+The bin of a row is its most probable class and the quantile group of that class's probability.
+Labelled counts give each class's density over the bins. One count is added to each class and spread
+evenly over the bins (with two classes: half a count in each bin). Expectation-maximisation gives
+the shares, and a sandwich estimator their covariance. For recalibrated probabilities see
+:mod:`.class_moments`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 
 GROUPS = 5
 _MOST_TILTED = 10
-"""Classes up to which the score of each is tilted: it takes a tenth of a second a class."""
+"""Most classes for which the score of each is tilted: it takes a tenth of a second per class."""
 _FARTHEST = 5.0
-"""Largest tilt that is looked at: exp of so many standard deviations of the score's logit."""
+"""Largest tilt that is tried: exp of this many standard deviations of the score's logit."""
 _LEAST = 1e-9
-"""Information of one sample about a direction of shares that no target, however large, settles."""
+"""Information per row below which no target, however large, can determine a direction of shares."""
 _MOST_JOINT = 30
-"""Of more classes each interval is Wald's alone, cut at 0 and 1: a joint one would take seconds."""
+"""With more classes, each interval is Wald's, cut at 0 and 1: a joint one would take seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +50,10 @@ class ClassShares:
         Ends of the intervals of the target's own shares.
     covariance : ndarray of shape (K, K)
     of_labelled : ndarray of shape (K, K)
-        The part of each share's variance (columns) that each class's labelled samples (rows) cause.
+        The part of each share's variance (columns) that each class's labelled rows (rows) cause.
     identified : bool ndarray of shape (K,)
-        False where any share of the class, given up by others, would explain the target as well;
-        its value is NaN.
+        False if other classes could take over any part of the class's share without a worse fit to
+        the target. The value is then NaN.
     refused : str
         Why there are no shares although they are identified; else empty.
     """
@@ -76,9 +77,9 @@ class ClassShares:
         level: float,
         n: float,
     ) -> ClassShares:
-        """Make shares of a target of n samples with their intervals; NaN if not identified.
+        """Make shares of a target of n rows with their intervals; NaN if not identified.
 
-        The variance of the target's own shares is less by share (1 - share) / n.
+        The variance of the target's own shares is smaller by share (1 - share) / n.
         """
         values = np.where(identified, values, math.nan)
         variance = np.maximum(np.diag(covariance), 0.0)
@@ -91,7 +92,7 @@ class ClassShares:
         return cls(values, low, high, np.stack(realised), covariance, of_labelled, identified)
 
     def covering(self, others: Sequence[ClassShares]) -> ClassShares:
-        """Return the shares with intervals that reach over the shares of others."""
+        """Return the shares with intervals widened to include the shares of others."""
         values = np.array([shares.values for shares in others])
         values[:, np.isnan(self.values)] = math.nan
         lowest = np.fmin.reduce(values, initial=math.inf)
@@ -102,7 +103,7 @@ class ClassShares:
         return replace(self, low=low, high=high, realised=np.stack(realised))
 
     def withdrawn(self, reason: str) -> ClassShares:
-        """Return shares that are all NaN, for a reason."""
+        """Return shares that are all NaN, with the reason."""
         nothing = np.full(len(self.values), math.nan)
         realised = np.full_like(self.realised, math.nan)
         return replace(
@@ -121,11 +122,11 @@ def joint_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the lowest and the highest of each share within ``reach`` standard errors.
 
-    Wald's ends, but only by shares none of which is below 0. If scores hardly separate two classes,
-    one share may be larger only as far as the other can be smaller; Wald's interval of each reaches
-    far beyond.
+    These are Wald's ends, restricted to sets of shares that are all at least 0. If the scores
+    hardly separate two classes, one share can be larger only as far as the other can be smaller.
+    Wald's interval of each share would go far beyond that.
 
-    ``reach``, shape (K,).
+    ``reach``, shape (K,): number of standard errors.
     """
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low = np.clip(values - reach * error, 0, 1)
@@ -138,7 +139,7 @@ def joint_ends(
     distance = _distances(estimate, spread)
     for index, k in enumerate(defined):
         for ends, side in ((low, -1.0), (high, 1.0)):
-            # The other shares where this one is at its Wald end, all else as likely as can be.
+            # The most likely values of the other shares if this share is at its Wald end.
             others = estimate + side * reach[k] * spread[index] / (error[k] or 1.0)
             if np.delete(others, index).min() >= 0 or distance(ends[k], index) <= reach[k]:
                 continue
@@ -151,15 +152,15 @@ def joint_ends(
 
 
 def _distances(estimate: FloatArray, spread: FloatArray) -> Callable[[float, int], float]:
-    """Return how far the nearest shares are, in standard errors, in which one share is given.
+    """Return how many standard errors away the nearest shares with one given share are.
 
-    The function takes the share and its index; no other share is below 0.
+    The function takes this share and its index. No other share is below 0.
     """
     size = len(estimate)
     strength, directions = np.linalg.eigh(spread)
     varies = strength > 1e-12 * strength[-1]
     root = (directions[:, varies] / np.sqrt(strength[varies])).T
-    # Rows that outweigh all others hold exactly: the sum, whatever else does not vary, the share.
+    # Rows that outweigh all others hold exactly: the sum, all else that does not vary, the share.
     heavy = 1e4 * np.abs(root).max(initial=1.0)
     rows = np.vstack((root, heavy * directions[:, ~varies].T))
 
@@ -182,10 +183,10 @@ def class_shares(
     """Estimate the shares of all classes.
 
     ``labelled``, TopScoreCounts of shape (K, K, cells): by actual class.
-    ``target``, TopScoreCounts of shape (1, K, cells), or None: the labelled samples are the target
-        too, each left out of its own class's density.
-    ``scales``: effective over nominal size of the labelled and of the target samples, where these
-        are weighted.
+    ``target``, TopScoreCounts of shape (1, K, cells), or None: the target is the labelled rows,
+        and each row is left out of its own class's density.
+    ``scales``: effective over nominal size of the labelled and of the target rows, if these
+        have weights.
     """
     labelled_scale, target_scale = scales
     if target is None:
@@ -224,18 +225,18 @@ def covariance_parts(
     densities : ndarray of shape (B, K), columns summing to 1
     shares : ndarray of shape (K,)
     n : float
-        Target samples.
+        Number of target rows.
     labelled : ndarray of shape (K,)
-        Labelled samples of each class.
+        Labelled rows of each class.
 
     Returns
     -------
     of_target : ndarray of shape (K, K)
-        The covariance that the target samples cause.
+        The covariance that the target rows cause.
     of_labelled : ndarray of shape (K, K)
-        The covariance that the labelled samples cause.
+        The covariance that the labelled rows cause.
     variances : ndarray of shape (K, K)
-        What each class's labelled samples (rows) add to the variance of each share (columns).
+        What each class's labelled rows (rows) add to the variance of each share (columns).
     identified : bool ndarray of shape (K,)
     """
     gap = densities[:, :-1] - densities[:, -1:]
@@ -243,7 +244,7 @@ def covariance_parts(
     information = scaled.T @ gap
     del gap
     spread, identified = inverse_information(information)
-    # One labelled sample of class c in bin b moves the shares by -share_c / m_c times row b of
+    # One labelled row of class c in bin b moves the shares by -share_c / m_c times row b of
     # `pull`, less its mean.
     pull = scaled @ spread.T
     del scaled
@@ -257,7 +258,7 @@ def covariance_parts(
 def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Return the change of all K shares (rows) by a score of the first K-1, and who is identified.
 
-    A direction of the shares without information is left out; the classes that it would change are
+    A direction of the shares without information is left out. The classes that it would change are
     not identified.
     """
     size = len(information)
@@ -270,9 +271,9 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
 
 
 def _added(counts: FloatArray) -> float:
-    """Return the part of a count that each bin of labelled counts (K, B) is given.
+    """Return the part of a count that is added to each bin of labelled counts (K, B).
 
-    It is a half with two classes, a Bth with more: half a count in each of many bins would drown
+    It is a half with two classes and 1 / B with more. Half a count in each of many bins would hide
     the densities of many classes.
     """
     n_classes, n_bins = counts.shape
@@ -280,19 +281,19 @@ def _added(counts: FloatArray) -> float:
 
 
 def _densities(counts: FloatArray) -> FloatArray:
-    """Return each class's share of the bins, shape (B, K), from labelled counts (K, B)."""
+    """Return the densities of the classes over the bins, shape (B, K), from counts (K, B)."""
     counts = counts + _added(counts)
     return (counts / counts.sum(axis=1, keepdims=True)).T
 
 
 def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
-    """Return maximum-likelihood shares of the classes, shape (K,), by labelled counts (K, B).
+    """Return maximum-likelihood shares of the classes, shape (K,), from labelled counts (K, B).
 
-    The densities are those of :func:`_densities`: a part of a count everywhere, and few whole
-    counts. So a step takes as long as there are bins with counts, not bins times classes.
+    The densities equal :func:`_densities`: a small part of a count in every bin, and whole counts
+    in few bins. So the time of a step grows with the bins with counts, not with bins times classes.
 
-    ``target``, shape (B,), or None: the labelled samples themselves, each left out of its own
-        class's density.
+    ``target``, shape (B,), or None: the target is the labelled rows, and each row is left out of
+        its own class's density.
     """
     size, n_bins = counts.shape
     added = _added(counts)
@@ -309,7 +310,7 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
 
     if target is not None:
         return climb(mix, pull, target, size)
-    # One point for the samples of a class in a bin, whose own density is lower without one of them.
+    # One point for the rows of a class in a bin, whose own density is lower without one of them.
     actual, bins = np.nonzero(counts)
     n_own = counts[actual, bins]
     n_out = np.minimum(n_own, 1.0)
@@ -330,7 +331,7 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
 def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
     """Return the bin of each (predicted class, cell).
 
-    It is a quantile group of all labelled samples of that predicted class.
+    It is a quantile group of all labelled rows with that predicted class.
     """
     size = labelled.table.shape[1]
     per_cell = np.bincount(labelled.cells[1], labelled.sums, size * CELLS).reshape(size, CELLS)
@@ -344,9 +345,9 @@ def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
 def _grouped(
     labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return counts (K, bins) of the labelled and (bins,) of the target samples.
+    """Return counts (K, bins) of the labelled and (bins,) of the target rows.
 
-    The bins are those of the labelled samples, without bins that have neither.
+    The labelled rows define the bins. Bins without any row are left out.
     """
     code = _bins(labelled, groups)
     actual, cell = labelled.cells
@@ -372,7 +373,7 @@ class BinnedShares:
     ``counts``, shape (K, B): labelled rows.
     ``target``, shape (B,).
     ``place``, shape (B,): where a bin's scores are, on the scale of logits.
-    ``best``, shape (B,): the most probable class of each bin, where bins lie within one.
+    ``best``, shape (B,): the most probable class of each bin, if each bin belongs to one class.
     ``given``, shape (K,): the shares, if they are already known.
     """
 
@@ -393,7 +394,7 @@ class BinnedShares:
         is_used[labelled.cells[1]] = True
         is_used[target.cells[1]] = True
         used, number = np.unique(bins[is_used], return_inverse=True)
-        # A bin that only the target has gets the mean of its cells.
+        # The place of a bin with target rows only is the mean of its cells.
         rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[is_used] + 1e-9
         middles = np.tile(cell_middles(), len(bins) // CELLS)[is_used]
         place = np.bincount(number, rows * middles) / np.bincount(number, rows)
@@ -443,11 +444,11 @@ class BinnedShares:
 
     @cached_property
     def _error(self) -> FloatArray:
-        """Standard error of the target's part of each bin less the mixture's, shape (B,)."""
+        """Standard error of the target's share less the mixture's share of each bin, shape (B,)."""
         return np.sqrt(self._smoothed @ (self.shares / self.n + self.shares**2 / self.labelled))
 
     def _statistic(self, part: FloatArray, least: bool) -> float:
-        """Return Pearson's X^2 of parts (B,), if ``least`` at its smallest over shares."""
+        """Return Pearson's X^2 of parts (B,), or with ``least`` its minimum over class shares."""
         densities = self._smoothed
         gap = (part - densities @ self.shares) / self._error
         if least:
@@ -464,10 +465,11 @@ class BinnedShares:
     def statistic(self) -> float:
         """Pearson's X^2 of the target's bins against the mixture.
 
-        Of two classes at their shares. Of more at its least over shares, with the errors at these:
-        shares that know more than the bins would not cost a degree of freedom each (Chernoff &
-        Lehmann 1954, Ann. Math. Statist. 25, 579-586). Densities have half a count in each bin:
-        with fewer, bins that a rare class seems never to reach reject too often.
+        With two classes it is computed at their shares. With more, it is the minimum over shares,
+        with the errors at the estimated shares. Shares that use more information than the bins
+        would not cost a degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25,
+        579-586). Each bin has half a count in the densities. With a smaller part, bins in which a
+        rare class has no labelled rows would make the test reject too often.
         """
         return self._statistic(self.target / self.n, least=len(self.counts) > 2)
 
@@ -491,20 +493,20 @@ class BinnedShares:
         return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
     def _tilted_target(self, tilt: float, n: float = 1.0) -> FloatArray:
-        """Return the bins' parts (B,) of a large target with tilted scores and the same shares."""
+        """Return the bins' parts (B,) of a large target with tilted scores and unchanged shares."""
         return (n * self.tilted(self.densities.T, tilt).T) @ self.shares
 
     @cached_property
     def missed(self) -> tuple[float, ...]:
-        """The smallest tilts, down and up, that the test would see in half of all cases.
+        """The smallest tilts, down and up, that the test would detect in half of all cases.
 
-        They are of the scores of all classes, and at most five standard deviations either way.
+        They tilt the scores of all classes, by at most five standard deviations either way.
         Empty if the fit cannot be tested.
         """
         if self.degrees < 1 or not self.identified:
             return ()
         critical = float(chdtri(self.degrees, DOUBTFUL))
-        # The noncentrality with which the statistic is above its limit in half of all cases.
+        # The noncentrality with which the statistic exceeds its limit in half of all cases.
         wanted = brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4)
 
         def excess(tilt: float) -> float:
@@ -522,14 +524,15 @@ class BinnedShares:
     def fitted_to(self, tilt: float) -> FloatArray:
         """Return the shares estimated for a large target with tilted scores, shape (K,)."""
         fitted = self._fitted(self._tilted_target(tilt, self.n))
-        return np.maximum(fitted, 1e-12)  # what is of one class alone stays defined
+        return np.maximum(fitted, 1e-12)  # so that bins of a single class stay defined
 
     @cached_property
     def ways(self) -> tuple[BinnedShares, ...]:
         """Bins with each of the scores that are tilted.
 
-        Of more than two classes that is the score of each, as far as the bins show it. Of more than
-        ten classes it is the largest probability alone, which moves shares less.
+        With two classes these are the bins themselves. With more, each class's score is tilted, as
+        far as the bins show the score. With more than ten classes only the largest probability is
+        tilted, which moves shares less.
         """
         if self.best is None or not 2 < len(self.counts) <= _MOST_TILTED:
             return (self,)

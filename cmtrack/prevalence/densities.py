@@ -1,8 +1,8 @@
 """Densities of labelled scores by class: fine cells, and models of the ratio of two densities.
 
 The densities of a prevalence estimate must come from labelled scores that the scorer was not
-trained on: held out, or out of fold. Fitted on training scores they are badly wrong for flexible
-scorers, and nothing in the scores gives it away.
+trained on: held out, or out of fold. Densities of training scores are badly wrong for flexible
+scorers, and the scores give no hint of it.
 
 Sources of the models: logistic, Platt (1999); beta, Kull, Silva Filho & Flach (2017); isotonic,
 Zadrozny & Elkan (2002); kernel densities for quantification, Moreo, González & del Coz (2025), here
@@ -28,16 +28,16 @@ _STEPS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class ScoreCells:
-    """Counts of labelled scores by cell, each cell with a place on the real line.
+    """Counts of labelled scores by cell, with a position of each cell on the real line.
 
     ``cells``: edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the
         labelled scores of neighbouring cells.
-    ``place``, shape (B,): where the models see the cell: the mean logit of its labelled scores
-        where scores are probabilities, else the logit of its class-balanced mid-rank, which no
-        increasing transformation changes.
-    ``lower``, shape (B-1,) or None: for scores that are no probabilities: the lowest labelled score
-        of each cell but the first. ``edges`` are then the highest ones, and a target score in the
-        gap between is counted half in each cell.
+    ``place``, shape (B,): the cells' positions for the models. For probabilities, it is the mean
+        logit of the cell's labelled scores. Otherwise it is the logit of the class-balanced
+        mid-rank, which no increasing transformation changes.
+    ``lower``, shape (B-1,) or None: set only if the scores are not probabilities: the lowest
+        labelled score of each cell but the first. ``edges`` are then the highest scores, and half
+        of a target score in the gap between two cells is counted in each.
     """
 
     cells: BinnedDensities
@@ -55,7 +55,7 @@ class ScoreCells:
         return self.cells.negatives
 
     def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
-        """Return target samples of each cell, by the scores or by their counts (one channel)."""
+        """Return the target rows in each cell, by the scores or by their counts (one channel)."""
         size = len(self.place)
         counts = _tally(self.cells.edges, "left", scores, size)
         if self.lower is None:
@@ -66,7 +66,7 @@ class ScoreCells:
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     """Return cells at class-balanced quantiles of labelled scores.
 
-    If there are few distinct scores, each is a cell.
+    If there are few distinct scores, each gets its own cell.
 
     ``labelled``: negatives, positives.
     """
@@ -89,8 +89,8 @@ def _tally(
 ) -> FloatArray:
     """Return the number of scores in each gap between the keys, as by ``searchsorted``.
 
-    Of many scores each is first put into a step of an even grid; only steps that a key may cut are
-    searched.
+    Many scores are first assigned to the steps of an even grid. Only steps that a key may cut are
+    then searched.
     """
     if isinstance(scores, ScoreCounts):
         index = np.searchsorted(keys, scores.values, side=side)
@@ -99,7 +99,7 @@ def _tally(
     if len(scores) < 8 * _STEPS or not 0 < width < np.inf:
         return _counted(np.searchsorted(keys, scores, side=side), size)
     bounds = keys[0] + np.arange(_STEPS + 1) * width
-    # The margin is far more than rounding moves a score.
+    # Rounding moves a score by far less than this margin.
     margin = 1e-6 * width + 4 * np.spacing(np.abs(keys).max())
     below = np.searchsorted(keys, np.append(-np.inf, bounds[1:-1] - margin), side=side)
     above = np.searchsorted(keys, np.append(bounds[1:-1] + margin, np.inf), side=side)
@@ -119,7 +119,7 @@ def _counted(index: IntArray, size: int) -> FloatArray:
 
 _SMALLEST = 1e-12
 _RIDGE = 1e-6
-"""A fit of cells that all have one place has no slope of its own; the penalty makes it unique."""
+"""Penalty that makes the fit unique if all cells have the same position and no slope exists."""
 
 
 def kde_logit(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -148,14 +148,14 @@ def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) ->
 
 
 MODELS = {"isotonic": isotonic, "kde_logit": kde_logit, "beta": beta, "logistic": logistic}
-"""The models that are stacked, in the order of the stack."""
+"""The stacked models, in the order of the stack."""
 
 
 def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return densities at the cells, one for each row of counts, all with one bandwidth.
+    """Return densities at the cells, one for each row of counts, all with the same bandwidth.
 
-    Rows are the samples without one fold each, so that their sum has each sample once less than
-    there are rows.
+    Each row of counts leaves out one fold. So each labelled row is in the sum of all rows of counts
+    once less than there are rows of counts.
     """
     total = counts.sum(axis=0)
     width = _silverman(place, total, float(total.sum()) / max(len(counts) - 1, 1))

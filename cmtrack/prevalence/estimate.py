@@ -35,57 +35,58 @@ def estimate_prevalence(
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, 2), or frame or mapping of one column per label
-        Scores of the target, any real numbers that grow with the belief in the positive class. For
-        K > 2 classes probabilities (n, K). With ``fold_ids`` also a list of such scores of the same
-        n rows, one of each fold's model in the sorted order of the ids, or an array (folds, n) or
-        (folds, n, K).
+        Scores of the target: any real numbers that are higher for rows more likely to be of the
+        positive class. K > 2 classes need probabilities (n, K). With ``fold_ids``, you can also
+        pass a list of such scores of the same n rows, one by each fold's model in the sorted order
+        of the ids, or an array (folds, n) or (folds, n, K).
     calibration : (y, scores) or (y, scores, fold_ids)
-        Labelled scores of the same scorer, **held out or out of fold**. Scores of rows that the
-        scorer was trained on cannot be told from these, and make the estimate badly wrong for
-        flexible scorers: in a documented case 412.6 positives were estimated where 69 were, against
-        80.1 with out-of-fold scores. Out-of-fold scores come from other fits than the one that
-        scores a target, which is ruinous for some learners; with the id of each row's fold and the
-        target scored by every fold's model both sides are the same mixture of fits. With ids and
-        one target array the estimate says so in ``warnings``, and its interval reaches over the
-        estimates without each fold; from 51 folds on, several are left out at a time.
+        Labelled scores of the same scorer, **held out or out of fold**. cmtrack cannot recognise
+        scores of rows that the scorer was trained on. With flexible scorers they make the estimate
+        badly wrong: in a documented case, 412.6 positives were estimated instead of 69, against
+        80.1 with out-of-fold scores. Out-of-fold scores come from other fits than the fit that
+        scores the target, which ruins the estimate for some learners. If you pass each row's fold
+        id, and the target's scores by every fold's model, both sides are the same mixture of fits.
+        If you pass ids and a single target array, ``warnings`` reports it, and the interval
+        includes the estimates without each fold (with more than 50 folds, without several).
     positive : label, optional
         The positive class; by default the last label in sorted order.
     density : {"auto", "bins"}, default "auto"
-        How the scores of the classes are described. "auto", for two classes: a stack of four models
-        of the ratio of the two score densities (isotonic, kernel densities on the logit, beta and
-        logistic), weighted by the cross-validated log score of the labelled scores and cross-fitted
-        in two ways, of which the interval holds both. It matches a moment of the scores that the
-        ratio makes efficient, so a wrong ratio costs width, not bias. If there are no more distinct
-        labelled scores than bins, "auto" takes "bins", which then lose nothing. "auto", for K > 2:
-        a stack of recalibrated probabilities (as they are, with one slope, up to 50 classes with a
-        slope per class, and up to 20 with all slopes), which matches moments of the posteriors,
-        cross-fitted, and leans towards maximum likelihood as far as the two agree. "bins":
-        class-balanced quantile bins with half counts, by maximum likelihood.
+        Model of the scores of each class. "auto", for two classes, stacks four models of the ratio
+        of the two score densities (isotonic, kernel densities on the logit, beta and logistic). It
+        weights them by the cross-validated log score of the labelled scores and cross-fits them in
+        two ways. The interval covers both. "auto" matches a moment of the scores that the ratio
+        makes efficient, so a wrong ratio makes the interval wider but causes no bias. If there are
+        no more distinct labelled scores than bins, "auto" uses "bins", which then lose nothing.
+        "auto", for K > 2, stacks recalibrated probabilities (unchanged, with one slope, up to 50
+        classes with a slope per class, and up to 20 with all slopes). The stack matches moments of
+        the posteriors, cross-fitted, and moves towards maximum likelihood as far as the two agree.
+        "bins": class-balanced quantile bins with half counts, by maximum likelihood.
     interval : {"adjusted", "naive"}, default "adjusted"
-        "adjusted": profile likelihood widened for the error of the densities, of the prevalence
-        that the target was drawn from. For K > 2 Wald's ends, for up to 30 classes by shares none
-        of which is below 0. "naive", for two classes only, ignores the error of the densities and
-        covers far too seldom. ``count_low`` and ``count_high`` are of the target's own number of
-        positives by the same method.
+        "adjusted": the profile-likelihood interval for the prevalence of the target's population,
+        widened for the error of the densities. For K > 2 it is Wald's interval, and for up to 30
+        classes no share in it needs another class's share to be below 0. "naive", for two classes
+        only, ignores the error of the densities and covers the prevalence far too seldom.
+        ``count_low`` and ``count_high`` are the interval of the number of positives in this target,
+        by the same method.
     confidence_level : float, default 0.95
 
     Returns
     -------
     PrevalenceEstimate, or ClassPrevalenceEstimate for K > 2
-        ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` of this
-        target; for K > 2 also ``by_class``. All are NaN, with the reason in ``undefined``, where
-        the target's scores do not fit the labelled ones (``fit_pvalue`` below 0.01); ``shift``
-        keeps the refused value and its interval.
+        ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` for this
+        target; for K > 2, ``by_class``. If the target's scores do not fit the labelled ones
+        (``fit_pvalue`` below 0.01), all are NaN, with the reason in ``undefined``. ``shift`` then
+        has the refused value and its interval.
 
     Raises
     ------
     ValueError
-        Wrong input; calibration scores of one class only; not one score array for each fold.
+        Invalid input; calibration scores of one class only; not one score array for each fold.
 
     Notes
     -----
-    Cost: "auto" fits and cross-fits four models to the labelled scores, and sorts the target, O(n
-    log n): 10⁴ labelled and 10⁵ target scores take less than 1 s on one core. "bins" takes
+    "auto" fits and cross-fits four models to the labelled scores and sorts the target, which is
+    O(n log n): 10⁴ labelled and 10⁵ target scores take less than 1 s on one core. "bins" takes
     milliseconds.
 
     Examples
@@ -151,7 +152,7 @@ def estimate_prevalence(
             counted = folds.per_row(counted)
 
     def estimate(rows: slice | BoolArray) -> PrevalenceEstimate | ClassPrevalenceEstimate:
-        """Return the estimate from some of the labelled rows."""
+        """Return the estimate from a selection of the labelled rows."""
         if not is_binary:
             return class_estimate(
                 actual[rows],
@@ -175,7 +176,7 @@ def estimate_prevalence(
 
 
 def _check_options(density: Any, interval: Any) -> None:
-    """Raise unless both options are supported; for an option of 0.2 say what to use instead."""
+    """Raise unless both options are supported; name the replacement of an option of 0.2."""
     if callable(density):
         raise RemovedFeature(reason("estimate_prevalence(density=function)"))
     for name, value, choices in (

@@ -1,7 +1,7 @@
-"""Prevalence estimators: by bins, by models of the density ratio, and of more than two classes.
+"""Prevalence estimators: bins, models of the density ratio, and more than two classes.
 
 * :func:`binned_estimate`: maximum likelihood over class-balanced quantile bins.
-* :func:`modelled_estimate`: a stack of density ratios, cross-fitted, by matching a moment of the
+* :func:`modelled_estimate`: a cross-fitted stack of density ratios that matches a moment of the
   scores.
 * :func:`class_estimate`: shares of K classes.
 """
@@ -39,11 +39,11 @@ from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 
-_SAME_ROWS = "labelled scores and target are the same rows: the fit cannot be tested"
+_SAME_ROWS = "labelled scores and target are the same rows, so the fit cannot be tested"
 _AT_END = (
-    "the interval {ends} at {end}: a share of {end} is not excluded, and shares so near to {end} "
-    "are estimated too {way} on average, because no estimate is {beyond} {end}; "
-    "the {other} end is on the safe side"
+    "the interval {ends} at {end}, so a share of {end} is not excluded; estimates of shares this "
+    "close to {end} are on average too {way}, because no estimate is {beyond} {end}, "
+    "and the {other} end is conservative"
 )
 _NOT_IDENTIFIED = "not identified: positives and negatives have the same scores"
 _RANDOM_FOLDS = 5
@@ -69,9 +69,9 @@ def binned_estimate(
     """Estimate by maximum likelihood over class-balanced quantile bins of counted scores.
 
     ``labelled``: negatives, positives; scores that the scorer was not trained on.
-    ``target``: None: the labelled scores are the target too. Each is then left out of its own
+    ``target``: None if the target is the labelled rows. Each row is then left out of its own
         class's density (:func:`leave_one_out`).
-    ``sizes``, (n, m1, m0): effective sizes where samples are weighted; the counts by default.
+    ``sizes``, (n, m1, m0): effective sizes if rows have weights; the counts by default.
     """
     is_same = target is None
     if target is None:
@@ -80,7 +80,7 @@ def binned_estimate(
         labelled = labelled.to_grid()
         target = target.to_grid()
     if sizes is not None:
-        # Half a count is half an effective sample, whatever the scale of the weights.
+        # Half a count is half an effective row at any scale of the weights.
         factor = (sizes[1] + sizes[2]) / float(labelled.counts.sum())
         labelled = replace(labelled, counts=labelled.counts * factor)
     bands = quantile_bins(labelled, bins)
@@ -135,13 +135,13 @@ def _untested(fit: _Fit) -> dict[str, str]:
     """Return the reason why the fit has no p-value, if it has none."""
     if not math.isnan(fit["fit_pvalue"]):
         return {}
-    return {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"}
+    return {"fit_pvalue": "two bins leave no degree of freedom, so the fit cannot be tested"}
 
 
 def fit_diagnostic(
     bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float
 ) -> _Fit:
-    """Return the fit of the target's bin counts to the mixture: chi-square of B - 2 degrees."""
+    """Test how the target's bin counts fit the mixture, by chi-square with B - 2 degrees."""
     n = float(binned.sum())
     df = len(bands.p) - 2
     mix = value * bands.p + (1 - value) * bands.q
@@ -162,12 +162,12 @@ def warnings_of(
 ) -> tuple[str, ...]:
     """Return reasons to distrust an estimate, or to read it with care.
 
-    ``ends``: the interval, whose ends at 0 and 1 are reasons, too.
+    ``ends``: the interval. An end at 0 or 1 is also a reason.
     """
     warnings = []
     fewest = min(bands.m1, bands.m0)
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
-    # 1/12 is the variance of a uniform distribution: the estimate tells nothing.
+    # 1/12 is the variance of a uniform distribution, so such an estimate adds no information.
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / fewest):
         warnings.append(
             "the prevalence is weakly identified: the scores hardly separate the classes"
@@ -203,11 +203,11 @@ def modelled_estimate(
 ) -> PrevalenceEstimate:
     """Estimate with a stack of density ratios.
 
-    Bins take over if each distinct labelled score can have its own.
+    If each distinct labelled score can have its own bin, bins are used instead.
 
     ``labelled``: negatives, positives, by distinct score.
     ``target``, shape (n,), or ScoreCounts with one channel: the target's scores.
-    ``effective``: effective size of the target, where its samples are weighted.
+    ``effective``: effective size of the target, if its rows have weights.
     """
     if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
         labelled = labelled.to_grid()
@@ -257,7 +257,7 @@ def modelled_estimate(
     if math.isfinite(spread.total):
         ends = match.interval(interval, confidence_level)
         realised = match.interval(interval, confidence_level, realised=True)
-    # The fit is tested in bins of cells, because a cell alone has too few samples.
+    # The fit is tested in bins of cells, because a single cell has too few rows.
     ranks = ScoreCounts(
         np.arange(len(counted), dtype=np.float64),
         np.stack((cells.negatives, cells.positives)),
@@ -286,7 +286,7 @@ def modelled_estimate(
 def _match(
     fitted: FittedRatio, target: FloatArray, sizes: tuple[float, float, float]
 ) -> MomentMatch:
-    """Return the moments of a target with these shares of the cells."""
+    """Return the moments of a target with the given share in each cell."""
     _, m1, m0 = sizes
     return MomentMatch(fitted.left, target, fitted.positives / m1, fitted.negatives / m0, sizes)
 
@@ -312,8 +312,8 @@ def class_estimate(
 ) -> ClassPrevalenceEstimate:
     """Estimate the shares of more than two classes in a target (n, K).
 
-    ``labelled``, shape (m, K): probabilities of labelled samples.
-    ``weights``, shape (n,): the target's rows count for as many samples as these sum to.
+    ``labelled``, shape (m, K): probabilities of the labelled rows.
+    ``weights``, shape (n,): their sum is the number of rows for which the target's rows count.
     """
     if interval != "adjusted":
         raise ValueError(f"for more than two classes interval must be 'adjusted', got {interval!r}")
@@ -322,7 +322,7 @@ def class_estimate(
     if n_labelled.min() < 2:
         few = [label for label, m in zip(labels, n_labelled, strict=True) if m < 2]
         raise ValueError(
-            f"calibration needs at least two labelled samples of each class, too few of {few[:10]}"
+            f"calibration needs at least two labelled rows of each class, got fewer of {few[:10]}"
         )
     labelled_tops = TopScoreCounts.from_scores(actual, labelled, size)
     one_class = np.zeros(len(target), dtype=np.int64)
@@ -348,15 +348,15 @@ def class_estimate(
     else:
         alike = [label for label, sure in zip(labels, shares.identified, strict=True) if not sure]
         undefined["by_class"] = (
-            f"not identified, because scores do not tell these classes apart: {alike[:10]}"
+            f"not identified, because the scores do not separate these classes: {alike[:10]}"
         )
         if math.isnan(value):
             undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])
     warnings = []
     if n_labelled.min() < 20:
         warnings.append(
-            f"a class has only {n_labelled.min():g} labelled samples (< 20): "
-            "the intervals are approximate"
+            f"a class has only {n_labelled.min():g} labelled rows (< 20), "
+            "so the intervals are approximate"
         )
     doubtful = doubt(fit.get("fit_pvalue", math.nan))
     if doubtful:
@@ -394,7 +394,7 @@ def _variance_of_class(shares: ClassShares, k: int) -> Variance:
 
 
 def _not_identified() -> dict[str, Any]:
-    """Fields of an estimate from scores that do not tell the classes apart."""
+    """Return the fields of an estimate from scores that do not separate the classes."""
     reasons = dict.fromkeys(("value", "low", "high", "fit_pvalue"), _NOT_IDENTIFIED)
     unknown = dict.fromkeys(("value", "low", "high"), math.nan)
     return {

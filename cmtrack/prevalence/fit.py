@@ -1,7 +1,7 @@
-"""Decisions by the p-value of an estimate's fit: no estimate, a warning, or nothing.
+"""Decision whether to refuse an estimate or warn about it, by the p-value of its fit.
 
-The test asks whether the target's scores can be a mixture of the labelled classes' scores. Its
-p-value is NaN where it cannot be tested, which decides nothing.
+The test checks whether the target's scores can be a mixture of the labelled classes' scores. If the
+fit cannot be tested, the p-value is NaN, and the estimate is neither refused nor warned about.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from cmtrack.digits import p_equals
 
 DOUBTFUL = 0.05
-"""Below this p-value an estimate has a warning."""
+"""Below this p-value, an estimate gets a warning."""
 REFUSED = 0.01
-"""Below this p-value there is no estimate.
+"""Below this p-value, the estimate is refused.
 
-Where the assumption holds, one estimate in a hundred is refused. A number with a warning is read as
-a number, and most refused estimates are far from the truth.
+If the assumption holds, one estimate in a hundred is refused by chance. A warning would not be
+enough: people use a number in spite of its warning, and most refused estimates are far off.
 """
 _CAUSE = (
     "either more than the shares of the classes changed, or the labelled scores are training scores"
@@ -22,19 +22,19 @@ _CAUSE = (
 
 
 def misfit(pvalue: float) -> str:
-    """Return the words for scores that do not fit, with the p-value."""
+    """Return the phrase that reports a misfit of the scores, with the p-value."""
     return f"the target's scores do not fit the labelled ones ({p_equals(pvalue)})"
 
 
 def refusal(pvalue: float) -> str:
-    """Return the reason why there is no estimate; empty if the fit does not refuse it."""
+    """Return the reason why the estimate is refused; empty if it is not."""
     if not pvalue < REFUSED:
         return ""
     return f"{misfit(pvalue)}; {_CAUSE}"
 
 
 def doubt(pvalue: float) -> str:
-    """Return the warning about an estimate whose fit is doubtful; else empty."""
+    """Return the warning about an estimate with a doubtful fit; else empty."""
     if not REFUSED <= pvalue < DOUBTFUL:
         return ""
     return f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate"

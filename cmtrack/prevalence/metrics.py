@@ -1,6 +1,6 @@
-"""The section ``prevalence/``: shares of the positive group or of each class.
+"""Metrics of the section ``prevalence/``: shares of the positive group or of each class.
 
-They are actual, predicted, expected by the scores, and estimated.
+The shares are actual, predicted, expected by the scores, and estimated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 
 
 class Estimated(Samples):
-    """An estimated share of positives, or why there is none.
+    """An estimated share of positives, or the reason why there is none.
 
     ``actual``: the actual share, if the estimate is of the evaluated rows.
     """
@@ -56,7 +56,7 @@ class Estimated(Samples):
 
 
 class EstimatedShares(Samples):
-    """Estimated shares of all classes, and what there is to warn of."""
+    """Estimated shares of all classes, with their warnings."""
 
     kinds = ("class shares",)
     by_level = by_pairs = True
@@ -67,7 +67,7 @@ class EstimatedShares(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> EstimatedShares | None:
-        """Return the calibrated shares of all classes, if there are no two groups."""
+        """Return the calibrated shares of all classes, unless the step has two groups."""
         if views.seen(EachScore, "class means") is None:
             return None
         return estimated_shares(views.statistics, views.level)
@@ -78,7 +78,7 @@ class EstimatedShares(Samples):
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
-    """Return the calibrated prevalence of the positive group; None without its scores.
+    """Return the calibrated prevalence of the positive group; None without scores of the group.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
     has_calibration = statistics.labelled is not None
     by_fold = evaluated if statistics.labelled is None else statistics.labelled
     labelled = pooled(by_fold, 2)
-    # Only the evaluated rows can lack a class: a calibration set of one class is refused.
+    # Only the evaluated rows can lack a class: a calibration set with one class is refused.
     if not (labelled.counts.sum(axis=1) > 0).all():
         return Estimated(None, actual)
     scale = effective_share(statistics)
@@ -127,7 +127,7 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
 
 
 def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
-    """Return the calibrated shares of all classes; None without their scores."""
+    """Return the calibrated shares of all classes; None without scores of the classes."""
     if statistics.tops is None:
         return None
     scale = effective_share(statistics)
@@ -182,7 +182,7 @@ def _fit_of_classes(
 
 
 def effective_share(statistics: Statistics) -> float:
-    """Return Kish's effective sample size over the sum of weights; 1 without fractional weights."""
+    """Return Kish's effective sample size divided by the sum of weights; 1 for whole weights."""
     totals = statistics.counts.map(lambda table: float(table.sum()))
     return totals.sums / totals.squares
 
@@ -191,7 +191,7 @@ def effective_share(statistics: Statistics) -> float:
 
 
 class Actual(Fraction):
-    """Share of the samples that are positive."""
+    """Share of the rows that are positive."""
 
     of_labels = True
 
@@ -200,11 +200,11 @@ class Actual(Fraction):
         return s.n1 / s.n
 
     def denominator(self, s: TwoClasses) -> None:
-        """Return None: every sample counts."""
+        """Return None, because every row counts."""
 
 
 class Called(Proportion):
-    """A share of the predictions, beside what the scores expect of it."""
+    """Share of the predictions in the positive group or class."""
 
     def applies(self, views: EvaluationViews) -> bool:
         """Return whether there are scores."""
@@ -221,7 +221,7 @@ def _bias(s: TwoClasses) -> Any:
 
 def _labels_sd(s: TwoClasses) -> Any:
     variance = s.labels_variance
-    # A derivative is taken by a complex step. The root has none where the variance is 0.
+    # A complex step computes the derivative. The root has no derivative at variance 0.
     if np.iscomplexobj(variance) and not variance.real > 0:
         return complex(math.nan, math.nan)
     return np.sqrt(variance)
@@ -229,17 +229,17 @@ def _labels_sd(s: TwoClasses) -> Any:
 
 @dataclass(frozen=True)
 class Read(Function):
-    """A value of an estimate, and the ends between which it lies."""
+    """A value of an estimate, with its interval."""
 
     value: Callable[[Any], Any]
     between: Callable[[Any], Any] | None = None
 
     def __call__(self, estimate: Any) -> Any:
-        """Return the value, or that of each class."""
+        """Return the value, or an array with the value of each class."""
         return self.value(estimate)
 
     def ends(self, estimate: Any) -> tuple[Any, Any] | None:
-        """Return the ends of its interval."""
+        """Return the interval; None if the value has no interval."""
         if self.between is None:
             return None
         return self.between(estimate)
@@ -247,7 +247,7 @@ class Read(Function):
 
 @dataclass(frozen=True)
 class OfEstimate(Read):
-    """A number of an estimate, with the ends of its interval where it has one."""
+    """A number of an estimate, with its interval if it has one."""
 
     named: str = "value"
 
@@ -265,25 +265,25 @@ class OfEstimate(Read):
 
 
 class Bias(OfEstimate):
-    """An estimated share less the actual one."""
+    """Estimated share minus the actual share."""
 
     def __call__(self, e: Estimated) -> float:
-        """Return the estimated share less the actual one; NaN without an actual share."""
+        """Return the estimated minus the actual share; NaN without an actual share."""
         if e.actual is None:
             return math.nan
         return super().__call__(e) - e.actual
 
 
 class OfShares(Read):
-    """A number of each class's estimated share."""
+    """A number of every class's estimated share."""
 
     def why(self, shares: ClassShares, k: int) -> str:
         """Return the reason why it is undefined."""
         if shares.refused:
             return shares.refused
         if not shares.identified[k]:
-            return "not identified: the scores do not tell this class from others"
-        return "no labelled samples of this class"
+            return "not identified: the scores do not separate this class from others"
+        return "no labelled rows of this class"
 
 
 def _bias_ends(e: Any) -> tuple[float, float]:
@@ -299,14 +299,14 @@ _CALIBRATED = "Gubbels (2023), section 0.4"
 def _share(
     name: str, value: Any, of: str, formula: str, source: str = _CALIBRATED, **words: Any
 ) -> Metric:
-    """Return a metric of the section: in [0, 1] and not ranked, unless ``words`` say otherwise."""
+    """Return a metric of the section, in [0, 1] and not ranked unless ``words`` differ."""
     usual = {"low": 0.0, "high": 1.0, "better": "", "headline": False, "needs": "probabilities"}
     words = {**usual, "source": source, **words}
     return Metric(f"prevalence/{name}", value, of=of, formula=formula, **words)
 
 
 def _variance_share(name: str, index: int, formula: str, part: str) -> Metric:
-    """Return the share of the estimate's variance that one kind of samples causes."""
+    """Return the share of the estimate's variance that rows of one kind cause."""
     return _share(
         name,
         OfEstimate(lambda e: e.shares[index]),

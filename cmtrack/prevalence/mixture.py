@@ -1,9 +1,9 @@
 """Maximum likelihood of the shares of a mixture with known densities, its variance and intervals.
 
-Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores (only the
-prevalence differs). The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4,
-equations 2-7, with the same prior in numerator and denominator of equation 2 and the data of
-equation 6 read as a multiset.
+Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores, so only the
+prevalence differs. The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4,
+equations 2-7. Here, the prior is the same in numerator and denominator of equation 2, and the data
+of equation 6 are a multiset.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cmtrack.statistics.inputs import FloatArray
 
 _PLAIN_STEPS = 1_000
 _LONG_STEPS = 5_000
-"""Most steps of expectation-maximisation: plain ones, then extrapolated ones of three products."""
+"""Most steps of expectation-maximisation, plain or extrapolated (three products per step)."""
 _SLACK = 1e-4
-"""What the log-likelihood per sample may lose for a while by extrapolation."""
+"""Largest loss of log-likelihood per row that an extrapolation may cause for a while."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Mixture:
 
     ``p``, ``q``, shape (B,): density of the positives and of the negatives at each point or bin, up
         to one common factor.
-    ``w``, shape (B,): number of target samples there.
+    ``w``, shape (B,): number of target rows at each point or bin.
     """
 
     p: FloatArray
@@ -42,7 +42,7 @@ class Mixture:
         return prevalence * self.p + (1 - prevalence) * self.q
 
     def by_class(self, prevalence: float) -> tuple[FloatArray, FloatArray]:
-        """Return expected positives and negatives at each point among the target samples."""
+        """Return the expected positives and negatives among the target rows at each point."""
         mix = self.mix(prevalence)
         chance = np.divide(prevalence * self.p, mix, out=np.zeros_like(mix), where=mix > 0)
         return self.w * chance, self.w * (1 - chance)
@@ -104,9 +104,9 @@ class Variance:
     target : float
         From the finite target.
     positives, negatives : float
-        From the finite labelled scores of each class (0 where the densities are known).
+        From the finite labelled scores of each class (0 if the densities are known).
     information : float
-        Fisher information of one target sample.
+        Fisher information of one target row.
     """
 
     target: float
@@ -126,18 +126,18 @@ class Variance:
 
     @property
     def naive(self) -> Variance:
-        """The target's part alone: the densities taken as known."""
+        """The target's part alone, with the densities assumed known."""
         return Variance(self.target, 0.0, 0.0, self.information)
 
     def about_target(self, prevalence: float, n: float) -> float:
-        """Return the variance about the share of positives of this very target of n samples."""
+        """Return the variance about the share of positives in one specific target of n rows."""
         return max(self.total - prevalence * (1 - prevalence) / n, 1e-3 * self.total)
 
 
 def variance(
     p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float
 ) -> Variance:
-    """Return the variance of the estimate from n target samples, m1 positives and m0 negatives.
+    """Return the variance of the estimate from n target rows, m1 positives and m0 negatives.
 
     ``p``, ``q``, shape (B,): binned densities, each summing to 1.
     """
@@ -155,8 +155,8 @@ def profile_interval(
 ) -> tuple[float, float]:
     """Return all prevalences whose deviance is at most ``inflation`` times the chi-square quantile.
 
-    ``inflation`` is total variance over target variance: 1 gives the ordinary (naive) likelihood
-    interval.
+    ``inflation`` is total variance over target variance. A value of 1 gives the ordinary (naive)
+    likelihood interval.
     """
     limit = deviance_limit(confidence_level) * inflation / 2
     top = mixture.log_likelihood(estimate)
@@ -173,7 +173,7 @@ def deviance_limit(confidence_level: float) -> float:
 
 
 def _edge(inside: float, end: float, is_outside: Callable[[float], bool]) -> float:
-    """Return the last prevalence from ``inside`` towards ``end`` that is inside, by bisection."""
+    """Return the last prevalence on the way from ``inside`` to ``end`` that is not outside."""
     if not is_outside(end):
         return end
     for _ in range(80):
@@ -193,10 +193,10 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     densities : ndarray of shape (B, K)
         Density of each class at each point or bin.
     weights : ndarray of shape (B,)
-        Target samples (or shares) there.
+        Target rows (or shares) at each point or bin.
     tolerance : float
-        Stop when ``max g - 1`` is at most this, g the Karush-Kuhn-Tucker ratios; the log-likelihood
-        is then within that much (per sample) of its maximum.
+        Stop when ``max g - 1`` is at most this, with g the Karush-Kuhn-Tucker ratios. The
+        log-likelihood is then at most this far (per row) below its maximum.
 
     Returns
     -------
@@ -227,15 +227,15 @@ def climb(
     size: int,
     tolerance: float = 1e-9,
 ) -> FloatArray:
-    """Return the shares of :func:`em_shares`, with the densities D (B, K) given by their products.
+    """Return the shares of :func:`em_shares` from products with the densities D (B, K).
 
-    Plain steps of expectation-maximisation first, which are enough where the densities are well
-    apart; then steps that are extrapolated from two of them (Varadhan and Roland 2008, Scand. J.
-    Statist. 35, 335-353, scheme S3), unless the likelihood falls far below the highest seen:
-    classes that resemble each other would take plain steps in the ten thousands.
+    The first steps are plain steps of expectation-maximisation. They are enough if the densities
+    differ clearly. Later steps are extrapolated from two plain steps (Varadhan and Roland 2008,
+    Scand. J. Statist. 35, 335-353, scheme S3), unless the likelihood falls far below the highest
+    so far. Without extrapolation, similar classes would take tens of thousands of steps.
 
-    ``mix``, ``pull``: ``D @ shares`` and ``D.T @ ratio``.
-    ``weights``, shape (B,).
+    ``mix``, ``pull``: functions that return ``D @ shares`` and ``D.T @ ratio``.
+    ``weights``, shape (B,): target rows at each point or bin.
     ``size``: K.
     """
     weights = weights / weights.sum()
@@ -271,7 +271,7 @@ def climb(
 
 
 def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return shares far along the way of two steps; those of the second where they would be 0."""
+    """Return shares far along the direction of two steps; ``second`` if a share would reach 0."""
     step = first - start
     bend = second - 2 * first + start
     length = 1.0

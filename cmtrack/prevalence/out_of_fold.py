@@ -1,11 +1,11 @@
 """Out-of-fold labelled scores with their folds, and a target's scores by the models of all folds.
 
-Out-of-fold scores of a class are a mixture of the scores of K models. The scores that one model,
-fitted on all rows, gives a target are another distribution, and for some learners a very different
-one. Where each of the K models scores the target, and its scores weigh as much there as its fold
-does among the labelled ones, both sides are the same mixture and the estimate is free of the
-learner: cross-fitting, as in CV+ (Barber, Candès, Ramdas & Tibshirani 2021). The K score sets of n
-rows count as n samples.
+Out-of-fold scores of a class are a mixture of the scores of K models. A single model that was
+fitted on all rows gives the target scores with another distribution. For some learners it is very
+different. If each of the K models scores the target, and its target scores have the weight of its
+fold among the labelled rows, both sides are the same mixture. The estimate then does not depend on
+the learner. This is cross-fitting, as in CV+ (Barber, Candès, Ramdas & Tibshirani 2021). The K
+score sets of n rows count as n rows.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 EXPOSED = (
-    "the labelled scores come from other fits than the target's (they are out of fold): "
-    "where the fits differ, the estimate can be far off and its interval does not hold; "
-    "target= the scores of each fold's model corrects that"
+    "the labelled scores are out of fold, so other fits made them than the target's scores: "
+    "if the fits differ, the estimate can be far off and its interval is not valid; "
+    "to correct this, pass the target's scores by each fold's model"
 )
-"""Warning about a target that one model has scored, and labelled rows that others have."""
+"""Warning about a target scored by one model, with labelled rows scored by others."""
 _MOST_LEFT_OUT = 50
-"""Of more folds several are left out together."""
+"""With more folds than this, several are left out together."""
 _TARGET = "one score array for each fold, in the sorted order of the fold ids"
 
 Counted = TypeVar("Counted", ScoreCounts, TopScoreCounts)
@@ -42,9 +42,9 @@ def _is_array(part: Any) -> bool:
 
 
 def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
-    """Return the labels, the scores and the fold ids, or None, of calibration data.
+    """Return the labels, the scores, and the fold ids (or None) of calibration data.
 
-    The data are ``(y, scores)`` or ``(y, scores, fold_ids)``. Their rows are put in one order
+    The data are ``(y, scores)`` or ``(y, scores, fold_ids)``. Their rows are put in a common order
     (:func:`cmtrack.statistics.inputs.align_rows`).
     """
     try:
@@ -98,8 +98,8 @@ class Folds:
     def score_sets(self, target: Any, n_classes: int, what: str) -> list[Any] | None:
         """Return the K score arrays of a target; None if it is one array.
 
-        Several are a list of arrays or frames, an array of three dimensions, or, for two classes,
-        one of two dimensions that has not one or two columns.
+        Several score arrays are a list of arrays or frames, an array of three dimensions, or, for
+        two classes, a two-dimensional array that does not have one or two columns.
         """
         if column_names(target) is not None:
             return None
@@ -112,7 +112,7 @@ class Folds:
                 return None
             sets = list(array)
         if len(sets) != len(self.sizes):
-            raise ValueError(f"{what} must hold {_TARGET}: {len(self.sizes)}, got {len(sets)}")
+            raise ValueError(f"{what} must be {_TARGET}: {len(self.sizes)}, got {len(sets)}")
         return sets
 
     def joined(self, sets: Sequence[FloatArray], what: str) -> tuple[FloatArray, IntArray]:
@@ -127,7 +127,8 @@ class Folds:
         lengths = [len(scores) for scores in sets]
         if len(set(lengths)) > 1 or not lengths[0]:
             raise ValueError(
-                f"{what} must hold as many rows for each fold, at least one, got {lengths[:12]}"
+                f"{what} must have the same number of rows (at least one) for each fold, "
+                f"got {lengths[:12]}"
             )
         return np.concatenate(sets), np.repeat(self.sizes, lengths[0])
 
@@ -140,14 +141,14 @@ class Folds:
 
     @property
     def groups(self) -> IntArray:
-        """The folds that are left out together, by row."""
+        """The group of each row; the folds of a group are left out together."""
         n = len(self.sizes)
         return self.codes * min(n, _MOST_LEFT_OUT) // n
 
     def left_out(self, actual: IntArray, n_classes: int) -> Iterator[BoolArray]:
-        """Yield flags of the rows of all folds but one, if these have every class.
+        """Yield flags of the rows without each group of folds, if these rows have every class.
 
-        Of more than two classes they must have each twice.
+        With more than two classes, they must have each class twice.
         """
         least = min(n_classes - 1, 2)
         for group in range(int(self.groups.max()) + 1):
@@ -175,7 +176,7 @@ def pooled(labelled: Counted, size: int) -> Counted:
 
 
 def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
-    """Return the labelled scores without each fold of which every class remains."""
+    """Return the labelled scores without each fold, if every class remains."""
     whole = pooled(labelled, size)
     if isinstance(labelled, TopScoreCounts):
         remaining = [whole - block for block in labelled.blocks(size)]
@@ -191,7 +192,7 @@ def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
 
 
 def classes_of(labelled: ScoreCounts | TopScoreCounts) -> IntArray:
-    """Return the rows that hold samples."""
+    """Return the class codes that have at least one row."""
     if isinstance(labelled, TopScoreCounts):
         return np.unique(labelled.cells[0])
     return np.flatnonzero(labelled.counts.any(axis=1))

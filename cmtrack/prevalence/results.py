@@ -1,9 +1,10 @@
 """Results of a prevalence estimate: shares, counts, plans, and labels that agree with a count.
 
-Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that
-knows of the labelled scores' error, and an interval by the adjusted profile likelihood. The square
-root of sum(tau (1-tau)), published as the error of the count (Table 2.4), is only the spread of the
-labels given correct probabilities: the truth lies 12 to 29 of it away there.
+Source: Gubbels (2023), section 0.4 ("Bayesian calibration"). Here, the densities do not come from
+training scores, the variance includes the error of the labelled scores, and the interval is the
+adjusted profile likelihood's. The source publishes the square root of sum(tau (1-tau)) as the error
+of the count (Table 2.4). It is only the spread of the labels given correct probabilities: the
+actual counts there are 12 to 29 of these spreads away.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ if TYPE_CHECKING:
 ASSUMES = "assumes that within each class the scores are distributed as in the labelled rows"
 """The assumption of every estimate.
 
-The test of the fit sees gross breaches only: a large p-value does not confirm it.
+The test of the fit detects only gross violations, so a large p-value does not confirm it.
 """
 
 
 class ClassShare(NamedTuple):
-    """The share of a class with the ends of its interval."""
+    """The share of a class with its interval."""
 
     value: float
     low: float
@@ -60,18 +61,18 @@ class ClassShare(NamedTuple):
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """Numbers of further samples, of one kind alone, that reach a half-width.
+    """Numbers of additional rows, of one kind alone, that give a requested half-width.
 
     Attributes
     ----------
     half_width : float
-        The wanted one.
+        The requested half-width.
     now : float
-        The half-width z sqrt(V) of the estimate as it is.
+        The half-width z sqrt(V) of this estimate.
     target, positives, negatives : int or None
-        More target scores, labelled positives or labelled negatives; 0 where nothing is needed,
-        None where this kind alone cannot do it, because the other two parts of the variance already
-        exceed the wanted one.
+        Additional target scores, labelled positives or labelled negatives. 0 if none are needed,
+        None if more of this kind alone cannot give the half-width, because the other two parts of
+        the variance are already too large.
     """
 
     half_width: float
@@ -89,8 +90,8 @@ class CountedLabels:
     ----------
     positive : ndarray of shape (n,) of bool
     tied : int
-        Samples at the score where the count falls within a block of equal scores, 0 if it does not.
-        The block is labelled as a whole, whichever way comes nearer to the count.
+        Number of rows at the lowest positive score if the count falls within a block of equal
+        scores, else 0. The whole block gets the label that comes nearer to the count.
     """
 
     positive: BoolArray
@@ -100,10 +101,10 @@ class CountedLabels:
 def sample_plan(
     spread: Variance, sizes: tuple[float, float, float], half_width: float, confidence_level: float
 ) -> SamplePlan:
-    """Return how many more samples of each kind alone reach a half-width.
+    """Return how many additional rows of each kind alone give a half-width.
 
-    For the target it solves z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n', and so for the
-    labelled samples of each class.
+    For the target it solves z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n', and accordingly for
+    the labelled rows of each class.
     """
     if not half_width > 0:
         raise ValueError(f"half_width must be positive, got {half_width!r}")
@@ -148,18 +149,18 @@ def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
 
 
 class Likelihood(NamedTuple):
-    """Deviance of each prevalence of a grid.
+    """Deviance of each prevalence on a grid.
 
-    It is 0 at the estimate, and the chi-square quantile at the ends of an interval.
+    It is 0 at the estimate, and equals the chi-square quantile at the ends of an interval.
 
     Attributes
     ----------
     prevalence : ndarray of shape (P,)
     adjusted : ndarray of shape (P,)
-        By the variance that the estimate's interval takes: with the error of the labelled scores,
-        but for ``interval="naive"``.
+        By the variance of the estimate's interval. It includes the error of the labelled scores,
+        except for ``interval="naive"``.
     naive : ndarray of shape (P,)
-        With the densities taken as known.
+        With the densities assumed known.
     """
 
     prevalence: FloatArray
@@ -172,13 +173,13 @@ class Likelihood(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BasePrevalence(ABC):
-    """An estimated share of positives in a target, with its error.
+    """An estimated share of positives in a target, with its standard error.
 
     Attributes
     ----------
     value, low, high : float
-        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified, or where
-        the test of its fit refuses it (p < 0.01): see :attr:`shift`.
+        Prevalence and its interval, in [0, 1]; NaN if the prevalence is not identified, or if the
+        test of its fit refuses it (p < 0.01): see :attr:`shift`.
     confidence_level : float
     positive : label
     n_target, n_positives, n_negatives : float
@@ -186,21 +187,21 @@ class BasePrevalence(ABC):
     variance : Variance
         By source: target, labelled positives, labelled negatives.
     interval : str
-        The interval's method.
+        The method of the interval.
     density : str
         The density model.
     fit_statistic, fit_df, fit_pvalue : float, int, float
         Test that the target's scores are a mixture of the labelled densities. A small p-value means
-        that not only the prevalence changed: below 0.05 a warning says that the estimate should not
-        be trusted, below 0.01 there is none. A large one means nothing: the test sees gross changes
-        only. NaN where it cannot be tested.
+        that more than the prevalence changed. Below 0.05, a warning says not to trust the estimate.
+        Below 0.01, there is no estimate. A large p-value proves nothing, because the test detects
+        only gross changes. NaN if the fit cannot be tested.
     realised : (float, float)
-        Ends of the interval of the target's own share of positives, by the same method.
+        Interval of the target's own share of positives, by the same method.
     undefined : dict of str to str
         The reason why a number is NaN, by name.
     warnings : tuple of str
     refused : BasePrevalence or None
-        The estimate that the test of its fit refuses, if it does: its numbers stand for nothing.
+        The estimate if the test of its fit refuses it. Do not use its numbers.
 
     Examples
     --------
@@ -233,12 +234,12 @@ class BasePrevalence(ABC):
 
     @property
     def shift(self) -> ClassShare:
-        """The numbers by the assumption of the estimate, also if the test of its fit refuses it."""
+        """The value and interval under the estimate's assumption, even if its test refuses them."""
         estimate = self.refused or self
         return ClassShare(estimate.value, estimate.low, estimate.high)
 
     def unless_refused(self) -> Self:
-        """Return the estimate, without numbers and with the reason if the test refuses it."""
+        """Return the estimate; without numbers, but with the reason, if the test refuses it."""
         reason = refusal(self.fit_pvalue)
         if not reason:
             return self
@@ -263,12 +264,12 @@ class BasePrevalence(ABC):
     @property
     @abstractmethod
     def n_positives(self) -> float:
-        """Labelled samples of the positive class."""
+        """Labelled rows of the positive class."""
 
     @property
     @abstractmethod
     def n_negatives(self) -> float:
-        """Labelled samples of all other classes."""
+        """Labelled rows of all other classes."""
 
     @property
     def count(self) -> float:
@@ -277,17 +278,17 @@ class BasePrevalence(ABC):
 
     @property
     def count_low(self) -> float:
-        """Lower end of the interval of the realised number of positives in *this* target."""
+        """Lower end of the interval of the number of positives in *this* target."""
         return self.realised[0] * self.n_target
 
     @property
     def count_high(self) -> float:
-        """Upper end of the interval of the realised number of positives in *this* target."""
+        """Upper end of the interval of the number of positives in *this* target."""
         return self.realised[1] * self.n_target
 
     @property
     def count_sd(self) -> float:
-        """Standard error of :attr:`count` about the realised number: n sqrt(V - pi(1-pi)/n)."""
+        """Standard error of :attr:`count` for this target: n sqrt(V - pi(1-pi)/n)."""
         spread = self.variance.total - self.value * (1 - self.value) / self.n_target
         if not math.isfinite(spread):
             return math.nan
@@ -297,7 +298,7 @@ class BasePrevalence(ABC):
     def shares(self) -> tuple[float, float, float]:
         """Shares of the variance due to (target, labelled positives, labelled negatives).
 
-        The largest says what to add: more scored targets, or more labelled samples of that class.
+        The largest shows what to add: more scored target rows, or more labelled rows of that class.
         """
         if not math.isfinite(self.variance.total):
             return (math.nan, math.nan, math.nan)
@@ -305,7 +306,7 @@ class BasePrevalence(ABC):
 
     @property
     def inflation(self) -> float:
-        """Total variance over target variance; the naive likelihood interval takes it for 1."""
+        """Total variance over target variance; 1 is what the naive likelihood interval assumes."""
         if not math.isfinite(self.variance.total):
             return math.nan
         return self.variance.total / self.variance.target
@@ -318,14 +319,14 @@ class BasePrevalence(ABC):
     @property
     @abstractmethod
     def sd_labels_only(self) -> float:
-        """The labels' spread alone, not the count's error.
+        """Spread of the labels alone, which is not the standard error of the count.
 
         It is sqrt(sum tau (1-tau)) of the posteriors tau.
         """
 
     @property
     def efficiency(self) -> float:
-        """Labelled target samples that the unlabelled ones are worth with known densities.
+        """Number of labelled target rows worth as much as the unlabelled ones, densities known.
 
         It is n sPCC^2.
         """
@@ -334,7 +335,7 @@ class BasePrevalence(ABC):
     def exposed(self, left_out: Sequence[Self]) -> Self:
         """Return the estimate with the warning that the labelled scores come from other fits.
 
-        Both intervals reach over the estimates without each fold of labelled scores.
+        Both intervals are widened to include the estimates without each fold of labelled scores.
         """
         warnings = (EXPOSED, *self.warnings)
         if math.isnan(self.value):
@@ -350,7 +351,7 @@ class BasePrevalence(ABC):
         )
 
     def plan(self, half_width: float) -> SamplePlan:
-        """Return how many more samples, of each kind alone, reach a half-width.
+        """Return how many additional rows, of each kind alone, give a half-width.
 
         The kinds are target scores, labelled positives and labelled negatives.
 
@@ -377,9 +378,9 @@ class BasePrevalence(ABC):
         ----------
         scores : array-like of shape (n,), for more than two classes (n, K)
         rule : "posterior" or "count"
-            "posterior": the positive class is the most probable one, which may find no positives
-            where they are rare. "count": the round(share x n) rows with the highest score of it,
-            equal ones kept together.
+            "posterior": the positive class if it is the most probable one, which may find no
+            positives if they are rare. "count": the round(share x n) rows with the highest scores
+            of the positive class; equal scores get the same label.
         """
         if rule not in ("posterior", "count"):
             raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
@@ -402,7 +403,7 @@ class BasePrevalence(ABC):
         """Return numbers that grow with the positive class's posterior, shape (n,)."""
 
     def _check_estimated(self, use: str) -> None:
-        """Raise ValueError if there is no estimate for a use."""
+        """Raise ValueError if there is no estimate; ``use`` is what it is needed for."""
         if math.isnan(self.value) or math.isnan(self.variance.total):
             raise ValueError(
                 f"{use} needs an identified prevalence; this estimate is NaN: {self.why}"
@@ -410,7 +411,7 @@ class BasePrevalence(ABC):
 
     @property
     def _notes(self) -> list[str]:
-        """The assumption of an estimate, and all warnings and reasons but :attr:`why`."""
+        """The assumption of an estimate, and all warnings and reasons except :attr:`why`."""
         notes = [] if math.isnan(self.value) else [f"This {ASSUMES}."]
         remarks = dict.fromkeys((*self.warnings, *self.undefined.values()))
         notes.extend(remark for remark in remarks if remark != self.why)
@@ -423,9 +424,9 @@ class BasePrevalence(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PrevalenceEstimate(BasePrevalence):
-    """An estimated share of positives in a target of two classes, with its error.
+    """An estimated share of positives in a target of two classes, with its standard error.
 
-    Beside what every prevalence has (:class:`BasePrevalence`):
+    It adds these attributes to :class:`BasePrevalence`:
 
     Attributes
     ----------
@@ -437,10 +438,10 @@ class PrevalenceEstimate(BasePrevalence):
     members : dict of str to float
         With ``density="auto"``: the weight of each stacked model.
     deviance : callable, optional
-        Quasi-deviance by a grid of prevalences and the interval's method, where there is no
-        likelihood.
+        Quasi-deviance as a function of a grid of prevalences and the interval's method, if there
+        is no likelihood.
     fit_contributions : tuple of (int, float)
-        The bins that fit worst, with their parts of the statistic.
+        The bins with the worst fit, with their parts of the statistic.
 
     Examples
     --------
@@ -485,7 +486,7 @@ class PrevalenceEstimate(BasePrevalence):
 
     @property
     def sd_labels_only(self) -> float:
-        """The labels' spread alone, not the count's error.
+        """Spread of the labels alone, which is not the standard error of the count.
 
         It is sqrt(sum tau (1-tau)) of the binned posteriors tau.
         """
@@ -496,9 +497,9 @@ class PrevalenceEstimate(BasePrevalence):
     def missed_move(self) -> float:
         """The largest effect on the value of a shift that the test of fit would miss.
 
-        The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's
-        logit in standard deviations, by the smallest d, down and up, that the test sees in half of
-        all cases (at most 5). NaN without a test.
+        The scores of both classes are tilted: their densities are multiplied by exp(d s), with s
+        the score's logit in standard deviations. d is the smallest tilt, down and up, that the test
+        detects in half of all cases (at most 5). NaN without a test.
         """
         if math.isnan(self.fit_pvalue):
             return math.nan
@@ -506,7 +507,7 @@ class PrevalenceEstimate(BasePrevalence):
         counts = np.stack((densities.negatives, densities.positives))
         ranks = np.arange(len(densities.p), dtype=np.float64)
         group = ranks.astype(np.int64)
-        if len(group) > self.fit_df + 2:  # the test has fewer bins than the model
+        if len(group) > self.fit_df + 2:  # the test has fewer bins than the density model
             group = quantile_bins(ScoreCounts(ranks, counts, exact=True)).bin_of(ranks)
         part = self.mixture.w + 1e-9
         place = np.bincount(group, part * densities.centres) / np.bincount(group, part)
@@ -531,8 +532,8 @@ class PrevalenceEstimate(BasePrevalence):
         """Return the deviance 2 (l_max - l) on a grid of prevalences, adjusted and naive.
 
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high`, unless
-        the interval is widened to estimates without one fold. Without an estimate the likelihood is
-        flat: deviance 0 everywhere.
+        the interval was widened to include estimates without one fold. Without an estimate, the
+        deviance is 0 everywhere.
         """
         if math.isnan(self.value):
             flat = np.zeros(n_points)
@@ -553,7 +554,7 @@ class PrevalenceEstimate(BasePrevalence):
 
     @property
     def _effective(self) -> float:
-        """Effective size of the target; with weights less than their sum."""
+        """Effective size of the target, less than the sum of weights if rows have weights."""
         information = self.variance.target * self.variance.information
         if math.isfinite(information) and information > 0:
             return 1 / information
@@ -566,8 +567,9 @@ class PrevalenceEstimate(BasePrevalence):
         ----------
         scores : array-like of shape (n,)
         method : "interpolated" or "bins"
-            Log ratios interpolated between bin centres, shifted so that they sum to the estimated
-            count over the target; or one value a bin, which sums to it exactly but changes ranks.
+            "interpolated": log ratios interpolated between bin centres, shifted so that the
+            probabilities sum to the estimated count over the target. "bins": one value per bin.
+            Their sum is exactly the count, but ranks change.
 
         Examples
         --------
@@ -683,7 +685,7 @@ class PrevalenceEstimate(BasePrevalence):
 class ClassPrevalenceEstimate(BasePrevalence):
     """Estimated shares of K classes.
 
-    ``value``, ``low``, ``high`` and ``count`` are those of ``positive``.
+    ``value``, ``low``, ``high`` and ``count`` describe the class ``positive``.
 
     Attributes
     ----------
@@ -691,16 +693,16 @@ class ClassPrevalenceEstimate(BasePrevalence):
     class_shares : ClassShares
         All classes' shares and their covariance.
     n_labelled : ndarray of shape (K,)
-        Labelled samples of each class.
+        Labelled rows of each class.
     scaling : Scaling or None
         The recalibration; None for ``density="bins"``.
     at_target : ndarray of shape (n, K)
-        The target's probabilities; of K models one after the other, where the models of all folds
-        scored it.
+        The target's probabilities. If the models of all K folds scored the target, these are the
+        probabilities by one model after the other.
     target_weights : ndarray of shape (n,) or None
-        How much each of these rows counts; None: one.
+        How much each of these rows counts; None if each counts 1.
     binned : BinnedShares or None
-        The bins that the fit is tested by; None where it is not.
+        The bins for the test of the fit; None if the fit is not tested.
 
     Examples
     --------
@@ -727,9 +729,9 @@ class ClassPrevalenceEstimate(BasePrevalence):
     def missed_move(self) -> dict[Label, float]:
         """The largest effect on each share of a shift that the test of fit would miss.
 
-        As :attr:`PrevalenceEstimate.missed_move`, by a tilt of each class's own score; of more than
-        ten classes by one of the largest probability, which moves shares less. Empty without a
-        test.
+        It is defined as :attr:`PrevalenceEstimate.missed_move`, with a tilt of each class's own
+        score. With more than ten classes the largest probability is tilted, which moves shares
+        less. Empty without a test.
         """
         if self.binned is None:
             return {}
@@ -749,12 +751,12 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return notes
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """Return the estimate with the warning and wider intervals of every class."""
+        """Return the estimate with the warning, and with wider intervals for every class."""
         shares = self.class_shares.covering([estimate.class_shares for estimate in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
 
     def unless_refused(self) -> Self:
-        """Return the estimate, without any class's share if the test of its fit refuses it."""
+        """Return the estimate; without the classes' shares if the test of its fit refuses it."""
         estimate = super().unless_refused()
         if estimate.refused is None:
             return estimate
@@ -773,12 +775,12 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @property
     def n_positives(self) -> float:
-        """Labelled samples of the positive class."""
+        """Labelled rows of the positive class."""
         return float(self.n_labelled[self.classes.index(self.positive)])
 
     @property
     def n_negatives(self) -> float:
-        """Labelled samples of all other classes."""
+        """Labelled rows of all other classes."""
         return float(self.n_labelled.sum()) - self.n_positives
 
     @property
@@ -792,7 +794,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @property
     def sd_labels_only(self) -> float:
-        """The spread of the positive class's labels alone, not the count's error.
+        """Spread of the positive class's labels alone, not the standard error of the count.
 
         It is sqrt(sum tau (1-tau)) of its posteriors tau.
         """
@@ -802,7 +804,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @property
     def _scaling(self) -> Scaling:
-        """The recalibration, or ValueError without one."""
+        """The recalibration; raises ValueError if there is none."""
         if self.scaling is None:
             raise ValueError(
                 "posterior needs recalibrated probabilities: use density='auto', got density='bins'"
@@ -811,7 +813,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @cached_property
     def _factors(self) -> FloatArray:
-        """Factors of the ratios (K,) that make the posteriors' means over the target the shares."""
+        """Factors (K,) of the ratios that make mean posteriors over the target equal the shares."""
         ratios = self._scaling.ratios(self.at_target)
         return matching_factors(ratios, self.class_shares.values, self.target_weights)
 

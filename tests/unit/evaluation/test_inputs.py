@@ -622,9 +622,9 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
     assert "nan" not in flat
     two = estimate_prevalence(np.repeat([0, 1], 50), calibration=(y, y))
     assert two.undefined == {
-        "fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"
+        "fit_pvalue": "two bins leave no degree of freedom, so the fit cannot be tested"
     }
-    assert "two bins leave no degree of freedom: the fit cannot be tested" in two._repr_html_()
+    assert "two bins leave no degree of freedom, so the fit cannot be tested" in two._repr_html_()
     assert "nan" not in two._repr_html_()
 
 

@@ -613,7 +613,7 @@ def test_the_digest_is_of_the_actual_sets():
     [
         (([{"a.1"}], [{"a.1"}, {"a.2"}], DOT), {}, "same documents, got 1 and 2"),
         (([], [], DOT), {}, "at least one document"),
-        (([set()], [set()], DOT), {}, "1 empty documents; codes= declares"),
+        (([set()], [set()], DOT), {}, "1 empty documents; use codes= to declare"),
         ((["a.1"], ["a.1"], DOT), {}, "a set of codes per document, got 'a.1' for document 0"),
         (("a.1", "a.1", DOT), {}, "a set of codes per document"),
         (([{None}], [{"a"}], DOT), {}, "missing"),
@@ -623,14 +623,14 @@ def test_the_digest_is_of_the_actual_sets():
         (
             ([{"a"}], [{"b"}], DOT),
             {"codes": ["a"]},
-            r"codes must hold all of y_pred_sets, got none for \['b'\]",
+            r"codes must include all of y_pred_sets, got none for \['b'\]",
         ),
         (([{"a"}], [{"b"}], DOT), {"codes": ["a", "a", "b"]}, "must not repeat, got 'a'"),
         (([{"a", 1}], [{"b"}], lambda _: 0), {}, "one kind"),
         (([{1, "1"}], [{1}], lambda _: 0), {"codes": [1, "1"]}, "differ as texts"),
         (([{"a"}], [{"b"}], DOT), {"matching": "best"}, "one of .*'balanced'"),
         (([{"a"}], [{"b"}], DOT), {"confidence_level": 1}, "between 0 and 1"),
-        (([{"a"}], [{"b"}], DOT), {"documents": [1]}, "documents needs long frames"),
+        (([{"a"}], [{"b"}], DOT), {"documents": [1]}, "documents= needs long frames"),
         (([{"a"}], [{"b"}], DOT), {"row_ids": [1, 2]}, "one entry per row"),
         (([{"a"}], pd.DataFrame({"x": [1]}), DOT), {}, "must both be long frames"),
         ((pd.DataFrame({"x": [1]}), pd.DataFrame({"x": [1]}), DOT), {}, "columns= names them"),
@@ -643,11 +643,11 @@ def test_bad_input_is_told_with_rule_and_value(arguments, options, message):
 
 def test_bad_frames_families_and_names(four):
     frame = pd.DataFrame({"document": [1], "code": ["a"]})
-    with pytest.raises(ValueError, match=r"documents must hold all of .*, such as \[1\]"):
+    with pytest.raises(ValueError, match=r"documents must include all of .*, such as \[1\]"):
         evaluate_families(frame, frame, DOT, documents=[2])
     with pytest.raises(ValueError, match="must not repeat, got 2"):
         evaluate_families(frame, frame, DOT, documents=[2, 2, 1])
-    with pytest.raises(ValueError, match="row_ids must be given without documents"):
+    with pytest.raises(ValueError, match="pass either row_ids or documents"):
         evaluate_families(frame, frame, DOT, documents=[1], row_ids=[1])
     with pytest.raises(ValueError, match="its own ancestor"):
         evaluate_families([{"a"}], [{"a"}], Tree({"a": "b", "b": "a"}))

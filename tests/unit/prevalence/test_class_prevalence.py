@@ -297,7 +297,7 @@ def test_shapes_and_rare_classes_are_checked(problem):
         estimate_prevalence(target[:, :3], calibration=(y, held))
     one = np.concatenate((np.flatnonzero(y != 3), np.flatnonzero(y == 3)[:1]))
     with pytest.raises(
-        ValueError, match=r"at least two labelled samples of each class, too few of \[3\]"
+        ValueError, match=r"at least two labelled rows of each class, got fewer of \[3\]"
     ):
         estimate_prevalence(target, calibration=(y[one], held[one]))
     found = estimate_prevalence(target, calibration=(y, held), density="bins")
@@ -315,7 +315,7 @@ def test_constant_probabilities_identify_no_share(density: str) -> None:
     assert np.isnan([estimate.value, estimate.low, estimate.high, estimate.fit_pvalue]).all()
     assert (
         estimate.undefined["value"]
-        == "not identified, because scores do not tell these classes apart: [1, 2, 3]"
+        == "not identified, because the scores do not separate these classes: [1, 2, 3]"
     )
 
 

@@ -137,11 +137,11 @@ def test_an_interval_that_reaches_an_end_says_that_estimates_there_are_biased() 
     held, target = rare(3, 6)
     low = estimate_prevalence(target, calibration=held)
     assert low.low == 0
-    assert [w for w in low.warnings if "estimated too high on average" in w and "begins at 0" in w]
+    assert [w for w in low.warnings if "are on average too high" in w and "begins at 0" in w]
     turned = estimate_prevalence(1 - target, calibration=(1 - held[0], 1 - held[1]), density="bins")
     high = estimate_prevalence(1 - target, calibration=(1 - held[0], 1 - held[1]))
     assert high.high == 1
-    assert [w for w in high.warnings if "estimated too low on average" in w and "ends at 1" in w]
+    assert [w for w in high.warnings if "are on average too low" in w and "ends at 1" in w]
     assert bool(turned.high == 1) == any("ends at 1" in w for w in turned.warnings)
     inside = estimate_prevalence(
         expit(scored(np.random.default_rng(5), 300, 700)), calibration=labelled()

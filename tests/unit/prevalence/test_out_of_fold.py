@@ -19,8 +19,9 @@ from support.problems import random_labels, random_problem, random_scores
 
 FOLDS = 5
 EXPOSED = (
-    "the labelled scores come from other fits than the target's (they are out of fold): where the fits differ, the "
-    "estimate can be far off and its interval does not hold; target= the scores of each fold's model corrects that"
+    "the labelled scores are out of fold, so other fits made them than the target's scores: if the fits differ, "
+    "the estimate can be far off and its interval is not valid; "
+    "to correct this, pass the target's scores by each fold's model"
 )
 
 
@@ -318,11 +319,11 @@ def test_blocks_of_folds_that_are_no_blocks_are_refused(classes: int) -> None:
         ({"ids": [0.5, np.nan] * 251 + [0.5]}, "fold_ids"),
         (
             {"sets": 4},
-            "must hold one score array for each fold, in the sorted order of the fold ids: 5, got 4",
+            "must be one score array for each fold, in the sorted order of the fold ids: 5, got 4",
         ),
         (
             {"short": True},
-            "must hold as many rows for each fold, at least one, got \\[800, 800, 800, 800, 799\\]",
+            "must have the same number of rows \\(at least one\\) for each fold, got \\[800, 800, 800, 800, 799\\]",
         ),
         ({"empty": True}, "must"),
         (
