@@ -2,13 +2,13 @@
 
 A :class:`Grouping` puts every class into one group and states which (actual, predicted) pairs
 inside a group are hits: all of them (relaxed), only equal classes (strict), or chosen pairs
-(hybrid). Groupings chain with :meth:`Grouping.then`. :meth:`Grouping.compose` writes every step of
-a chain on the original classes, so that any step is computed in one pass. :class:`Costs` are of
-pairs of classes, or of the groups of a step.
+(hybrid). :meth:`Grouping.then` chains groupings. :meth:`Grouping.compose` writes every step of a
+chain in terms of the original classes, so that any step is computed in one pass. :class:`Costs` are
+costs of pairs of classes, or of pairs of the groups of a step.
 
 Start with ``chain``, which has the public :class:`Grouping`. ``step`` checks, reads and writes a
-single partition, and ``costs`` has :class:`Costs`. The room knows classes and groups only: it does
-not count rows, and it has no metrics.
+single partition, and ``costs`` has :class:`Costs`. This room deals with classes and groups only. It
+does not count rows and has no metrics.
 
 Source: Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its
 Application on Net Promoter Score Classification Problem", sections 3 and 4.1.

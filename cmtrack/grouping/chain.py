@@ -31,7 +31,7 @@ from cmtrack.untrusted import printable
 
 @dataclass(frozen=True)
 class ComposedStep:
-    """A step of a chain written on the original classes.
+    """A step of a chain in terms of the original classes.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class ComposedStep:
     accept : ndarray of shape (K, K), bool
         ``accept[i, j]``: actual class i predicted as class j counts as a hit of their common group.
     positive : int or None
-        Index of the positive group where there are exactly two groups.
+        Index of the positive group if there are exactly two groups.
     threshold : float, optional
-        The score of the positive group from which on it is predicted; by default the most probable
-        class is.
+        The positive group is predicted if its score is at least this threshold. By default, the
+        most probable class is predicted.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class ComposedStep:
 
     @property
     def relaxed(self) -> bool:
-        """True if every prediction of the actual group is a hit, and none a mismatch."""
+        """True if every prediction of the actual group is a hit, so there are no mismatches."""
         same_group = self.group_of_class[:, None] == self.group_of_class
         return np.array_equal(self.accept, same_group)
 
@@ -88,13 +88,13 @@ class Grouping:
         For example ``{"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}``. Each
         class is in exactly one group; the mapping's order is the order of the groups.
     mode : "relaxed", "strict" or mapping, default "relaxed"
-        How pairs of classes of one group count, for all groups or by group name. ``"relaxed"``:
-        every pair is a hit; ``"strict"``: only equal classes; an iterable of ``(actual,
-        predicted)`` pairs or a callable ``(actual, predicted) -> bool``: the hybrid option. In a
-        hybrid group the diagonal is a hit unless ``include_diagonal=False``. Groups that the
-        mapping leaves out are relaxed.
+        How pairs of classes of the same group count, for all groups or by group name.
+        ``"relaxed"``: every pair is a hit; ``"strict"``: only equal classes are hits; an iterable
+        of ``(actual, predicted)`` pairs or a callable ``(actual, predicted) -> bool``: the hybrid
+        option. In a hybrid group, equal classes are hits unless ``include_diagonal=False``. Groups
+        that are not in the mapping are relaxed.
     positive : group name, optional
-        The positive group where there are two groups; the last one by default.
+        The positive group of two groups; by default the last one.
     name : str, optional
         The step's name in metric names; ``"<M>_groups"`` by default.
     include_diagonal : bool, default True
@@ -104,14 +104,14 @@ class Grouping:
     ------
     ValueError
         If a class is repeated, a group is empty, fewer than two groups are given, a hybrid pair
-        lies outside its group, or the positive group does not exist.
+        is not inside its group, or the positive group does not exist.
 
     Notes
     -----
     The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs
-    are (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged;
-    the sum over *accepted* pairs is the number of hits, the sum over the others the number of
-    intragroup mismatches.
+    are (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged:
+    the sum over *accepted* pairs is the number of hits, and the sum over the other pairs is the
+    number of intragroup mismatches.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Grouping:
 
     @property
     def positive(self) -> Label | None:
-        """Positive group of the last step: the one given, or the last of two groups, else None."""
+        """Positive group of the last step: the given one, or the last of two groups, else None."""
         last = self._steps[-1]
         if last.positive is not None or len(last.members) != 2:
             return last.positive
@@ -177,7 +177,7 @@ class Grouping:
 
     @property
     def steps(self) -> tuple[Grouping, ...]:
-        """The chain's steps, each as a grouping of its own."""
+        """The chain's steps, each as a separate grouping."""
         return tuple(_from_steps((step,)) for step in self._steps)
 
     def __repr__(self) -> str:
@@ -202,7 +202,7 @@ class Grouping:
         Raises
         ------
         ValueError
-            If the first step of ``other`` misses one of this grouping's groups or names another.
+            If the first step of ``other`` lacks one of this grouping's groups or names another.
 
         Examples
         --------
@@ -247,7 +247,7 @@ class Grouping:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grouping:
-        """Read what :meth:`to_dict` wrote, or the same written by hand.
+        """Read the data that :meth:`to_dict` wrote, or data in that form written by hand.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class Grouping:
         Raises
         ------
         ValueError
-            If a key is unknown or missing, or the grouping itself is wrong.
+            If a key is unknown or missing, or the grouping itself is invalid.
 
         Examples
         --------
@@ -277,7 +277,7 @@ class Grouping:
         steps = data["steps"]
         if set(data) != {"steps"} or not isinstance(steps, list) or not steps:
             raise ValueError(
-                f"'steps' must be the only key and hold a list of groupings, got {data!r:.60}"
+                f"'steps' must be the only key and a list of groupings, got {data!r:.60}"
             )
         chain = cls.from_dict(steps[0])
         for step in steps[1:]:
@@ -285,7 +285,7 @@ class Grouping:
         return chain
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the grouping as plain data that JSON and YAML can hold."""
+        """Return the grouping as plain data for JSON or YAML."""
         steps = [write_step(step) for step in self._steps]
         if len(steps) == 1:
             return steps[0]
@@ -300,17 +300,17 @@ class Grouping:
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the ending is another one, the text does not parse, or the grouping is wrong.
+            If the file has another ending, its text does not parse, or the grouping is invalid.
         """
         return cls.from_dict(read_file(path, "a grouping file"))
 
     # -- using -----------------------------------------------------------------------------------
 
     def compose(self, labels: Sequence[Label]) -> tuple[ComposedStep, ...]:
-        """Write every step of the chain on the original classes.
+        """Write every step of the chain in terms of the original classes.
 
-        A pair is accepted at a step if it is accepted where its two classes first share a group and
-        at every later step up to that one, so any step is one pass over the K x K matrix.
+        A step accepts a pair if the first step whose groups contain both classes together accepts
+        it, and every later step up to this one. So any step is one pass over the K x K matrix.
 
         Parameters
         ----------
@@ -324,19 +324,19 @@ class Grouping:
         Raises
         ------
         ValueError
-            If a class is in no group. Classes of the grouping that do not occur in ``labels`` have
-            no samples and are ignored.
+            If a class is in no group. Classes of the grouping that are not in ``labels`` have no
+            rows and are ignored.
         """
         _check_grouped(labels, self._steps[0])
         current: Sequence[Label] = labels
         group = np.arange(len(labels))
-        # Before the first step every class is a group of its own, in which all pairs are hits.
+        # Before the first step every class is its own group, in which all pairs are hits.
         accept = np.eye(len(labels), dtype=bool)
         composed = []
         for step in self._steps:
             number_of = numbers_of_groups(step)
             pairs = accepted_pairs(step, current)
-            # A step decides on pairs that it brings together and on pairs that were hits so far.
+            # A step decides about pairs that it brings together, and about previous hits.
             together_before = group[:, None] == group[None, :]
             accept = (accept | ~together_before) & pairs[np.ix_(group, group)]
             group = np.array([number_of[current[g]] for g in group.tolist()], dtype=np.int64)
@@ -350,7 +350,7 @@ class Grouping:
         return tuple(composed)
 
     def with_positive(self, positive: Label) -> Grouping:
-        """Return the same chain with another positive group in its last step."""
+        """Return the chain with another positive group in its last step."""
         last = self._steps[-1]
         if len(last.members) != 2 or positive not in last.labels:
             raise ValueError(
@@ -366,7 +366,7 @@ def _check_grouped(labels: Sequence[Label], step: Step) -> None:
     if not missing:
         return
     message = f"every class must be in one group, got none for {missing[:10]}"
-    # A misspelled class is easy to see next to the names that the data do not have.
+    # A misspelled class is easy to see next to the names that are not in the data.
     unused = sorted(map(repr, named.keys() - set(labels)))
     if unused:
         message += f"; the groups name {', '.join(unused[:10])}, which the data do not have"

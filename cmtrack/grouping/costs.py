@@ -19,29 +19,29 @@ from cmtrack.names import quoted
 from cmtrack.untrusted import printable
 
 _SHOWN = 12
-"""Pairs of a repr or a line of words; the cost of a thousand pairs is not for reading."""
+"""Most pairs in a repr or a description; nobody reads the costs of a thousand pairs."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Costs:
-    """Costs of the pairs (actual, predicted), of classes or of the groups of a step.
+    """Costs of the pairs (actual, predicted) of classes or of the groups of a step.
 
     Parameters
     ----------
     costs : mapping of (actual, predicted) to float
         For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``; a negative
-        cost is a gain. Costs are of classes if all names are classes, else of the groups of the
-        step that has all of them.
+        cost is a gain. If all names are classes, these are costs of classes, else of the groups of
+        the step that has all these names.
     default : float, default 1.0
         Cost of an error that is not named. Equal pairs cost 0 unless they are named.
     mismatch : mapping of group to float, optional
         Cost of a wrong class inside the actual group that the grouping does not accept. By default
-        it is ``default``, so that no mismatch is free by oversight. Accepted pairs inside a group
-        have the cost of the group's equal pair.
+        it is ``default``, so that you cannot forget the cost of a mismatch. Accepted pairs inside a
+        group have the cost of the group's equal pair.
     step : str, optional
-        Name of the step whose groups are named, if several steps have groups of these names.
+        Name of the step that has the groups, if several steps have groups with these names.
     name : str, optional
-        For people. Costs of other names and the same numbers are equal.
+        A name to display. Costs with equal numbers and different names are equal.
 
     Raises
     ------
@@ -50,8 +50,8 @@ class Costs:
 
     Notes
     -----
-    A cost of a pair of groups holds for every pair of their classes, so that costs of groups are
-    costs of classes. Elkan (2001) writes predicted classes in rows; here the actual class comes
+    A cost of a pair of groups applies to every pair of their classes, so costs of groups are also
+    costs of classes. Elkan (2001) writes predicted classes in rows. Here the actual class comes
     first, as in confusion matrices.
 
     Examples
@@ -95,7 +95,7 @@ class Costs:
         mismatches = []
         for group, cost in (mismatch or {}).items():
             mismatches.append((plain(group), _number(cost, f"the mismatch of {group!r:.60}")))
-        # Sorted, so that equal costs are equal whatever their order.
+        # Sorted, so that costs in another order are equal.
         object.__setattr__(self, "pairs", tuple(sorted(pairs, key=repr)))
         object.__setattr__(self, "default", _number(default, "the default cost"))
         object.__setattr__(self, "mismatch", tuple(sorted(mismatches, key=repr)))
@@ -119,7 +119,7 @@ class Costs:
     def describe(self) -> str:
         """Describe the costs in a line: ``“fraud” as “fine” 100; other wrong pairs 1``.
 
-        The largest costs come first, and pairs that cost what they cost by default are not listed.
+        The largest costs come first. Pairs with their default cost are not listed.
         """
         unusual = []
         for actual, predicted, cost in self.pairs:
@@ -155,8 +155,8 @@ class Costs:
         Raises
         ------
         ValueError
-            If the matrix has another shape, holds something other than finite numbers, or a label
-            is repeated.
+            If the matrix has another shape, contains something other than finite numbers, or a
+            label is repeated.
         """
         names = [plain(label) for label in labels]
         if len(set(names)) < len(names):
@@ -181,7 +181,7 @@ class Costs:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Costs:
-        """Read what :meth:`to_dict` wrote, or the same written by hand.
+        """Read the data that :meth:`to_dict` wrote, or data in that form written by hand.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class Costs:
         return cls.from_matrix(matrix, labels, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the costs as plain data that JSON and YAML can hold."""
+        """Return the costs as plain data for JSON or YAML."""
         data: dict[str, Any] = {
             "costs": [list(pair) for pair in self.pairs],
             "default": self.default,
@@ -253,7 +253,7 @@ class Costs:
         FileNotFoundError
             If there is no such file.
         ValueError
-            If the ending is another one, the text does not parse, or the costs are wrong.
+            If the file has another ending, its text does not parse, or the costs are invalid.
         """
         return cls.from_dict(read_file(path, "a file of costs"))
 
@@ -269,7 +269,7 @@ class Costs:
         labels : sequence of length K
             The classes, in the order of the confusion matrix.
         grouping : Grouping, optional
-            The groups that costs may be of.
+            The grouping whose groups the costs may name.
 
         Returns
         -------
@@ -279,14 +279,14 @@ class Costs:
         Raises
         ------
         ValueError
-            If a cost names a class or group that does not exist, or several steps have groups of
-            these names and their costs differ.
+            If a cost names a class or group that does not exist, or if several steps have groups
+            with these names and their costs differ.
         """
         steps: tuple[ComposedStep, ...] = ()
         classes = set(labels)
         if grouping is not None:
             steps = grouping.compose(labels)
-            # Classes of the grouping that the data do not have may be named.
+            # Costs may name classes of the grouping that are not in the data.
             classes.update(chain.from_iterable(grouping.steps[0].groups.values()))
         names = self._names()
         if self.step is None and not self.mismatch and classes.issuperset(names):
@@ -299,8 +299,8 @@ class Costs:
             raise ValueError(self._no_such_names(labels, steps))
         if any(not np.array_equal(matrices[0], other) for other in matrices[1:]):
             raise ValueError(
-                f"costs must be of one step, which step= names: those of {names[:10]} differ in "
-                f"the steps {[step.name for step in fitting]}, got step=None"
+                f"costs must be of one step, which step= names: the costs of {names[:10]} differ "
+                f"in the steps {[step.name for step in fitting]}, got step=None"
             )
         return matrices[0]
 
@@ -320,7 +320,7 @@ class Costs:
             allowed.append(f"the groups of {step.name!r} {list(step.labels)}")
             known.update(step.labels)
         names = self._names()
-        # All names may exist, some as classes and some as groups.
+        # All names may exist, some as classes and others as groups.
         unknown = [name for name in names if name not in known] or names
         rule = "costs must be of the classes, or of the groups of one step"
         if self.mismatch and not steps:
@@ -352,12 +352,12 @@ class Costs:
 def as_costs(costs: Any) -> Costs:
     """Make costs from a mapping of pairs, plain data of :meth:`Costs.from_dict`, or a file.
 
-    Costs stay as they are.
+    A :class:`Costs` object is returned unchanged.
 
     Raises
     ------
     TypeError, ValueError
-        If they are none.
+        If the argument is none of these.
 
     Examples
     --------
@@ -391,10 +391,10 @@ def _number(value: Any, what: str) -> float:
 
 
 def _costs_by_key(rows: Any, length: int, rule: str) -> dict[Any, Any]:
-    """Return the costs of plain rows, such as [actual, predicted, cost], by the names before them.
+    """Return the costs of plain rows, such as [actual, predicted, cost], by the preceding names.
 
-    ``length``: values in a row.
-    ``rule``: the form of the rows, for the error.
+    ``length``: number of values in a row.
+    ``rule``: the form of the rows, for the error message.
     """
     costs: dict[Any, Any] = {}
     for row in rows if isinstance(rows, list) else [rows]:

@@ -1,4 +1,4 @@
-"""One step of a grouping: its groups, the pairs inside them that are hits, and its plain data."""
+"""A single step of a grouping: its groups, the pairs that are hits inside them, its plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = ("relaxed", "strict")
 
 @dataclass(frozen=True)
 class Step:
-    """A checked partition of classes: the members and the acceptance of each group."""
+    """A checked partition of classes: the members and accepted pairs of each group."""
 
     name: str
     members: Members
@@ -45,7 +45,7 @@ def numbers_of_groups(step: Step) -> dict[Label, int]:
 
 
 def accepted_pairs(step: Step, labels: Sequence[Label]) -> npt.NDArray[np.bool_]:
-    """Return which pairs of classes are hits; pairs of different groups never are."""
+    """Return flags of the pairs of classes that are hits; pairs across groups never are."""
     number_of = numbers_of_groups(step)
     group = np.array([number_of[label] for label in labels])
     accept: npt.NDArray[np.bool_] = group[:, None] == group[None, :]
@@ -70,23 +70,23 @@ def mode_of(rule: str | Pairs) -> str:
 
 
 def plain(value: Any) -> Label:
-    """Return the Python scalar that a NumPy scalar equals, and any other value as it is."""
+    """Return the Python scalar that equals a NumPy scalar, and any other value unchanged."""
     if isinstance(value, np.generic):
         return value.item()
     return value
 
 
 def stored_label(value: Any) -> Label:
-    """Return a label as files store it: a text, number or boolean.
+    """Return a label in the form for files: a text, number or boolean.
 
-    Dates, decimals, UUIDs and bytes become their text.
+    Dates, decimals, UUIDs and bytes become texts.
 
     Raises
     ------
     TypeError
-        If it is of another type, such as a tuple.
+        If it has another type, such as a tuple.
     ValueError
-        If it is a text that UTF-8 cannot encode, or bytes that are no UTF-8.
+        If it is a text that UTF-8 cannot encode, or bytes that are not UTF-8.
     """
     label = plain(value)
     if isinstance(label, bytes):
@@ -112,10 +112,11 @@ def stored_label(value: Any) -> Label:
 
 
 def same_label(label: Any) -> Any:
-    """Return the integer that a boolean or a whole float equals, and any other label as it is.
+    """Return the integer that equals a boolean or whole float, and any other label unchanged.
 
-    The classes ``False``, ``0`` and ``0.0`` are one class in every comparison, as they are for
-    Python. Their texts differ, so labels that are compared by text must pass through here.
+    The classes ``False``, ``0`` and ``0.0`` are the same class in every comparison, because Python
+    considers them equal. Their texts differ, so code that compares labels by text must call this
+    function first.
     """
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
@@ -123,7 +124,7 @@ def same_label(label: Any) -> Any:
 
 
 def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
-    """Check that groups have names and classes of their own, and return them as tuples."""
+    """Check that groups have distinct names and classes, and return their members as tuples."""
     if not isinstance(groups, Mapping):
         raise TypeError(f"groups must map group names to classes, got {type(groups).__name__}")
     if len(groups) < 2:
@@ -233,7 +234,7 @@ def write_step(step: Step) -> dict[str, Any]:
             rule if isinstance(rule, str) else sorted(map(list, rule), key=repr)
             for rule in step.acceptance
         ]
-        # The pairs of a hybrid group already have their diagonal, if it belongs to them.
+        # The pairs of a hybrid group already include its diagonal, if it is accepted.
         written["include_diagonal"] = False
     if step.positive is not None:
         written["positive"] = step.positive
@@ -241,7 +242,7 @@ def write_step(step: Step) -> dict[str, Any]:
 
 
 MAX_RANGE = 100_000
-"""Most classes of a range in a file; a larger one would fill the memory."""
+"""Most classes of a range in a file; a larger range would fill the memory."""
 
 
 def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,7 +280,7 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _MAX_JSON = 4 << 20
-"""Bytes of a JSON file, which a program may have written for thousands of classes."""
+"""Most bytes of a JSON file, which a program may have written for thousands of classes."""
 
 
 def read_file(path: str | Path, what: str) -> Any:
@@ -335,7 +336,7 @@ def describe_step(step: Step) -> str:
 
 
 def _list_classes(classes: tuple[Label, ...]) -> str:
-    """Return classes as a list, or three and more consecutive integers as ``0-6``."""
+    """Return classes as a list, or three or more consecutive integers as ``0-6``."""
     first = classes[0]
     if isinstance(first, int) and len(classes) > 2:
         consecutive = range(first, first + len(classes))

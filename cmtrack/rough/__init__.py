@@ -1,9 +1,9 @@
 """Rough sets: granules of rows, approximations of classes, and bounds by a confusion matrix.
 
-Here belongs what follows from rows that attributes cannot separate. Figures are in
-``cmtrack.plots``. Start with :class:`GranuleTable` (``table``), which counts granules by class; its
-approximations, and the bounds that a confusion matrix alone gives, are in ``approximations``, and
-the section ``rough/`` of an evaluation is in ``metrics``.
+This room computes what follows from rows that attributes cannot separate. Figures are in
+``cmtrack.plots``. Start with :class:`GranuleTable` (``table``), which counts granules by class. Its
+approximations, and the bounds from a confusion matrix alone, are in ``approximations``. The section
+``rough/`` of an evaluation is in ``metrics``.
 """
 
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, rough_bounds

@@ -27,7 +27,7 @@ def count_granules(
 ) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
     """Return counts (S, K) of granules by class, the labels, the attributes' names and values.
 
-    Granules come in the order in which they first appear; each has a tuple of values.
+    Granules are in the order in which they first appear. Each has a tuple of values.
 
     ``what``: the name of ``y`` for errors.
     """
@@ -61,9 +61,9 @@ def count_granules(
 
 
 def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return codes numbered in the order in which they appear, and the first row of each."""
+    """Return codes numbered in their order of appearance, and the first row of each."""
     first = np.zeros(size, dtype=np.int64)
-    # Rows are written from the last to the first, so that the first one stays.
+    # Rows are written from the last to the first, so the first row of each code remains.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     order = np.argsort(first)
     return np.argsort(order)[codes], first[order]

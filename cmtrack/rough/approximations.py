@@ -2,13 +2,13 @@
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
 analysis, equations 2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"),
-sections 3 and 4. Their matrices have predicted classes in rows, ours actual ones: what they write
-n_ij is ``counts[j, i]`` here. Three things printed there cannot be right. The weights of equations
-3.5 and 3.6 must be n_i. + n_.i - n_ii, since with n_i. + n_.i their own example gives 1.226 for a
-share. The "gamma" of equation 3.6 is the share of hits, an upper bound of that of equation 3.3. And
-theorem 4.4 means nu** on its left. Without condition 4.1 the bounds can fail: the granules [[0, 4],
-[3, 0], [1, 2]] that are put into the classes (0, 0, 1) have a "bound" of 8 for an upper
-approximation of 6.
+sections 3 and 4. Their matrices have predicted classes in rows, ours have actual classes in rows.
+Their n_ij is ``counts[j, i]`` here. Three printed statements cannot be correct. First, the weights
+of equations 3.5 and 3.6 must be n_i. + n_.i - n_ii, because with n_i. + n_.i their own example
+gives a share of 1.226. Second, the "gamma" of equation 3.6 is the share of hits, which is an upper
+bound of the gamma of equation 3.3. Third, the left side of theorem 4.4 must be nu**. Without
+condition 4.1 the bounds can fail: if the granules [[0, 4], [3, 0], [1, 2]] are put into the classes
+(0, 0, 1), a "bound" is 8 and the upper approximation is 6.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class RoughApproximations:
     ----------
     labels : tuple of length K
     class_sizes : ndarray, int64
-        n_j, samples of the class.
+        n_j, rows of the class.
     lower : ndarray, int64
-        nl_j, samples in granules that lie inside the class: they are of the class for certain.
+        nl_j, rows in granules inside the class: they certainly belong to the class.
     upper : ndarray, int64
-        nu_j, samples in granules that meet the class: they may be of it.
+        nu_j, rows in granules with a row of the class: they may belong to the class.
     lower_granules, upper_granules : tuple of K tuples of int
-        The granules that make them up, by their place in the table.
+        The granules of each approximation, by their position in the table.
 
     Examples
     --------
@@ -71,14 +71,14 @@ class RoughApproximations:
 
     @property
     def gamma(self) -> float:
-        """Quality of approximation: the share of samples in pure granules (equation 3.3)."""
+        """Quality of approximation: the share of rows in pure granules (equation 3.3)."""
         return float(self.lower.sum()) / float(self.class_sizes.sum())
 
     @property
     def alpha(self) -> FloatArray:
         """Accuracy of approximation of each class, lower / upper (equation 3.4).
 
-        NaN for a class without samples.
+        NaN for a class without rows.
         """
         return _share(self.lower, self.upper)
 
@@ -89,20 +89,20 @@ class RoughApproximations:
 
     @property
     def lower_share(self) -> FloatArray:
-        """Share p_j = lower / class size that is certain; NaN for a class without samples."""
+        """Share p_j = lower / class size that is certain; NaN for a class without rows."""
         return _share(self.lower, self.class_sizes)
 
     @property
     def upper_share(self) -> FloatArray:
-        """Share p^j = class size / upper: the part of the possible samples that is of the class."""
+        """Share p^j = class size / upper: the part of the possible rows that is of the class."""
         return _share(self.class_sizes, self.upper)
 
     @property
     def metrics(self) -> dict[str, float]:
         """The numbers by their names in the catalog, such as ``rough/gamma``.
 
-        ``mlflow.log_metrics`` takes them. The shares of a class without samples are undefined and
-        NaN.
+        You can pass them to ``mlflow.log_metrics``. For a class without rows, the shares are
+        undefined, which is NaN.
         """
         numbers: dict[str, float] = {}
         by_class: dict[str, FloatArray] = {}
@@ -116,9 +116,7 @@ class RoughApproximations:
     @property
     def undefined(self) -> dict[str, str]:
         """Reasons why numbers of :attr:`metrics` are NaN."""
-        return {
-            name: "no actual samples" for name, value in self.metrics.items() if math.isnan(value)
-        }
+        return {name: "no actual rows" for name, value in self.metrics.items() if math.isnan(value)}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per class."""
@@ -161,7 +159,7 @@ def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximati
 
 
 def _members(flags: BoolArray) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of the granules that are flagged, by class."""
+    """Return the numbers of the flagged granules, by class."""
     return tuple(tuple(np.flatnonzero(column).tolist()) for column in flags.T)
 
 
@@ -172,7 +170,7 @@ def _share(part: Counts, whole: Counts) -> FloatArray:
 def _of_classes(
     labels: tuple[Label, ...], by_class: Mapping[str, FloatArray | Counts]
 ) -> dict[str, float]:
-    """Return numbers of each class, in whose names ``<label>`` stands for the class."""
+    """Return numbers of each class; ``<label>`` in a name is replaced by the class."""
     return {
         name.replace("<label>", encode_label(label)): float(values[k])
         for k, label in enumerate(labels)
@@ -196,43 +194,44 @@ class RoughBounds:
 
     Arrays have shape (K,), in the order of ``labels``.
 
-    They hold where every granule (set of rows that the classifier cannot tell apart) meets the
-    class that it is assigned to. A matrix alone cannot prove that; it disproves it where a class is
-    predicted but never rightly.
+    They hold if every granule (a set of rows that the classifier cannot distinguish) contains rows
+    of its assigned class. A matrix alone cannot prove this. It disproves it if a class is predicted
+    but never correctly.
 
     Attributes
     ----------
     labels : tuple of length K
     class_sizes : ndarray
-        n_j, actual samples of the class.
+        n_j, actual rows of the class.
     hits : ndarray
         nl*_j = n_jj, at least the lower approximation.
     lower_upper_bound : ndarray
-        nl**_j, at least the lower approximation and at most ``hits``: one less where the class is
-        also predicted for others.
+        nl**_j, at least the lower approximation and at most ``hits``: one less if the class is
+        also predicted for rows of other classes.
     majority_lower_upper_bound : ndarray or None
-        nl^m_j, sharper still, where the classifier takes the most frequent class of each granule;
+        nl^m_j, a sharper bound if the classifier predicts the most frequent class of each granule;
         else None.
     union : ndarray
-        nu*_j, samples that are of the class or predicted to be; at most the upper approximation.
+        nu*_j, rows of the class or predicted to be of it; at most the upper approximation.
     upper_lower_bound : ndarray
         nu**_j, at most the upper approximation and at least ``union``: one more for each other
-        class that samples of this one are predicted to be.
+        class that is predicted for rows of this class.
     majority_upper_lower_bound : ndarray or None
-        nu^m_j, sharper still, as above.
+        nu^m_j, a sharper bound under the same condition as ``majority_lower_upper_bound``.
     condition_holds : bool or None
-        Whether every granule meets the class it is assigned to; None where the granules are not
-        known.
+        Whether every granule contains rows of its assigned class; None if the granules are
+        unknown.
     broken_by : tuple of int
-        The granules that do not, by their place in the table, where it is known.
+        The granules that do not, by their position in the table; empty if unknown.
     never_right : tuple of labels
+        Classes that are predicted, but never correctly: the condition fails for their granules.
         Classes that are predicted, but never rightly: the condition fails for their granules.
 
     Notes
     -----
-    "One less" and "one more" count samples. Where sample weights are fractions a sample can weigh
-    less than one, so ``lower_upper_bound`` is ``hits`` and ``upper_lower_bound`` is ``union``
-    there. Whole weights mean repeated rows.
+    "One less" and "one more" count rows. With fractional weights a row can weigh less than one, so
+    ``lower_upper_bound`` is then ``hits`` and ``upper_lower_bound`` is ``union``. Whole weights
+    mean repeated rows.
 
     Examples
     --------
@@ -241,7 +240,7 @@ class RoughBounds:
     >>> bounds.lower_upper_bound.tolist(), bounds.upper_lower_bound.tolist(), bounds.gamma_upper
     ([49, 34], [66, 51], 0.85)
     >>> bounds.condition_text
-    'They hold if every granule holds samples of the class it is assigned to.'
+    'They hold if every granule contains rows of its assigned class.'
     """
 
     labels: tuple[Label, ...]
@@ -330,20 +329,19 @@ class RoughBounds:
 
     @property
     def condition_text(self) -> str:
-        """The condition under which the bounds hold, and whether it is met if that is known."""
+        """The condition under which the bounds hold, and whether it is met, if known."""
         if self.condition_holds:
-            return "They hold: every granule holds samples of the class it is assigned to."
+            return "They hold: every granule contains rows of its assigned class."
         if self.broken_by:
             granules = ", ".join(map(str, self.broken_by[:8]))
             if len(self.broken_by) > 8:
                 granules += ", …"
             return (
-                "They may fail: these granules hold no sample of the class they are assigned to: "
-                f"{granules}."
+                f"They may fail: these granules contain no row of their assigned class: {granules}."
             )
         if self.condition_holds is False:
             return f"They may fail: {self.never_right[0]} is predicted, but never correctly."
-        return "They hold if every granule holds samples of the class it is assigned to."
+        return "They hold if every granule contains rows of its assigned class."
 
     def __repr__(self) -> str:
         gamma = significant(self.gamma_upper)
@@ -370,21 +368,21 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     confusion_matrix : ConfusionMatrix
         Rows actual, columns predicted.
     majority : bool, default False
-        Whether the classifier takes the most frequent class of each granule: two bounds are sharper
-        then.
+        Whether the classifier predicts the most frequent class of each granule. If so, two bounds
+        are sharper.
 
     Returns
     -------
     RoughBounds
-        They hold where every granule meets the class that it is assigned to, which a matrix cannot
-        prove; :meth:`GranuleTable.bounds` checks it.
+        They hold if every granule contains rows of its assigned class. A matrix cannot prove that;
+        :meth:`GranuleTable.bounds` checks it.
 
     Raises
     ------
     TypeError
         If it is not a confusion matrix.
     ValueError
-        If it is empty, or cannot be that of a classifier of most frequent classes.
+        If it is empty, or cannot come from a classifier of most frequent classes.
 
     References
     ----------
@@ -404,7 +402,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
             f"confusion_matrix must be a ConfusionMatrix, got {kind}; from_predictions makes one"
         )
     if not confusion_matrix.total > 0:
-        raise ValueError("confusion_matrix must hold samples, got only zeros")
+        raise ValueError("confusion_matrix must have rows, got only zeros")
     counts = confusion_matrix.counts
     labels = confusion_matrix.labels
     cells = Cells.of_matrix(Counted.unweighted(counts))
@@ -432,9 +430,9 @@ def _majority(
     if wrong.size:
         j = int(wrong[0])
         raise ValueError(
-            "majority=True needs every class to be predicted at least as often for its own samples "
-            f"as for those of any other class, got {labels[j]!r} predicted {hits[j]:g} times for "
-            f"its own and {second[j]:g} times for another's"
+            "majority=True needs every class to be predicted at least as often for its own rows "
+            f"as for rows of any other class, got {labels[j]!r} predicted {hits[j]:g} times for "
+            f"its own rows and {second[j]:g} times for another class's"
         )
     missed = bounds["class_sizes"] - hits
     return {

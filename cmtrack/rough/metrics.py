@@ -1,8 +1,8 @@
-"""The section ``rough/`` of ``Evaluation.metrics``: bounds that the confusion counts give.
+"""The section ``rough/`` of ``Evaluation.metrics``: bounds from the confusion counts.
 
 Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4.
-Each hit is a sample of the intersection of two sets, so the accuracies of approximation are shares
-of samples and have their errors.
+Each hit is a row in the intersection of two sets. So the accuracies of approximation are shares of
+rows and have standard errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DUENTSCH = "Düntsch & Gediga (2019)"
 def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
     """Return the bounds that need no classifier of most frequent classes, arrays of shape (K,).
 
-    ``whole``: whether the cells hold counts, so that a sample weighs at least one.
+    ``whole``: whether the cells are counts, so that a row weighs at least one.
     """
     hits = cells.by_actual(cells.weight * cells.hit)
     actual = cells.by_actual(cells.weight)
@@ -51,7 +51,7 @@ def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
 class Bound:
     """A bound of each class's lower or upper approximation.
 
-    It holds for these samples and has no error.
+    It holds for the evaluated rows and has no standard error.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Bound:
 
 
 class WeightedAlpha(Function):
-    """Accuracy of approximation of all classes: hits over the samples of rows or columns."""
+    """Accuracy of approximation of all classes: hits over the rows that are in either set."""
 
     def __call__(self, table: Table) -> float:
         """Return the ratio of the sums over all classes."""
@@ -91,7 +91,7 @@ def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
         of="granules",
         interval="",
         headline=False,
-        reason="no actual samples",
+        reason="no actual rows",
         formula=formula,
         **{**usual, **words},
     )
@@ -156,7 +156,7 @@ ROUGH = Section(
             title="lower bound of the upper approximation",
             brief="upper at least",
             formula="at most the upper approximation: actual or predicted, plus 1 for each class "
-            "it is taken for",
+            "it is predicted as",
         ),
         Metric(
             "rough/<label>/alpha_upper",
@@ -166,7 +166,7 @@ ROUGH = Section(
             high=1,
             interval="wilson",
             headline=False,
-            reason="neither actual nor predicted samples",
+            reason="neither actual nor predicted rows",
             source=f"{_DUENTSCH}, eq. 3.4",
             title="upper bound of the accuracy of approximation",
             brief="α at most",
@@ -176,7 +176,7 @@ ROUGH = Section(
         _granules(
             "gamma",
             "gamma",
-            "share of samples in granules of a single class",
+            "share of rows in granules of a single class",
             source=f"{_DUENTSCH}, eq. 3.3",
             title="quality of approximation γ",
             brief="γ",
@@ -192,7 +192,7 @@ ROUGH = Section(
         _granules(
             "<label>/lower",
             "lower",
-            "samples in granules inside the class",
+            "rows in granules inside the class",
             title="lower approximation",
             brief="lower",
             **_SIZE,
@@ -200,7 +200,7 @@ ROUGH = Section(
         _granules(
             "<label>/upper",
             "upper",
-            "samples in granules that meet the class",
+            "rows in granules that have a row of the class",
             title="upper approximation",
             brief="upper",
             **_SIZE,

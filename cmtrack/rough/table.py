@@ -1,8 +1,8 @@
-"""The granule table: rows that attributes cannot tell apart, by class.
+"""The granule table: counts by class of rows that attributes cannot separate.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
-analysis, section 2 and Table 4 (whose text has the class first and whose table has the granule
-first; here granules are the rows).
+analysis, section 2 and Table 4 (its text has the class first, its table the granule; here granules
+are the rows).
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 class GranuleTable(RemovedAttributes):
     """Counts of granules by class; :func:`granule_table` makes one.
 
-    A granule is a set of rows with equal attributes. Whatever sees only these attributes must treat
-    its rows alike.
+    A granule is a set of rows with equal attributes. A model that uses only these attributes must
+    treat its rows equally.
 
     Attributes
     ----------
     counts : ndarray of shape (S, K), int64
-        Samples of each granule and class; no granule is empty.
+        Number of rows of each granule and class; no granule is empty.
     labels : tuple of length K
         The classes in order.
     attributes : tuple of length A
-        Their names.
+        Names of the attributes.
     values : tuple of S tuples of length A
-        The attributes' values of each granule; None is a missing value, a value of its own.
+        The attributes' values of each granule; None is a missing value, which equals only None.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class GranuleTable(RemovedAttributes):
             )
         empty = np.flatnonzero(~counts.any(axis=1))
         if empty.size:
-            raise ValueError(f"every granule must have a sample, got none in granule {empty[0]}")
+            raise ValueError(f"every granule must have a row, got none in granule {empty[0]}")
         values = tuple(tuple(row) for row in self.values)
         if {len(row) for row in values} != {len(self.attributes)}:
             raise ValueError(
@@ -90,12 +90,12 @@ class GranuleTable(RemovedAttributes):
 
     @property
     def total(self) -> int:
-        """Number of samples."""
+        """Number of rows."""
         return int(self.counts.sum())
 
     @property
     def sizes(self) -> IntArray:
-        """Samples of each granule, shape (S,)."""
+        """Number of rows of each granule, shape (S,)."""
         return np.asarray(self.counts.sum(axis=1))
 
     @property
@@ -106,21 +106,21 @@ class GranuleTable(RemovedAttributes):
     # -- classifiers ------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
-        """Return the most frequent class of each granule, the first in label order on ties.
+        """Return the most frequent class of each granule; the first in label order on ties.
 
-        The source calls it the maximal row classifier.
+        The source's name for it is "maximal row classifier".
         """
         return tuple(self.labels[k] for k in self.counts.argmax(axis=1))
 
     def classifier(self, X: Any, y_pred: Any) -> tuple[Label, ...]:
-        """Return the class that a model assigns to each granule, from its predictions for rows.
+        """Return the class that a model assigns to each granule, from its predictions of rows.
 
         Parameters
         ----------
         X : frame, mapping or array
             Rows with the table's attributes; each granule of the table must occur.
         y_pred : array-like of shape (n_samples,)
-            Their predicted classes.
+            Predicted classes of these rows.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class GranuleTable(RemovedAttributes):
         Parameters
         ----------
         classifier : sequence of length S
-            The class that each granule is assigned to, such as :meth:`majority`.
+            The assigned class of each granule, such as :meth:`majority`.
         """
         assigned = self._assigned(classifier)
         counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
@@ -182,13 +182,13 @@ class GranuleTable(RemovedAttributes):
     # -- rough sets -------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
-        """Return the exact lower and upper approximation of each class, whatever the classifier."""
+        """Return the exact lower and upper approximation of each class, for any classifier."""
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
-        """Return the bounds by the classifier's confusion matrix, with their condition checked.
+        """Return the bounds by the classifier's confusion matrix, and check their condition.
 
-        Bounds for a classifier of most frequent classes are included if it is one.
+        If it predicts the most frequent classes, the bounds for such classifiers are included.
         """
         assigned = self._assigned(classifier)
         hits = self.counts[np.arange(len(assigned)), assigned]
@@ -198,11 +198,11 @@ class GranuleTable(RemovedAttributes):
         return replace(limits, condition_holds=not broken, broken_by=broken)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
-        """Return the number of the class that each granule is assigned to."""
+        """Return the number of each granule's assigned class."""
         if len(classifier) != len(self.counts):
             raise ValueError(
                 f"classifier must have one class per granule, {len(self.counts)}, "
-                f"got {len(classifier)}; .classifier(X, y_pred) makes one of predictions for rows"
+                f"got {len(classifier)}; get one from predictions by .classifier(X, y_pred)"
             )
         return encode_labels({"classifier": classifier}, self.labels)[1]["classifier"]
 
@@ -214,7 +214,7 @@ class GranuleTable(RemovedAttributes):
     # -- merging and views ------------------------------------------------------------------------
 
     def __add__(self, other: GranuleTable) -> GranuleTable:
-        """Merge the tables of two disjoint sets of samples; sorted labels may differ."""
+        """Merge the tables of two disjoint sets of rows; sorted labels may differ."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if self.attributes != other.attributes:
@@ -238,7 +238,7 @@ class GranuleTable(RemovedAttributes):
         return NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the same granules hold the same samples, in any order."""
+        """Return whether both have the same granules with the same counts, in any order."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if (self.labels, self.attributes) != (other.labels, other.attributes):
@@ -264,7 +264,7 @@ class GranuleTable(RemovedAttributes):
         granules = f"{len(self.counts)} granules of {len(self.attributes)} attributes"
         n_pure = int(self.deterministic.sum())
         return (
-            f"GranuleTable({self.total} samples, {granules}, "
+            f"GranuleTable({self.total} rows, {granules}, "
             f"{n_pure} inside one of {len(self.labels)} classes)"
         )
 
@@ -284,16 +284,16 @@ def granule_table(
     Parameters
     ----------
     X : frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
-        Pandas, polars or Arrow. Attributes of any kind of value that can be compared. A missing
-        value is a value of its own: rows that lack it are alike in that, so that "equal attributes"
-        stays an equivalence. Numbers with many digits make every row its own granule, where
-        everything is certain and nothing learned: put them into groups first.
+        Pandas, polars or Arrow. Attributes may have any kind of value that can be compared. Missing
+        values are equal to each other and to nothing else, so "equal attributes" remains an
+        equivalence. Numbers with many digits make every row its own granule, in which everything is
+        certain and nothing is learned, so put them into groups first.
     y : array-like of shape (n_samples,)
         Actual classes.
     attributes : sequence, optional
-        The columns to use, by name, or by position in an array; by default all of them.
+        The columns to use, by name, or by position in an array; by default all columns.
     labels : sequence, optional
-        The classes in order, also absent ones; by default the sorted classes seen.
+        The classes in order, including absent ones; by default the sorted classes in ``y``.
 
     Returns
     -------

@@ -1,9 +1,9 @@
-"""Rows behind a number, across runs: flips, and rows that most runs miss.
+"""Single rows across runs: flips, and rows that most runs get wrong.
 
-Here belongs what is counted or found by comparing single rows of runs, and how a table is joined to
-rows by ids. Which rows a comparison lists is in ``cmtrack.comparison``. Start with :class:`Flips`,
-rows that only one of two runs gets right; :class:`Missed` has the rows that several runs miss, and
-``join`` finds the row of a table for each row of an evaluation.
+This room counts or finds rows by comparing several runs, and joins a table to rows by ids. The rows
+that a comparison lists are in ``cmtrack.comparison``. Start with :class:`Flips`, which counts rows
+that only one of two runs predicts correctly. :class:`Missed` has the rows that several runs get
+wrong, and ``join`` finds the row of a table for each row of an evaluation.
 """
 
 from typing import TYPE_CHECKING
@@ -15,5 +15,5 @@ from cmtrack.rows.missed import Missed
 __all__ = ["Flips", "Missed"]
 
 if not TYPE_CHECKING:  # a type checker would otherwise accept every name
-    # a removed name raises an error that says what to use instead
+    # the error about a removed name says what to use instead
     __getattr__ = found_in(__name__, {})

@@ -1,4 +1,4 @@
-"""Flips: rows that only one of two runs gets right, with exact simultaneous intervals."""
+"""Rows that only one of two runs predicts correctly, with exact simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -25,42 +25,44 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FEW = 5
-"""Expected count below which the statistic is compared with those of all tables, not chi-square."""
+"""If an expected count is smaller, the statistic is compared with all tables, not chi-square."""
 _MOST_NEEDED = 10**9
-"""Most rows that a gate is said to need."""
+"""Largest number of rows that is reported as needed for a gate."""
 _TABLES = 10**6
 """Most tables that are listed."""
 _DRAWN = 9_999
-"""Tables that are drawn if there are more."""
+"""Number of tables that are drawn if there are too many to list."""
 
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Rows that a second run breaks and fixes, against a first one, by part of the rows.
+    """Rows that a second run breaks or fixes compared with a first run, by part of the rows.
 
     Attributes
     ----------
     parts : tuple of length S
-        Classes or segments; of all rows the one text "all".
+        Classes or segments; the single text "all" for all rows.
     n : ndarray of shape (S,)
         Number (or weight) of the rows of each part.
     rates : mapping of str to (values, low, high)
-        ``broken`` (only the first is right), ``fixed`` (only the second) and ``changed`` (other
-        predictions): shares of the part's rows, arrays (S,), with the ends of exact intervals
-        (Clopper, Pearson 1934). Of several parts those of all 2 S shares of broken and fixed rows
-        hold together (Bonferroni).
+        ``broken`` (only the first run is correct), ``fixed`` (only the second is correct) and
+        ``changed`` (the predictions differ): shares of the part's rows, arrays (S,), with exact
+        intervals (Clopper, Pearson 1934). With several parts, the intervals of all 2 S shares of
+        broken and fixed rows are simultaneous (Bonferroni).
     alone : ndarray of shape (S,)
-        p-value of the hypothesis of as many broken as fixed rows: McNemar's, mid-p (Fagerland,
-        Lydersen, Laake 2013).
+        p-value of the hypothesis that broken and fixed rows are equally likely: McNemar's, mid-p
+        (Fagerland, Lydersen, Laake 2013).
     pvalues : ndarray of shape (S,)
-        The same, adjusted for the number of parts (Holm 1979).
+        These p-values, adjusted for the number of parts (Holm 1979).
     pvalue : float
-        Of the hypothesis that the parts are alike in what is broken and fixed: chi-square of broken
-        and fixed rows by part, over all tables with the same margins where an expected count is
-        below 5. NaN for one part, and where rows have fractional weights or belong together.
+        p-value of the hypothesis that the ratio of broken to fixed rows is equal in all parts:
+        chi-square of broken and fixed rows by part, over all tables with the same margins if an
+        expected count is below 5. NaN for one part, and if rows have fractional weights or belong
+        together.
     confidence_level : float
-        At which the intervals of all parts hold together.
+        Simultaneous confidence level of the intervals of all parts.
     level : float
+        Confidence level of each interval.
         Of each interval.
 
     Examples
@@ -99,12 +101,13 @@ class Flips:
         Parameters
         ----------
         first, second, changed : ndarray of shape (n,), bool
-            Whether each run is right, and whether their predictions differ.
+            Whether each run is correct, and whether their predictions differ.
         parts : (values, codes), optional
             The values that divide the rows, and the number of each row's value.
         weights, clusters : ndarray of shape (n,), optional
-            int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters,
-            a share is worth as many rows as :func:`cmtrack.metrics.intervals.size_of_share` says.
+            int64 are numbers of equal rows, float64 are sampling weights. With sampling weights or
+            clusters, a share has the effective size of
+            :func:`cmtrack.metrics.intervals.size_of_share`.
         confidence_level : float
         """
         values: tuple[Any, ...] = ("all",)
@@ -151,7 +154,7 @@ class Flips:
     def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
         """Return value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed``.
 
-        ``by_class``: of each part instead, as ``flips/class/<label>/broken``.
+        ``by_class``: return them for each part, as ``flips/class/<label>/broken``.
         """
         numbers = {}
         for k, part in enumerate(self.parts):
@@ -164,7 +167,7 @@ class Flips:
         return numbers
 
     def rows_of(self, metric: str) -> float:
-        """Return the number (or weight) of the rows that a metric of :meth:`metrics` is of."""
+        """Return the number (or weight) of the rows behind a metric of :meth:`metrics`."""
         _, *place, _ = metric.split("/")
         if not place:
             return float(self.n[0])
@@ -186,7 +189,7 @@ class Flips:
         fixed = round(self._total("fixed"), 6)
         rows = count(float(self.n.sum()))
         text = (
-            f"of {rows} rows only the first run is right in {broken:g}, "
+            f"of {rows} rows, only the first run is correct in {broken:g}, "
             f"only the second in {fixed:g}"
         )
         if len(self.parts) > 1:
@@ -203,15 +206,15 @@ class Flips:
 
 
 def _declared(place: str, of: str) -> tuple[Metric, ...]:
-    """Return the metrics of all rows, or of those of a class.
+    """Return the metrics of all rows, or of the rows of a class.
 
     ``place``: the part of their names between the section and the metric.
-    ``of``: what the words add to "rows".
+    ``of``: the words to add after "rows".
     """
     words = (
-        ("broken", "lower", f"rows{of} that only the baseline gets right / rows{of}"),
-        ("fixed", "higher", f"rows{of} that only the run gets right / rows{of}"),
-        ("changed", "", f"rows{of} with other predictions / rows{of}"),
+        ("broken", "lower", f"rows{of} that only the baseline predicts correctly / rows{of}"),
+        ("fixed", "higher", f"rows{of} that only the run predicts correctly / rows{of}"),
+        ("changed", "", f"rows{of} with different predictions / rows{of}"),
     )
     return tuple(
         Metric(
@@ -236,16 +239,16 @@ FLIPS = Section(
     "A run against a baseline",
     (*_declared("", ""), *_declared("class/<label>/", " of {label}")),
 )
-"""Shares of the rows of a run and its baseline; gates read them, no evaluation has them."""
+"""Shares of the rows of a run and its baseline. Gates use them; evaluations do not have them."""
 
 
 def rows_needed(gate: Callable[[float, float], bool], level: float, best: float) -> int:
-    """Return the fewest rows with which an exact interval passes a gate, at the best share.
+    """Return the fewest rows with which an exact interval at the best share passes a gate.
 
     Parameters
     ----------
     gate : callable
-        Whether the ends of an interval pass; more rows never fail what fewer pass.
+        Whether an interval (low, high) passes. If it passes with few rows, it passes with more.
     level : float
     best : 0 or 1
 
@@ -285,9 +288,9 @@ def _rows_by_part(codes: IntArray, size: int) -> list[IntArray]:
 def _effective_sizes(
     shares: FloatArray, marks: Sequence[BoolArray], designs: Sequence[Design]
 ) -> FloatArray:
-    """Return the effective sample size of the share of each part by its sandwich error.
+    """Return the effective sample size of the share of each part by its sandwich standard error.
 
-    For shares of 0 and 1 it is the number of units.
+    For shares of 0 and 1 it is the design's effective number of rows.
     """
     errors = np.zeros(len(shares))
     for part in np.flatnonzero((shares > 0) & (shares < 1)).tolist():
@@ -300,11 +303,11 @@ def _effective_sizes(
 
 
 def unlike_pvalue(broken: Any, fixed: Any) -> float:
-    """Return the p-value of parts being alike in how many of their flips are broken rows.
+    """Return the p-value of the hypothesis that all parts have the same ratio of broken to fixed.
 
-    Chi-square of the S x 2 counts. Where an expected count is below 5, its distribution is that
-    over all tables with the same margins: by listing them or, where there are more than about 10^6,
-    by 9,999 drawn ones. NaN where none can differ.
+    It uses the chi-square statistic of the S x 2 counts. If an expected count is below 5, the
+    statistic is compared with all tables with the same margins. They are listed or, if there are
+    more than about 10^6, 9,999 of them are drawn. NaN if the parts cannot differ.
     """
     broken = np.rint(np.asarray(broken)).astype(np.int64)
     sizes = broken + np.rint(np.asarray(fixed)).astype(np.int64)
@@ -320,13 +323,13 @@ def unlike_pvalue(broken: Any, fixed: Any) -> float:
     seen = float(((broken - expected) ** 2 / scale).sum())
     if min(share, 1 - share) * sizes.min() >= _FEW:
         return float(chdtrc(len(sizes) - 1, seen))
-    least = seen * (1 - 1e-9)  # rounding must not drop tables that are as far off
+    least = seen * (1 - 1e-9)  # rounding must not drop tables that are equally far off
     if float(np.log(np.minimum(sizes, n_broken) + 1).sum()) > math.log(_TABLES):
         rng = np.random.default_rng(0)
         drawn = rng.multivariate_hypergeometric(sizes, n_broken, size=_DRAWN, method="marginals")
         statistics = ((drawn - expected) ** 2 / scale).sum(axis=1)
         return (1 + int((statistics >= least).sum())) / (1 + _DRAWN)
-    # All tables of the parts so far: their broken rows, statistics and logarithms of their ways.
+    # All tables of the parts so far: broken rows, statistics, and log numbers of ways to get them.
     sums = np.zeros(1, dtype=np.int64)
     statistics = np.zeros(1)
     logs = np.zeros(1)

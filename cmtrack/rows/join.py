@@ -1,4 +1,4 @@
-"""A table joined to the rows of an evaluation by their ids; nothing is guessed."""
+"""Join of a table to the rows of an evaluation, by ids only and without guessing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ID_KEY = "CMTRACK_ID_KEY"
 
 
 def column_called(argument: str, name: Any, columns: Mapping[Any, Any]) -> Any:
-    """Return the column of a table that an argument names; ValueError if there is none."""
+    """Return the column of a table that an argument names; ValueError if it does not exist."""
     if not isinstance(name, str) or name not in columns:
         names = f"{listed(list(columns), 12)}{near(str(name), map(str, columns))}"
         raise ValueError(
@@ -37,10 +37,10 @@ def places_in(
     digest: LabelDigest | None,
     instead: str,
 ) -> IntArray | None:
-    """Return the row of a table, found by its index, of each of n rows with these ids.
+    """Return the position in a table, found by its index, of each of n rows with ids.
 
-    None if both have one order. ValueError if numbers of rows or ids differ; the text says what to
-    do ``instead`` if a run has no ids.
+    None if both are in the same order. ValueError if the numbers of rows or the ids differ. If a
+    run has no ids, the error says what to do ``instead``.
     """
     if row_ids is not None and not isinstance(row_ids, str):
         return _by_index(table, row_ids, n_rows, digest, instead)
@@ -58,7 +58,7 @@ def places_in(
 def _by_index(
     table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str
 ) -> IntArray:
-    """Return the row of a frame, found by its index, of each of these ids."""
+    """Return the row of a frame, found by its index, for each id."""
     from cmtrack._pandas import pd
 
     if not isinstance(table, pd.DataFrame):
@@ -66,7 +66,7 @@ def _by_index(
         raise ValueError(f"row_ids as an array need a DataFrame with ids as its index, got {kind}")
     if len(row_ids) != n_rows:
         raise ValueError(
-            f"row_ids must be those of the {n_rows:,} rows of the run, got {len(row_ids):,}"
+            f"row_ids must have one id for each of the run's {n_rows:,} rows, got {len(row_ids):,}"
         )
     _check_ids(row_ids, n_rows, digest, instead)
     if not table.index.is_unique:
@@ -87,10 +87,10 @@ def _by_index(
 
 
 def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
-    """Return hashes of row ids, BLAKE2b of 8 bytes with the key of ``CMTRACK_ID_KEY``.
+    """Return hashes of row ids: BLAKE2b of 8 bytes with the key from ``CMTRACK_ID_KEY``.
 
-    Without a key, short ids could be guessed. ValueError if there is no key, it is longer than 64
-    bytes, or two ids have one hash.
+    Without a key, short ids could be guessed. ValueError if there is no key, if it is longer than
+    64 bytes, or if two ids have the same hash.
     """
     key = os.environ.get(ID_KEY, "").encode("utf-8")
     if not 0 < len(key) <= 64:
@@ -103,14 +103,15 @@ def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
         for text in texts
     ]
     if len(set(hashes)) < len(hashes):
-        raise ValueError(f"two row ids have the same hash: another {ID_KEY} tells them apart")
+        raise ValueError(f"two row ids have the same hash: choose another {ID_KEY}")
     return np.array([int.from_bytes(digest, "big") for digest in hashes], dtype=np.uint64)
 
 
 def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
-    """Return the row of a table, by its column of ids in any order, of each of these ids.
+    """Return the row of a table for each id, by the table's column of ids in any order.
 
-    -1 if the table lacks the id. ValueError if an id repeats in the table, or none is there.
+    -1 if the id is not in the table. ValueError if an id repeats in the table, or if the table has
+    none of the ids.
     """
     from cmtrack._pandas import pd
 
@@ -138,19 +139,19 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
         first = ", ".join(f"{text!r:.80}" for text in texts[:3].tolist())
         raise ValueError(
             f"{name!r:.80} must have ids of the rows{remark}, got {first}: "
-            f"none of {len(texts):,} is one"
+            f"the run has none of these {len(texts):,} ids"
         )
     return np.asarray(rows, dtype=np.int64)
 
 
 def _check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> None:
-    """Check row ids against the digest of a run, which cannot show which ids differ."""
+    """Check row ids against the digest of a run, which cannot show the ids that differ."""
     if digest is None:
         raise ValueError(f"it was logged without row ids: {instead}")
     found = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))
     if found == digest:
         return
-    why = "some are of other rows (the digest does not say which)"
+    why = "some are of other rows (the digest does not show which)"
     if found.content_only == digest.content_only:
         why = "they are the same ids in another order"
-    raise ValueError(f"row_ids must be those of the run, in its order, got others: {why}")
+    raise ValueError(f"row_ids must be the run's ids, in its order, got others: {why}")

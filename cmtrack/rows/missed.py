@@ -1,4 +1,4 @@
-"""Rows that several runs miss."""
+"""Rows that several runs get wrong."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Missed(RemovedAttributes):
-    """Rows that several runs miss.
+    """Rows that several runs get wrong.
 
-    Mistakes that runs share look like wrong labels, but need not be. Only runs that were not
-    trained on the rows are evidence.
+    Errors that runs share may be wrong labels, but need not be. Only runs that were not trained on
+    the rows are evidence.
 
     Attributes
     ----------
     runs : tuple of str
-        The M runs, of the same rows.
+        The M runs, evaluated on the same rows.
     at_least : int
-        Runs that miss each listed row, or more.
+        Smallest number of runs that get a listed row wrong.
     counts : ndarray of shape (M + 1,)
-        Rows that 0, 1, ..., M runs miss.
+        Numbers of rows that 0, 1, ..., M runs get wrong.
     all : int
-        Rows that all runs miss.
+        Number of rows that all runs get wrong.
 
     Examples
     --------
@@ -53,21 +53,21 @@ class Missed(RemovedAttributes):
 
     @property
     def all(self) -> int:
-        """Rows that all runs miss."""
+        """Number of rows that all runs get wrong."""
         return int(self.counts[-1])
 
     @property
     def sentence(self) -> str:
-        """The number of rows that all runs miss."""
-        rows = "row is" if self.all == 1 else "rows are"
-        runs = "both runs" if len(self.runs) == 2 else f"all {len(self.runs)} runs"
-        return f"{self.all:,} {rows} missed by {runs}."
+        """A sentence with the number of rows that all runs get wrong."""
+        rows = "row" if self.all == 1 else "rows"
+        runs = "Both runs" if len(self.runs) == 2 else f"All {len(self.runs)} runs"
+        return f"{runs} get {self.all:,} {rows} wrong."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the listed rows: those that most runs miss first, among them the first row.
+        """Return the listed rows, ordered by the number of runs that get the row wrong.
 
-        Besides the columns of :meth:`cmtrack.Comparison.rows`: ``missed``, the number of runs that
-        miss the row.
+        Rows with equal numbers are in the order of the data. The column ``missed`` is this number;
+        the other columns are as in :meth:`cmtrack.Comparison.rows`.
         """
         return self.make_rows()
 

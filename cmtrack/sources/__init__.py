@@ -1,14 +1,14 @@
-"""Sources of rows: files and frames in batches, and clusters on whose workers the kernel runs.
+"""Sources of rows: files and frames in batches, and clusters whose workers run the kernel.
 
-The room turns tables of other libraries into batches for the kernel of ``statistics``. It does not
-count, and it knows no metric. Start with ``source``, which has the interface of all sources, then
-read a short one, such as ``polars``. ``columns`` finds the columns of an evaluation and checks
+This room turns tables of other libraries into batches for the kernel of ``statistics``. It does not
+count rows and has no metrics. Start with ``source``, which has the interface of all sources, then
+read a short source such as ``polars``. ``columns`` finds the columns of an evaluation and checks
 their types, ``batches`` makes the kernel's batches, and ``texts`` has the rules for CSV files,
 which have no types.
 
-A new source is a module here with a class of :mod:`cmtrack.sources.source` and a function
-``opened``, which returns a source for its own tables and None for others. Its name is added to
-:data:`MODULES`. Files are tried first.
+A new source is a module in this room with a class of :mod:`cmtrack.sources.source` and a function
+``opened``. The function returns a source for its own tables and None for other tables. Add the
+module's name to :data:`MODULES`. Files are tried first.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def find_source(
     table
         A path, a glob, a list of paths, or a frame.
     names : sequence of str, optional
-        Columns that the caller names. They decide on the header of a CSV file and its separator.
+        Columns that the caller names. They determine the header and separator of a CSV file.
     missing : sequence of str, optional
-        Texts that are missing values in CSV files; by default an empty field.
+        Texts that mean a missing value in CSV files; by default an empty field.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def find_source(
     for name in MODULES:
         if source is not None:
             break
-        # The module does not import its library, which may be missing, before it has a table of it.
+        # A module does not import its library, which may be missing, before it gets such a table.
         source = import_module(f"cmtrack.sources.{name}").opened(table)
     return source
 
@@ -91,14 +91,14 @@ def open_source(
     Parameters
     ----------
     table, names, missing
-        As of :func:`find_source`.
+        As in :func:`find_source`.
 
     Raises
     ------
     TypeError
         If it is not a table.
     ValueError, FileNotFoundError
-        As of :func:`find_source`.
+        As in :func:`find_source`.
 
     Examples
     --------

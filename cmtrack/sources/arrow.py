@@ -17,7 +17,7 @@ def opened(table: Any) -> ArrowStream | None:
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):
         raise TypeError(
-            "table must be readable more than once, got RecordBatchReader: give its read_all()"
+            "table must be readable more than once, got RecordBatchReader: pass its read_all()"
         )
     if hasattr(table, "to_batches") or hasattr(table, "__arrow_c_stream__"):
         return ArrowStream(table)

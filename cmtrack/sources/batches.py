@@ -22,12 +22,12 @@ from cmtrack.statistics.segment_values import SegmentRows, check_fractions
 _MOST_ROWS = 1 << 17
 _FEWEST_ROWS = 1 << 13
 _VALUES = 1 << 21
-"""Numbers of a batch, about 16 MB: so wide rows come in smaller batches."""
+"""Numbers in a batch, about 16 MB. If rows are wide, a batch has fewer rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A unit of work that is sent to the rows: the kernel and the columns to count.
+    """A unit of work for the process that has the rows: the kernel and the columns to count.
 
     Attributes
     ----------
@@ -55,14 +55,14 @@ class Work:
         return tally
 
     def packed(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """Return the tally of a partition, or the error of its rows, as bytes for the driver."""
+        """Return the tally of a partition, or the error in its rows, as bytes for the driver."""
         try:
             return _packed(self.tally(batches))
         except (TypeError, ValueError) as error:
             return _packed(error)
 
     def whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the same rows in batches that are neither small nor large."""
+        """Yield all rows in batches that are neither small nor large."""
         waiting: list[pa.RecordBatch] = []
         n_waiting = 0
         for batch in batches:
@@ -81,7 +81,7 @@ class Work:
     def read(self, batch: pa.RecordBatch, copies: npt.NDArray[Any] | None = None) -> Batch:
         """Convert a batch of Arrow to columns of NumPy; columns of strings stay in Arrow.
 
-        ``copies``: how many rows each row stands for, by default one.
+        ``copies``: number of rows that each row represents, by default 1.
         """
         columns = self.columns
         lengths: Counter[int] | None = None
@@ -102,7 +102,7 @@ class Work:
         weights = None
         if columns.weight is not None:
             weights = _numbers(batch.column(columns.weight))
-        # The kernel looks values of dictionaries up once it has numbered the classes.
+        # The kernel looks up values of dictionaries after it has numbered the classes.
         numbered = self.kernel.labels is not None
         return Batch(
             n_rows,
@@ -117,7 +117,7 @@ class Work:
         )
 
     def _width(self, batch: pa.RecordBatch) -> int:
-        """Return about how many numbers a row has; lists are measured in the first rows."""
+        """Return roughly how many numbers a row has; the length of lists is from the first rows."""
         width: int = batch.num_columns
         if self.columns.lists and batch.num_rows:
             lists = batch.column(self.columns.scores[0]).slice(0, 100)
@@ -126,12 +126,12 @@ class Work:
 
 
 def rows_at_once(width: int) -> int:
-    """Return the rows of a batch, given the numbers in each row."""
+    """Return the number of rows in a batch, given the number of values in each row."""
     return max(_FEWEST_ROWS, min(_MOST_ROWS, _VALUES // max(width, 1)))
 
 
 def unpacked(packed: Any) -> Tally:
-    """Return the tally of a partition, or raise the error of its rows."""
+    """Return the tally of a partition, or raise the error in its rows."""
     result = pickle.loads(zlib.decompress(bytes(packed)))
     if isinstance(result, Exception):
         raise result
@@ -164,7 +164,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _labels(column: pa.Array, coded: bool) -> Any:
-    """Return labels; numbers are not copied. ``coded``: whether dictionaries may stay."""
+    """Return labels without copying numbers. ``coded``: whether dictionaries may remain."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         if coded:
@@ -180,7 +180,7 @@ def _labels(column: pa.Array, coded: bool) -> Any:
 
 
 def _segments(name: str, column: pa.Array) -> SegmentRows:
-    """Return the values of a column that divides the rows; categories are never cut as numbers."""
+    """Return the values of a column that divides the rows; categories are never binned."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values = [None if is_missing(value) else value for value in coded.dictionary.to_pylist()]
     missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
@@ -204,7 +204,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:
-    """Return columns of the lists' entries, none if their lengths differ, and rows by length."""
+    """Return columns of the lists' entries (none if lengths differ), and rows by length."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_list(column.type):

@@ -1,4 +1,4 @@
-"""The columns of a table by their part in the evaluation, and checks of their kinds."""
+"""The columns of a table by their role in the evaluation, and checks of their types."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Columns:
     ----------
     y_true, y_pred, weight, row_ids : str, optional
     scores : tuple of str
-        Columns of probabilities, or one column of lists.
+        Columns of probabilities, or a single column of lists.
     declared : tuple of labels, optional
-        The labels that the columns of probabilities stand for; None if they are in the order of the
+        The labels of the columns of probabilities; None if the columns are in the order of the
         labels.
     lists : bool
-        Whether the one column of probabilities holds lists.
+        Whether the single column of probabilities contains lists.
     weights_are : "frequency", "sampling" or None
         The kind of the weights, if the table has any.
     what : str
@@ -54,14 +54,14 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """Every column that is read, once."""
+        """Every column that is read, each once."""
         single = (self.y_true, self.y_pred, self.weight, self.row_ids)
         names = [name for name in single if name is not None]
         return list(dict.fromkeys([*names, *self.scores, *self.dividing]))
 
     @property
     def dividing(self) -> list[str]:
-        """Every column that divides the rows, once."""
+        """Every column that divides the rows, each once."""
         return list(dict.fromkeys(name for division in self.segments for name in division))
 
     def parts(self, width: int) -> list[str]:
@@ -87,7 +87,7 @@ def choose_columns(
     Raises
     ------
     ValueError
-        If there is no such column, or a pattern matches none.
+        If a column does not exist, or a pattern matches no column.
     TypeError
         If a name is not a text.
 
@@ -151,7 +151,7 @@ def _names_of_scores(y_prob: Any, what: str) -> Sequence[str] | Mapping[Label, s
 
 
 def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
-    """Find columns by a pattern such as ``p_*``, and name each by the part that the star matches.
+    """Find columns by a pattern such as ``p_*``, and map the text for the star to the column.
 
     Raises
     ------
@@ -175,20 +175,20 @@ def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> d
 
 
 def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = None) -> Columns:
-    """Check the kinds of the columns, and note whether they have lists and which weights.
+    """Check the types of the columns, and note whether they have lists and the kind of weights.
 
     Parameters
     ----------
     columns : Columns
     schema : pyarrow.Schema
     weights_are : "frequency" or "sampling", optional
-        By default a column of integers, or of decimals without places such as a sum in DuckDB,
-        holds frequencies.
+        By default a column of integers, or of decimals without decimal places such as a sum in
+        DuckDB, contains frequencies.
 
     Raises
     ------
     ValueError
-        If a column is of a wrong kind.
+        If a column has an unsupported type.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
 
 
 def _check_labels(columns: Columns, schema: pa.Schema) -> None:
-    """Check the kinds of the columns of labels, ids and segments."""
+    """Check the types of the columns of labels, ids and segments."""
     for argument, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
         if name is not None and label_kind(schema.field(name).type) is None:
             kind = _name_of_kind(schema.field(name).type)
@@ -289,7 +289,7 @@ def _is_string_view(kind: pa.DataType) -> bool:
 
 
 def _name_of_kind(kind: pa.DataType) -> str:
-    """Return the name of a column's kind in data frames."""
+    """Return the name of a column's type in data frames."""
     names = {
         "double": "Float64",
         "float": "Float32",

@@ -1,4 +1,4 @@
-"""Dask: the kernel runs on the workers, and their tallies are added up there in a tree."""
+"""Dask: the kernel runs on the workers, which add up their tallies in a tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cmtrack.sources.pandas import as_arrow, schema_of
 from cmtrack.sources.source import Cluster, kind_of
 
 FAN_IN = 8
-"""Tallies that one task adds up."""
+"""Number of tallies that one task adds up."""
 
 
 def opened(table: Any) -> DaskCluster | None:

@@ -11,7 +11,7 @@ from cmtrack._lazy import cached_property
 from cmtrack.sources.source import Stream
 
 _ROWS = 1 << 16
-"""Rows of a batch."""
+"""Rows per batch."""
 
 
 def opened(table: Any) -> DuckDBStream | None:
@@ -58,10 +58,10 @@ def _reader(relation: Any) -> pa.RecordBatchReader:
 
 
 def explained(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; ValueError for a table that cannot be read."""
+    """Yield the batches; raise ValueError if the table cannot be read."""
     try:
         yield from reader
-    except (OSError, pa.ArrowException) as error:  # Arrow passes DuckDB's errors on
+    except (OSError, pa.ArrowException) as error:  # Arrow passes on DuckDB's errors
         raise ValueError(f"the table could not be read: {first_line(error)}") from error
 
 

@@ -1,4 +1,4 @@
-"""Files of Parquet and CSV, opened by DuckDB, and read by it or by PyArrow."""
+"""Parquet and CSV files, opened by DuckDB, and read by DuckDB or PyArrow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
-"""Rows in which distinct labels are counted first, to see whether these are classes."""
+"""Number of rows whose distinct labels are counted first, to check that these are classes."""
 _BUFFER = 1 << 18
 """Bytes of a column that are read at a time."""
 _FEW = 1000
@@ -41,10 +41,10 @@ _SQL: dict[type | None, str] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 
 
 class FileStream(DuckDBStream):
-    """Batches of files; DuckDB groups the rows if an evaluation needs only their labels.
+    """Batches of files. DuckDB groups the rows if an evaluation needs only their labels.
 
-    ``parquet``: local files of Parquet. If DuckDB would return their columns as they are, PyArrow
-    reads them, which takes half of the time.
+    ``parquet``: local Parquet files. If DuckDB would return their columns unchanged, PyArrow reads
+    them, which takes half the time.
     """
 
     parquet: Sequence[str] = ()
@@ -59,11 +59,11 @@ class FileStream(DuckDBStream):
         return super().batches(names)
 
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows by groups of equal labels, or one by one if groups do not suffice."""
+        """Count the rows by groups of equal labels, or one by one if groups are not enough."""
         import duckdb
 
         tally = Tally(work.kernel)
-        # Rows with faults are counted one by one, because their error names rows.
+        # If rows have faults, count them one by one, because the error must name rows.
         with contextlib.suppress(ValueError, duckdb.Error):
             for batch in self._groups(work):
                 tally.add(work.read(batch, batch.columns[-1].to_numpy()))
@@ -73,14 +73,14 @@ class FileStream(DuckDBStream):
         return super().count(work, watch)
 
     def _groups(self, work: Work) -> list[pa.RecordBatch]:
-        """Return distinct labels with their numbers of rows, or nothing if these do not suffice."""
+        """Return distinct labels with their numbers of rows, or nothing if these are not enough."""
         columns = work.columns
         names = columns.names
         if columns.row_ids or columns.weight or columns.scores or columns.segments:
             return []
         if any(label_kind(self.schema.field(name).type) not in (int, str, bool) for name in names):
             return []
-        # Labels with very many values are an error, which counting one by one finds sooner.
+        # Labels with too many values are an error, which counting one by one finds sooner.
         distinct = ", ".join(f"count(DISTINCT {quoted(name)})" for name in names)
         [counts] = self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()
         if max(counts) > MAX_CLASSES:
@@ -93,10 +93,10 @@ class FileStream(DuckDBStream):
 
 
 class CSVStream(FileStream):
-    """Batches of CSV files, whose columns have no types of their own.
+    """Batches of CSV files, whose columns have no types.
 
     DuckDB guesses the types of columns of numbers. It would guess the type of each label column
-    alone, so :meth:`with_kinds` reads the texts of labels, ids and segments first.
+    separately, so :meth:`with_kinds` reads the texts of labels, ids and segments first.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class CSVStream(FileStream):
         super().__init__(self._with_clean_names(guessed), connection)
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> FileStream:
-        """Return the same rows, with labels, ids and segments of a kind that keeps every text."""
+        """Return the rows, with labels, ids and segments of a type that preserves every text."""
         numbers = {columns.weight, *columns.scores}
         texts = [name for name in columns.names if name not in numbers]
         if not texts:
@@ -130,7 +130,7 @@ class CSVStream(FileStream):
         return FileStream(relation.project(", ".join(converted)), self.connection)
 
     def _read(self, texts: Collection[str]) -> Any:
-        """Return the relation with clean names, in which these columns are texts."""
+        """Return the relation with clean names, and with the columns ``texts`` as texts."""
         types = {raw: "VARCHAR" for raw, clean in self.clean_names.items() if clean in texts}
         relation = self.connection.read_csv(self.files, **self.options, dtype=types)
         return self._with_clean_names(relation)
@@ -140,7 +140,7 @@ class CSVStream(FileStream):
         return relation.project(", ".join(renamed))
 
     def _converted(self, name: str, kind: type | None) -> str:
-        """Return a column in SQL; None keeps its type."""
+        """Return a column's SQL expression; None as its kind keeps the column's type."""
         column = quoted(name)
         if kind is str and self.has_blanks:
             return f"trim({column}) AS {column}"
@@ -150,17 +150,17 @@ class CSVStream(FileStream):
 
 
 def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
-    """Return whether a file has these columns, each once and of the same kind."""
+    """Return whether a file has all these columns, each once and of the same type."""
     for field in wanted:
-        index = schema.get_field_index(field.name)  # -1 for none, and for several of the name
+        index = schema.get_field_index(field.name)  # -1 if no column or several have the name
         if index < 0 or schema.field(index).type != field.type:
             return False
     return True
 
 
 def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
-    # The kernel's threads already use all cores: on few of them, one thread decodes faster than
-    # several.
+    # The kernel's threads already use all cores. If there are few cores, one thread decodes faster
+    # than several.
     use_threads = n_threads() > 8
     batch_size = rows_at_once(len(names))
     for path in files:
@@ -174,9 +174,9 @@ def opened(
 ) -> FileStream | None:
     """Open a path, a glob, a folder or a list of them; None for anything else.
 
-    ``names``: columns that the caller names. If the first line of a CSV file has one of them, it is
-    the header.
-    ``missing``: texts that are missing values in CSV files; by default an empty field.
+    ``names``: columns that the caller names. If one of them is in the first line of a CSV file,
+        this line is the header.
+    ``missing``: texts that mean a missing value in CSV files; by default an empty field.
     """
     paths = table if isinstance(table, list) else [table]
     if not paths or not all(isinstance(path, (str, Path)) for path in paths):
@@ -184,9 +184,7 @@ def opened(
     files = _files(paths)
     kinds = {file_kind(file) for file in files}
     if len(kinds) > 1:
-        raise ValueError(
-            f"the files must be of one kind, Parquet or CSV, got both among {files[:5]}"
-        )
+        raise ValueError(f"the files must all be Parquet or all CSV, got both among {files[:5]}")
     with needs("reading files", "duckdb"):
         import duckdb
 
@@ -214,7 +212,7 @@ def _connect(files: Sequence[str]) -> Any:
         "temp_directory": tempfile.gettempdir(),
     }
     connection = duckdb.connect(config=config)
-    # Reading whole row groups in advance helps over a network, and costs memory.
+    # Reading whole row groups in advance helps over a network, but costs memory.
     if not any(map(_is_remote, files)):
         with contextlib.suppress(duckdb.Error):  # older versions have no such setting
             connection.execute("SET disable_parquet_prefetching = true")
@@ -226,7 +224,7 @@ def _parquet_stream(connection: Any, files: list[str]) -> FileStream:
     [(n_rows,)] = source.relation.count("*").fetchall()  # from the files' metadata
     source.n_rows = n_rows
     local = _local_files(connection, files)
-    # DuckDB makes a column of a folder's name such as "year=2024", which PyArrow would not.
+    # DuckDB makes a column from a folder's name such as "year=2024". PyArrow does not.
     if len(local) <= _FEW and not any(_is_remote(file) or "=" in file for file in local):
         source.parquet = local
     return source
@@ -242,7 +240,7 @@ def _csv_stream(
     if header is not None and header.n_found:
         options |= {"header": True, "sep": header.separator}
         return CSVStream(connection, files, options, header.has_blanks)
-    # DuckDB looks for a header, unless the caller uses the names that it invents without one.
+    # DuckDB looks for a header, unless the caller uses the names that DuckDB invents without one.
     if names and all(re.fullmatch(r"column[0-9]+", name) for name in names):
         options["header"] = False
     return CSVStream(connection, files, options, has_blanks=False)

@@ -1,4 +1,4 @@
-"""Ibis: expressions that their own backend computes."""
+"""Ibis expressions, which their own backend computes."""
 
 from __future__ import annotations
 

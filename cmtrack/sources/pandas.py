@@ -1,4 +1,4 @@
-"""pandas' data frames; Arrow takes columns of numbers without a copy."""
+"""Data frames of pandas; Arrow uses columns of numbers without a copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PandasStream(ArrowStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null for those that Arrow has no kind for."""
+        """Names and types of all columns; null for columns that Arrow has no type for."""
         return schema_of(self.table)
 
     def categories(self, name: str) -> list[Any] | None:
@@ -51,11 +51,11 @@ def schema_of(frame: Any) -> pa.Schema:
     fields = []
     for name in frame.columns:
         column = frame[name]
-        if column.dtype != object:  # the first rows have the type of all
+        if column.dtype != object:  # the type of the first rows is the type of all rows
             column = column[:1000]
         try:
             kind = pa.Array.from_pandas(column).type
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            kind = pa.binary()  # a mixture, which no part of an evaluation may be
+            kind = pa.binary()  # a mixture, which no column of an evaluation may have
         fields.append(pa.field(str(name), kind))
     return pa.schema(fields)

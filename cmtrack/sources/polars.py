@@ -1,4 +1,4 @@
-"""Polars: frames, and lazy frames that its streaming engine computes batch by batch."""
+"""Polars frames, and lazy frames that its streaming engine computes batch by batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cmtrack._lazy import cached_property
 from cmtrack.sources.source import Stream, kind_of
 
 _ROWS = 1 << 16
-"""Rows of a batch."""
+"""Rows per batch."""
 
 
 def opened(table: Any) -> PolarsStream | None:

@@ -1,4 +1,4 @@
-"""Ray Data: the kernel runs in Ray's tasks over blocks of Arrow, which return a tally each."""
+"""Ray Data: the kernel runs in Ray's tasks over blocks of Arrow, and each returns a tally."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RayCluster(Cluster):
         return pa.schema(fields)
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """Return the tally of each block, as Ray finishes them."""
+        """Return the tally of each block, in the order in which Ray finishes them."""
 
         def count(block: pa.Table) -> pa.Table:
             tally = pa.array([work.packed(block.to_batches())], pa.large_binary())

@@ -1,8 +1,8 @@
-"""The interface of a source of rows: streams are counted in this process, clusters on workers.
+"""The interface of a source of rows: this process counts streams, workers count clusters.
 
 A new source is a class of about thirty lines if its library makes batches of Arrow. It has the
-names and kinds of its columns, and either batches of some of them (:class:`Stream`) or a way to
-count each partition where it is (:class:`Cluster`).
+names and types of its columns, and either batches of some of them (:class:`Stream`) or a way to
+count each partition on its worker (:class:`Cluster`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.score_pass import n_threads
 
 Watch = Callable[[int], object]
-"""Is called with the number of rows that were counted since its last call."""
+"""Function to call with the number of rows counted since its last call."""
 
 
 class Source(ABC):
-    """A table of rows: its columns, and the counting of its rows.
+    """A table of rows: its columns, and a way to count its rows.
 
     Attributes
     ----------
@@ -46,10 +46,10 @@ class Source(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null for an unknown kind.
+        """Names and types of all columns; null for an unknown type.
 
-        Batches must have one kind for each column. Weights of an unknown kind count as sampling
-        weights, so a source should find their kind if it can.
+        A column must have the same type in all batches. Weights of an unknown type count as
+        sampling weights, so a source should find their type if it can.
         """
 
     def categories(self, name: str) -> list[Any] | None:
@@ -57,11 +57,11 @@ class Source(ABC):
         return None
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> Source:
-        """Return the same rows, with labels, ids and segments of a kind that keeps every text.
+        """Return the rows, with labels, ids and segments of a type that preserves every text.
 
         Only sources of texts convert anything.
 
-        ``label_kinds``: the kinds that labels may have.
+        ``label_kinds``: the types that labels may have.
         """
         return self
 
@@ -71,7 +71,7 @@ class Source(ABC):
 
 
 class Stream(Source):
-    """Rows that come to this process in batches, which a thread for each core counts.
+    """Rows that arrive in this process in batches, counted by a thread per core.
 
     Examples
     --------
@@ -90,14 +90,14 @@ class Stream(Source):
 
     @abstractmethod
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns; each reading calls it once.
+        """Read the named columns; every reading of the table calls this once.
 
-        The batches are taken by several threads, one at a time. A source whose library stays in one
-        thread, as sqlite3 does, makes its own :meth:`count`.
+        Several threads take the batches, one at a time. If a library must stay in one thread, as
+        sqlite3 must, its source needs its own :meth:`count`.
         """
 
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows; no more batches are in memory than there are threads."""
+        """Count the rows, with at most one batch per thread in memory."""
         batches = _Shared(work.whole(self.batches(work.columns.names)))
 
         def tally(_: int) -> Tally:
@@ -107,7 +107,7 @@ class Stream(Source):
                     counted.add(work.read(batch))
                     watch(batch.num_rows)
             finally:
-                batches.stop()  # after an error the other threads need not go on
+                batches.stop()  # after an error, the other threads need not continue
             return counted
 
         with ThreadPoolExecutor(n_threads()) as pool:
@@ -116,7 +116,7 @@ class Stream(Source):
 
 
 class Cluster(Source):
-    """Rows that stay on workers, which need cmtrack: the kernel runs there, and tallies come back.
+    """Rows that stay on workers, which run the kernel (so they need cmtrack) and return tallies.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Cluster(Source):
         """Return packed tallies: of each partition (``work.packed``), or sums (``packed_sum``)."""
 
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows, and add the tallies up as they come."""
+        """Count the rows, and add up the tallies as they arrive."""
         total = Tally(work.kernel)
         for packed in self.tallies(work):
             tally = unpacked(packed)
@@ -177,14 +177,15 @@ class _Shared:
 
 
 Reading = Callable[[str, int | None], Watch]
-"""Begins a reading of a name and, if known, a number of rows; returns what its batches call."""
+"""Function that starts a reading with a name and, if known, a number of rows. It returns the
+function that the batches call."""
 
 
 @contextlib.contextmanager
 def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
-    """Show on stderr the name and the number of the current reading, and the rows it has counted.
+    """Show on stderr the name and number of the current reading, and the rows counted so far.
 
-    ``show``: by default if stderr is a terminal.
+    ``show``: by default, if stderr is a terminal.
     ``n_readings``: the expected number; an error in the rows may need one more.
     """
     if show is False:

@@ -1,4 +1,4 @@
-"""Spark: the kernel runs in the executors' Python, and a tally of each partition comes back."""
+"""Spark: the kernel runs in the executors' Python, which return a tally of each partition."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cmtrack.sources.batches import Work, packed_sum
 from cmtrack.sources.source import Cluster, kind_of
 
 FAN_IN = 16
-"""Tallies that one task adds up before they go to the driver."""
+"""Number of tallies that one task adds up before they go to the driver."""
 
 
 def opened(table: Any) -> SparkCluster | None:
-    """Open a frame of PySpark, also of Spark Connect."""
+    """Open a frame of PySpark, including Spark Connect."""
     if kind_of(table) == ("pyspark", "DataFrame"):
         return SparkCluster(table)
     return None
@@ -39,13 +39,13 @@ class SparkCluster(Cluster):
         for field in self.frame.schema.fields:
             try:
                 kind = to_arrow_type(field.dataType)
-            except Exception:  # a type without a counterpart, such as the vectors of Spark ML
+            except Exception:  # a type without an Arrow type, such as the vectors of Spark ML
                 kind = pa.binary()
             fields.append(pa.field(field.name, kind))
         return pa.schema(fields)
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """Return the tally of each partition; the executors add up many of them in a tree first."""
+        """Return the tallies of the partitions; executors add up many of them in a tree first."""
         quoted = ["`" + name.replace("`", "``") + "`" for name in work.columns.names]
         chosen = self.frame.select(*quoted)
         tallies = chosen.mapInArrow(_one_row(work.packed), "tally binary")
@@ -60,10 +60,10 @@ class SparkCluster(Cluster):
             if missing is None:
                 raise
             raise RuntimeError(
-                "cmtrack must be installed where Spark's workers run Python, and they have no "
-                f"module {missing[1]!r}: install cmtrack in their environment, send one along by "
-                "spark.archives, or set PYSPARK_PYTHON to a Python that has it (sys.executable, "
-                "where Spark is on this machine)"
+                "cmtrack must be installed where Spark's workers run Python, but they have no "
+                f"module {missing[1]!r}: install cmtrack in their environment, send an environment "
+                "along by spark.archives, or set PYSPARK_PYTHON to a Python that has it "
+                "(sys.executable, if Spark runs on this machine)"
             ) from error
 
 

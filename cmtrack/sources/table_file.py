@@ -28,7 +28,7 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def file_kind(name: str) -> str:
-    """Return "Parquet" or "CSV", by the end of the name; ValueError for another end."""
+    """Return "Parquet" or "CSV", by the ending of the name; ValueError for another ending."""
     lowered = name.lower()
     if lowered.endswith(PARQUET):
         return "Parquet"
@@ -40,7 +40,7 @@ def file_kind(name: str) -> str:
 def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
     """Read the names of a file's columns; ValueError as in :func:`read_frame`.
 
-    ``wanted``: columns that the caller names. They decide the separator of a CSV file.
+    ``wanted``: columns that the caller names. They determine the separator of a CSV file.
     """
     if file_kind(path.name) == "CSV":
         return readable(path, lambda: [*_clean_names(path, read_header(path, wanted)).values()])
@@ -58,16 +58,16 @@ def read_frame(
     label_kinds: Sequence[type] = KINDS,
     missing: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Read a file, or the named columns of it; ValueError if it cannot be read.
+    """Read a file, or its named columns; ValueError if it cannot be read.
 
     The other arguments are for CSV files, whose columns have no types.
 
-    ``labels``: columns of labels, which are of one kind
+    ``labels``: columns of labels, which have one type
     (:func:`cmtrack.sources.texts.kinds_of_labels`).
-    ``texts``: columns of ids, groups and segments. They become numbers only if that keeps every
+    ``texts``: columns of ids, groups and segments. They become numbers only if that preserves every
     text.
-    ``label_kinds``: the kinds that labels may have.
-    ``missing``: texts that are missing values; by default those of pandas.
+    ``label_kinds``: the types that labels may have.
+    ``missing``: texts that mean a missing value; by default the list of pandas.
     """
     from cmtrack._pandas import pd
 
@@ -96,7 +96,7 @@ def _csv_frame(
     numbers = [str(name) for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
     if names is not None or not numbers:
         return frame
-    # All columns are attributes of rows. pandas has read some codes, such as 007, as numbers.
+    # All columns describe rows. pandas has read some codes, such as 007, as numbers.
     written = _read_csv(path, header, numbers, missing, numbers)
     for name in numbers:
         if has_codes(_arrow(written[name])):
@@ -126,7 +126,7 @@ def _read_csv(
 
 
 def _clean_names(path: Path, header: Header) -> dict[str, str]:
-    """Return the names of the columns by the names that pandas gives them."""
+    """Map the names that pandas gives the columns to their clean names."""
     from cmtrack._pandas import pd
 
     names = [str(name) for name in pd.read_csv(path, nrows=0, sep=header.separator).columns]
@@ -141,7 +141,7 @@ def _arrow(column: pd.Series[Any]) -> pa.Array:
 
 
 def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
-    """Convert the texts of a column to a kind that keeps them, also next to missing values."""
+    """Convert the texts of a column to a type that preserves them, despite missing values."""
     if kind is str and not strip:
         return column
     texts = column.str.strip()
@@ -157,7 +157,7 @@ def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
 
 
 def readable(path: Path, read: Callable[[], Result]) -> Result:
-    """Read a plain file by a function; ValueError if it is another kind of file or damaged."""
+    """Read a plain file with a function; ValueError if it is another kind of file or damaged."""
     try:
         open_file(path, own=True).close()
         return read()

@@ -1,7 +1,6 @@
-"""The texts of CSV files: how the header is written, and which texts are numbers.
+"""The texts of CSV files: the format of the header, and the texts that are numbers.
 
-Both readers of CSV files, pandas for a file in memory and DuckDB for tables, take their rules from
-here.
+Both readers of CSV files follow these rules: pandas for a file in memory, and DuckDB for tables.
 """
 
 from __future__ import annotations
@@ -45,23 +44,23 @@ MISSING = (
 )
 """Texts that the command line reads as missing by default: the list of pandas."""
 KINDS: tuple[type, ...] = (bool, int, float, str)
-"""Kinds of labels. The first one that keeps every text is taken."""
+"""Types of labels. The first type that preserves every text is used."""
 _BOOLEANS = {"True", "TRUE", "true", "False", "FALSE", "false"}
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"[+-]?0[0-9]+(\.[0-9]*)?")
 _SHORT_INTEGER = r"^(0|-?[1-9][0-9]{0,14})$"
-"""Integers that are exact in floats, too. Arrow finds them much faster than Python does."""
+"""Integers that are also exact in floats. Arrow finds them much faster than Python does."""
 _INT64 = range(-(1 << 63), 1 << 63)
 _EXACT = 1 << 53
-"""Whole numbers up to this one are exact in floats."""
+"""Largest whole number up to which all are exact in floats."""
 _LONGEST_LINE = 1 << 20
-"""Characters of a header that are read; a file without line breaks may be large."""
+"""Characters of a header that are read, because a file without line breaks may be large."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """The way in which the first line of a CSV file is written.
+    """The format of the first line of a CSV file.
 
     Attributes
     ----------
@@ -70,8 +69,8 @@ class Header:
     n_found : int
         How many of the names that the caller gave are in the line.
     has_blanks : bool
-        Whether more of them are found without the blanks around the names, which the values then
-        also have.
+        Whether more names are found without the blanks around them. The values then also have
+        blanks.
 
     Examples
     --------
@@ -87,12 +86,12 @@ class Header:
 
     @classmethod
     def from_line(cls, line: str, wanted: Sequence[str], usual: str = ",") -> Header:
-        """Choose the separator that finds most of the wanted names; the usual one if several do."""
+        """Choose the separator that finds most wanted names; the usual one if several do."""
         separators = dict.fromkeys([usual, *SEPARATORS])
         headers = [cls._split(line, separator, wanted) for separator in separators]
         most_found = max(header.n_found for header in headers)
         headers = [header for header in headers if header.n_found == most_found]
-        if most_found == 0 and len(headers[0].names) == 1:  # the usual separator is not in the line
+        if most_found == 0 and len(headers[0].names) == 1:  # the line lacks the usual separator
             return max(headers, key=lambda header: len(header.names))
         return headers[0]
 
@@ -120,17 +119,17 @@ def read_header(path: Path, wanted: Sequence[str]) -> Header:
 
 
 def usual_separator(name: str) -> str:
-    """Return the separator that the end of a file's name stands for."""
+    """Return the usual separator for the ending of a file's name."""
     if name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     return ","
 
 
 def lossless_kinds(texts: Any) -> set[type]:
-    """Return the kinds to which all texts of an Arrow array can be converted without loss.
+    """Return the types to which all texts of an Arrow array can be converted without loss.
 
     An integer has no leading zeros and fits 64 bits. A float is whole and exact, or Python writes
-    it like the text.
+    it exactly like the text.
 
     Examples
     --------
@@ -155,14 +154,14 @@ def lossless_kinds(texts: Any) -> set[type]:
 
 
 def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) -> type:
-    """Return the one kind of columns that belong together, such as all columns of labels.
+    """Return the single type of columns that belong together, such as all columns of labels.
 
     Parameters
     ----------
     lossless : iterable of sets of types
-        What :func:`lossless_kinds` gives for each column or batch.
+        Result of :func:`lossless_kinds` for each column or batch.
     among : iterable of types, optional
-        The kinds that are possible, such as those of :func:`kinds_named`.
+        The possible types, such as the result of :func:`kinds_named`.
 
     Examples
     --------
@@ -180,9 +179,9 @@ def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) 
 def kinds_of_labels(
     lossless: Mapping[str, set[type]], among: Iterable[type] = KINDS
 ) -> dict[str, type]:
-    """Return the kind of each label column by its :func:`lossless_kinds`: one kind for all.
+    """Return the type of each label column by its :func:`lossless_kinds`: one type for all.
 
-    Integers and floats are the only mixture, since classes 1 and 1.0 are equal.
+    Integers and floats are the only mixture, because the classes 1 and 1.0 are equal.
 
     Examples
     --------
@@ -197,9 +196,9 @@ def kinds_of_labels(
 
 
 def kinds_named(labels: Iterable[Any]) -> tuple[type, ...]:
-    """Return the kinds that labels may have if the caller names some of the labels.
+    """Return the types that labels may have if the caller names some of the labels.
 
-    They are texts if one of the names is not a number, even if no row has this class.
+    If one of the names is not a number, the labels are texts, even if no row has this class.
 
     Examples
     --------
@@ -220,7 +219,7 @@ def grouped_labels(grouping: Grouping | None) -> list[Any]:
 
 
 def has_codes(texts: Any) -> bool:
-    """Return whether a text of an Arrow array has leading zeros or is too large for 64 bits."""
+    """Return whether a text of an Arrow array has leading zeros or does not fit 64 bits."""
     distinct = texts.unique().drop_null()
     return any(_is_code(text.strip()) for text in distinct.to_pylist())
 

@@ -302,7 +302,7 @@ def test_an_absent_class_is_undefined_with_a_reason() -> None:
     assert evaluation.metrics["rough/2/upper_lower_bound"] == 0
     exact = granule_table([0, 1, 1], [0, 1, 1], labels=[0, 1, 2]).approximations()
     assert math.isnan(exact.alpha[2])
-    assert exact.undefined["rough/2/alpha"] == "no actual samples"
+    assert exact.undefined["rough/2/alpha"] == "no actual rows"
     assert exact.undefined.keys() == {"rough/2/alpha", "rough/2/lower_share", "rough/2/upper_share"}
 
 
@@ -506,10 +506,10 @@ def test_the_figure_draws_approximations_and_sizes() -> None:
     bounds = table.bounds(table.majority()).figure().axes[0]
     words = " ".join(" ".join(t.get_text() for t in bounds.get_legend().get_texts()).split())
     assert "at most" in words
-    assert "They hold: every granule holds samples of the class it is assigned to." in words
+    assert "They hold: every granule contains rows of its assigned class." in words
     alone = rough_bounds(table.confusion_matrix(table.majority())).figure().axes[0]
     words = " ".join(" ".join(t.get_text() for t in alone.get_legend().get_texts()).split())
-    assert "They hold if every granule holds samples of" in words
+    assert "They hold if every granule contains rows of" in words
 
 
 @pytest.mark.slow

@@ -355,7 +355,7 @@ FILES: list[tuple[str, str, str]] = [
         '{"group": {}}',
         "a grouping must have 'groups', and may have .*, got \\['group'\\]",
     ),
-    ("g.json", '{"steps": []}', "'steps' must be the only key and hold a list of groupings"),
+    ("g.json", '{"steps": []}', "'steps' must be the only key and a list of groupings"),
     ("g.json", '{"steps": [], "mode": "strict"}', "'steps' must be the only key"),
     ("g.json", '{"groups": 3}', "'groups' must map group names to lists of classes, got 3"),
     ("g.json", '{"groups": [1]}', "'groups' must map names to classes or list \\[name, classes\\]"),

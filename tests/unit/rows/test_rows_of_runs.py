@@ -41,7 +41,7 @@ def test_broken_fixed_and_missed_rows() -> None:
     assert comparison.rows("A", "B", "changed")["row"].tolist() == changed
     missed = comparison.missed()
     assert (missed.all, len(missed.to_frame())) == (0, 0)
-    assert missed.sentence == "0 rows are missed by both runs."
+    assert missed.sentence == "Both runs get 0 rows wrong."
     assert comparison.missed(1).to_frame()["row"].tolist() == [1, 2, 4, 6, 7, 8, 9]
 
 
@@ -347,7 +347,7 @@ def test_missed_rows_are_ordered_by_the_number_of_runs_and_then_by_position() ->
     assert frame["missed"].tolist() == wrong[expected].tolist()
     assert "suspicion" not in frame
     assert len(set(expected[:60]) & set(planted)) >= 50
-    assert missed.sentence == f"{missed.all} rows are missed by all 6 runs."
+    assert missed.sentence == f"All 6 runs get {missed.all} rows wrong."
 
 
 def test_rows_count_as_often_as_they_are_repeated() -> None:
