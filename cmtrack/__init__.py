@@ -1,7 +1,7 @@
-"""Judge a classifier properly after every training run, and see it in MLflow.
+"""Evaluate a classifier properly after every training run, and see the result in MLflow.
 
-Names are imported when they are first used, so that ``import cmtrack`` is quick and has no side
-effect.
+Names are imported when they are first used, so that ``import cmtrack`` is fast and has no side
+effects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Imports at first use: names of a package, as its stub lists them, and optional libraries."""
+"""Imports at first use: the names in a package's stub, and optional libraries."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ else:
     class cached_property(functools.cached_property):
         """A property that is computed once, without the lock of Python 3.11.
 
-        That lock is one for all objects of a class. A worker that is forked while another thread
-        computes the property inherits it, and would wait for ever.
+        That lock is shared by all objects of a class. If a worker is forked while another thread
+        computes the property, the worker inherits the locked lock and waits for ever.
         """
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -33,9 +33,9 @@ else:
 def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
     """Return ``__getattr__`` and ``__all__`` of a package.
 
-    ``package``: its ``__name__``.
-    ``init``: its ``__file__``. Each line of the stub next to it reads ``from module import name as
-    name``.
+    ``package``: the package's ``__name__``.
+    ``init``: the package's ``__file__``. Each line of the stub next to this file reads
+    ``from module import name as name``.
     """
     with open(f"{init.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:
         imports = [line.split() for line in stub if line.startswith("from ")]
@@ -44,7 +44,7 @@ def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
 
 
 def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return ``__getattr__`` of a package that shows names of other modules.
+    """Return ``__getattr__`` of a package that re-exports names of other modules.
 
     ``modules``: the module of each name.
     """
@@ -63,7 +63,7 @@ def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
 @contextmanager
 def needs(use: str, install: str) -> Iterator[None]:
-    """Say in one sentence which use needs a missing library, and how to install it."""
+    """Explain a failed import of a library: what needs it, and how to install it."""
     try:
         yield
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""pandas, imported when a frame is first needed; an error says how to install it."""
+"""Import of pandas when a frame is first needed, with an error that says how to install it."""
 
 from cmtrack._lazy import needs
 

@@ -1,4 +1,4 @@
-"""The base of all evaluations: numbers by name, files, and the views that open on request."""
+"""The base of all evaluations: numbers by name, files, and the views made on request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Digests(Protocol):
 
 
 class Rows(Protocol):
-    """The evaluated rows, one by one: samples or documents."""
+    """The evaluated rows: rows of data or documents."""
 
     @property
     def design(self) -> Design:
@@ -54,22 +54,22 @@ class Rows(Protocol):
 class BaseEvaluation(ABC):
     """Base of :class:`~cmtrack.Evaluation` and :class:`~cmtrack.FamilyEvaluation`.
 
-    Logging, comparing and reporting need no more than this.
+    This is all that logging, comparing and reporting need.
 
     Attributes
     ----------
     statistics : object
-        The counts and sums of the data; small, and mergeable.
+        The counts and sums of the data. They are small and can be merged.
     spec : Question
         The options of the evaluation.
     rows : object or None
-        The evaluated rows, if they are available: paired comparisons need them.
+        The evaluated rows, if available. Paired comparisons need them.
     """
 
     kind: ClassVar[str]
-    """The name of the kind in stored files."""
+    """The name of this kind of evaluation in stored files."""
     unit: ClassVar[str] = "row"
-    """The word for a row."""
+    """The word for a row in sentences."""
     statistics: Digests
     spec: Question
     rows: Rows | None
@@ -86,7 +86,7 @@ class BaseEvaluation(ABC):
 
     @property
     def positive(self) -> Label | None:
-        """The positive class of two, or the positive group."""
+        """The positive class of two classes, or the positive group."""
         return None
 
     @property
@@ -114,7 +114,7 @@ class BaseEvaluation(ABC):
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics that have an interval; rows or documents are independent."""
+        """(low, high) of the metrics that have an interval, for independent rows or documents."""
         return ByName(self._results.intervals, "interval of")
 
     @property
@@ -124,7 +124,7 @@ class BaseEvaluation(ABC):
 
     @property
     def infinite(self) -> frozenset[str]:
-        """The undefined metrics that are infinitely bad, so that they are last in a ranking."""
+        """The undefined metrics that are infinitely bad and are therefore last in a ranking."""
         return frozenset(self._results.infinite)
 
     @property
@@ -135,19 +135,19 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def warnings(self) -> tuple[str, ...]:
-        """Remarks on numbers that are not reliable."""
+        """Warnings about numbers that are not reliable."""
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Names of the metrics that are shown first, and that a run gets."""
+        """Names of the metrics that are shown first and logged to a run."""
         return tuple(name for name in self.metrics if self.catalog.lookup(name).headline)
 
     def influence(self, metric: str) -> FloatArray | None:
-        """Return the contribution of each row, or document, to the error of a metric, shape (n,).
+        """Return the contribution of each row to a metric's standard error, shape (n,).
 
-        The standard error of the metric is ``sqrt(sum (w psi)^2) / sum w``. The standard error of a
-        difference of two models on the same rows comes from the difference of their contributions.
-        None if the metric has no influence function.
+        For sets of codes, rows are documents. The metric's standard error is
+        ``sqrt(sum (w psi)^2) / sum w``. For the difference of two models on the same rows, use the
+        difference of their contributions. None if the metric has no influence function.
 
         Raises
         ------
@@ -170,10 +170,10 @@ class BaseEvaluation(ABC):
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
-        """Return a code for each row's answer as a metric reads it, shape (n,), or None.
+        """Return a code for each row's prediction as a metric uses it, shape (n,), or None.
 
-        Two evaluations of the same rows answer a row alike if its codes are equal. Only the other
-        rows contribute to their difference.
+        If two evaluations of the same rows have the same code for a row, the row does not
+        contribute to their difference.
         """
         if self.rows is None:
             return None
@@ -183,12 +183,12 @@ class BaseEvaluation(ABC):
         return None
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> BaseEvaluation:
-        """Return the same evaluation with custom metrics.
+        """Return the evaluation with custom metrics added.
 
         Raises
         ------
         TypeError
-            If there are any, and the evaluation is not of single labels.
+            If there are custom metrics and the evaluation is not of single labels.
 
         Examples
         --------
@@ -223,11 +223,11 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def n_samples(self) -> float:
-        """Number (or weight) of evaluated samples, spans or documents."""
+        """Number (or weight) of evaluated rows, spans or documents."""
 
     @property
     def labels_digest(self) -> str:
-        """Digest of the actual labels of all rows: equal digests, same test rows."""
+        """Digest of the actual labels of all rows; it is equal for equal test rows."""
         return str(self.statistics.digest)
 
     @property
@@ -238,14 +238,14 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def catalog(self) -> Catalog:
-        """The metrics of this evaluation: the built-in ones of its kind, and custom ones."""
+        """The metrics of this evaluation: the built-in metrics of its kind, and custom ones."""
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the classes, groups or codes that an average skips because none is predicted."""
+        """Return the classes, groups or codes that an average skips: they are never predicted."""
 
     def at_level(self, confidence_level: float) -> Self:
-        """Return the same evaluation with intervals of another confidence level."""
+        """Return the evaluation with intervals of another confidence level."""
         if confidence_level == self.confidence_level:
             return self
         return self.asking(confidence_level=confidence_level)
@@ -259,19 +259,19 @@ class BaseEvaluation(ABC):
         ----------
         directory : path
         rows : "auto", True or False, default "auto"
-            Whether the rows, which paired comparisons need, are kept next to it in
-            ``cmtrack_predictions.parquet``. "auto" keeps up to 32 MB before compression; a warning
-            says that it does not keep larger ones.
+            Whether to write the rows, which paired comparisons need, to
+            ``cmtrack_predictions.parquet`` in the folder. "auto" writes up to 32 MB (before
+            compression). If there is more, a warning says that the rows were not written.
 
         Notes
         -----
-        ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack] predictions`` limit what is logged. They
-        do not limit this method, which sends nothing and writes into a folder of the caller's
-        choice. ``rows=False`` keeps no rows.
+        ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack] predictions`` limit what is logged to a run.
+        They do not limit this method, which sends nothing and writes into a folder of your choice.
+        ``rows=False`` writes no rows.
 
-        Cost: the statistics of 11 classes are about 0.3 MB of JSON, those of K classes grow with K²
-        (K³ up to 30 classes with probabilities). 10⁶ rows of 11 probabilities are above the 32 MB;
-        with ``rows=True`` they take 47 MB and about 0.6 s.
+        Cost: the statistics of 11 classes take about 0.3 MB of JSON. The size grows with K² for K
+        classes (with K³ up to 30 classes with probabilities). 10⁶ rows of 11 probabilities are
+        above the 32 MB; with ``rows=True`` they take 47 MB and about 0.6 s.
 
         Examples
         --------
@@ -285,13 +285,13 @@ class BaseEvaluation(ABC):
 
     @classmethod
     def load(cls, directory: str | Path, *, rows: bool = True) -> Self:
-        """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+        """Read the files that :meth:`save` wrote; ``directory`` may also be the JSON file itself.
 
         Parameters
         ----------
         directory : path
         rows : bool, default True
-            Whether the rows are read, if they were kept. Without them ``.rows`` is None, and
+            Whether to read the rows, if they were saved. Without them, ``.rows`` is None and
             comparisons are unpaired.
 
         Raises
@@ -299,7 +299,7 @@ class BaseEvaluation(ABC):
         FileNotFoundError
             If there is no evaluation.
         ValueError
-            If the file is damaged, of another kind, or of a newer schema than this version reads.
+            If the file is damaged, of another kind, or has a newer schema than this version reads.
         """
         path = Path(directory)
         evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
@@ -313,7 +313,7 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def _stored(self) -> dict[str, Any]:
-        """Return the question and the fields of this kind as plain data, without statistics."""
+        """Return the options and the fields of this kind as plain data, without statistics."""
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
@@ -322,7 +322,7 @@ class BaseEvaluation(ABC):
         Raises
         ------
         ValueError
-            If they are damaged.
+            If the data are damaged.
         """
         try:
             return cls(**cls._fields_of(data))
@@ -338,12 +338,12 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def without_probabilities(self) -> Self:
-        """Return the same evaluation, its rows without their probabilities."""
+        """Return the evaluation; its rows have no probabilities."""
 
     @property
     @abstractmethod
     def rows_size(self) -> int:
-        """Bytes of the rows' columns before compression."""
+        """Size of the rows' columns in bytes, before compression."""
 
     @abstractmethod
     def write_rows(self, file: Path | BinaryIO) -> None:
@@ -366,18 +366,18 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def with_rows(self, content: bytes) -> Self:
-        """Return the same evaluation with the rows that :meth:`write_rows` wrote.
+        """Return the evaluation with the rows that :meth:`write_rows` wrote.
 
         Raises
         ------
         ValueError
-            If they are damaged, or of another evaluation.
+            If the rows are damaged, or of another evaluation.
         """
 
     # -- views -----------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per metric: value, interval, direction, and why it is undefined."""
+        """Return a row per metric: value, interval, direction, and the reason if undefined."""
         from cmtrack._pandas import pd
 
         intervals = self.intervals
@@ -397,12 +397,12 @@ class BaseEvaluation(ABC):
         Parameters
         ----------
         on_error : callable (name, error), optional
-            Called for a figure that fails, which is then missing; all are drawn at once. By default
-            each is drawn when it is first used, and its error is raised there.
+            Called for a figure that fails, which is then missing. With it, all figures are drawn at
+            once. By default, each is drawn when it is first used, and its error is raised then.
 
         Notes
         -----
-        Cost: about 0.1 s for each figure that is used; listing their names draws all.
+        Cost: about 0.1 s for each figure that you use. Iterating over their names draws all.
 
         Examples
         --------
@@ -431,21 +431,21 @@ class BaseEvaluation(ABC):
     ) -> Path:
         """Write the report: one HTML file that loads nothing.
 
-        It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does
-        not get.
+        It is the page that :func:`~cmtrack.log_evaluation` logs, and also has the figures that are
+        not logged to a run.
 
         Parameters
         ----------
         path : path
-            Its ending is ``.html``, else a ValueError is raised. Folders are made if need be.
+            It must end in ``.html``. Missing folders are created.
         title : str, optional
             By default "Evaluation".
         rows : bool, default True
             Whether the page lists rows behind the most frequent confusions, 25 of each. Ids are
-            shown only if they are kept with the rows (``CMTRACK_ROW_IDS``). The page of a run lists
-            the rows that are logged.
+            shown only if they are stored with the rows (``CMTRACK_ROW_IDS``). The page of a run
+            lists the logged rows.
         table : frame, mapping of columns, or path, optional
-            At most 12 columns to show next to the rows, their texts cut at 200 characters. The page
+            At most 12 columns to show next to the rows, with texts cut at 200 characters. The page
             of a run never has them.
         row_ids : str or array-like of shape (n,), optional
             As in :meth:`cmtrack.Evaluation.rows_where`; the column is not shown.

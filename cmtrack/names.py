@@ -1,4 +1,4 @@
-"""Names of runs, classes and files for people: on one line, quoted, short, and never alike."""
+"""Names of runs, classes and files for display: on one line, quoted, short, and distinct."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from cmtrack.untrusted import one_line
 GAP = "…"
 MAY_BE_BEST = "may be the best"
 RULED_OUT = "ruled out as the best"
-"""The two standings of a run among others."""
+"""The two possible standings of a run."""
 SELECTED = (
-    "That of the leader allows for its selection",
-    "Those of the leader and of the chosen run allow for their selection",
+    "The leader's interval allows for its selection",
+    "The intervals of the leader and the chosen run allow for their selection",
 )
-"""The remarks on the adjusted interval of one run, and on those of two."""
+"""Remarks on the adjusted interval of a single run, and on the adjusted intervals of two."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)?|[\W_]")
 """A word, a number with its decimals, or a mark."""
 
@@ -55,22 +55,22 @@ def elide(text: str, width: int) -> str:
 
 
 def distinct(names: Sequence[object], width: int) -> list[str]:
-    """Short names that are as different as the full ones.
+    """Return short names that are as different as the full names.
 
-    The words that all long names begin and end with are removed first, then the middle of the rest.
-    No number is appended, because a reader could take it for part of the name.
+    First, the words at the start and end of all long names are removed, then the middle of the
+    rest. No number is appended, because readers could mistake it for a part of the name.
 
     Parameters
     ----------
     names : sequence
-        Put on one line each.
+        Names; each is put on one line.
     width : int
-        Characters of a short name. A name is longer only if it would otherwise equal another one.
+        Most characters of a short name. A name is longer only if it would otherwise equal another.
 
     Returns
     -------
     list of str
-        In the order of ``names``; names that fit are unchanged; different names are different.
+        In the order of ``names``. Names that fit are unchanged. Different names stay different.
 
     Raises
     ------
@@ -91,8 +91,8 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
     short = {name: name for name in full} | _shortened(long, width)
     alike = _alike(short)
     while alike:
-        # Cuts at different positions gave the same letters. Each round writes at least one more
-        # name in full, because two names that are both in full differ.
+        # Cuts at different positions can give the same letters. Each round writes at least one more
+        # name in full, because two full names differ.
         for group in alike:
             short |= {name: name for name in group}
         alike = _alike(short)
@@ -103,7 +103,7 @@ def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
     """Return short names of different names that are all too long."""
     short = _without_common(names, [_TOKEN.findall(name) for name in names], width)
     if len(names) > 1 and len(set(short.values())) == 1:
-        # They differ inside a word that is cut. Without the letters in common they begin
+        # They differ inside a word that is cut. Without the common letters, they start
         # differently.
         short = _without_common(names, names, width)
     for group in _alike(short):
@@ -123,7 +123,7 @@ def _alike(short: dict[str, str]) -> list[list[str]]:
 def _without_common(
     names: Sequence[str], pieces: Sequence[Sequence[str]], width: int
 ) -> dict[str, str]:
-    """Shorten names by the pieces, words or letters, that all of them begin and end with."""
+    """Shorten names by the pieces (words or letters) with which all of them begin and end."""
     n_first = _count_common(pieces)
     rests = [parts[n_first:] for parts in pieces]
     n_last = _count_common([parts[::-1] for parts in rests])
@@ -136,7 +136,7 @@ def _without_common(
 
 
 def _count_common(pieces: Sequence[Sequence[str]]) -> int:
-    """Return how many pieces all sequences begin with; 0 for a single sequence."""
+    """Return the number of leading pieces that all sequences share; 0 for a single sequence."""
     if len(pieces) < 2:
         return 0
     columns = zip(*pieces, strict=False)
@@ -146,7 +146,7 @@ def _count_common(pieces: Sequence[Sequence[str]]) -> int:
 def _fit(first: str, middle: str, last: str, width: int) -> str:
     """Return a name in `width` characters.
 
-    ``first`` and ``last`` are common to all names and get the room that ``middle`` leaves.
+    ``first`` and ``last`` are common to all names and get the space that ``middle`` leaves.
     """
     room = width - len(middle)
     if last and len(last) > min(room - 1, width // 3):
@@ -159,7 +159,7 @@ def _fit(first: str, middle: str, last: str, width: int) -> str:
 
 
 def _whole_words(text: str, width: int) -> str:
-    """Return the first `width` characters of a text, without a cut word unless it is the only."""
+    """Return the first `width` characters of a text; cut a word only if it is the only one."""
     head = text[: max(width, 0)]
     if text[width : width + 1].isalnum():
         whole = re.sub(r"[^\W_]+$", "", head)

@@ -1,9 +1,9 @@
-"""Questions as records: the words and rules of each option in one entry.
+"""Options of evaluations as records: each entry has the words and rules of one option.
 
 Such a record is a frozen dataclass whose fields are made by :func:`entry`, such as
-:class:`cmtrack.evaluation.spec.Spec` of an evaluation. Signatures, docstrings, flags of the command
-line, checks, stored forms and the rules of merging are made from its entries, so a new entry is in
-all of them. A test then asks for a number that the new option changes.
+:class:`cmtrack.evaluation.spec.Spec` of an evaluation. Signatures, docstrings, command-line flags,
+checks, stored forms and the rules of merging are made from its entries, so a new entry appears in
+all of them. A test then requires a number that the new option changes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Taker = TypeVar("Taker", bound=Callable[..., Any])
 
 
 def probabilities_of(y_prob: Any, options: Any) -> Any:
-    """Return ``y_prob``, or take ``y_proba``, the spelling of scikit-learn, out of ``options``.
+    """Return ``y_prob``, or ``y_proba``, scikit-learn's spelling, and remove it from ``options``.
 
     Raises
     ------
@@ -38,49 +38,49 @@ def probabilities_of(y_prob: Any, options: Any) -> Any:
     if "y_proba" not in options:
         return y_prob
     if y_prob is not None:
-        raise TypeError("y_prob and y_proba are two spellings of one argument: give one of them")
+        raise TypeError("y_prob and y_proba are two spellings of one argument: pass only one")
     return options.pop("y_proba")
 
 
 def _same(value: Any) -> Any:
-    """Return a value as it is, which is the check and the stored form of most options."""
+    """Return a value unchanged, which is the check and the stored form of most options."""
     return value
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Words, default, check, flag and stored form of an entry of a question.
+    """Words, default, check, flag and stored form of an option.
 
     Attributes
     ----------
     kind : str
-        Type and default, as numpydoc writes them. An entry without one is not an option: it follows
-        from the call.
+        Type and default, as numpydoc writes them. An entry without a kind is not an option: its
+        value follows from the call.
     text : str
     default : object
     check : callable, optional
-        From the value of the call to the value that is used; raises if the value is wrong for all
-        data.
+        Converts the value in the call to the value that is used. Raises if the value is invalid for
+        all data.
     flag, help : str
-        Of the command line. An option without a flag is not on it, or is read from a file.
+        Flag of the command line. An option without a flag is not on it, or is read from a file.
     choices : mapping of str to object, optional
-        The values of the flag, and the values of the option that they stand for.
+        The option's value for each value of the flag.
     several : bool
         True for a flag that may be repeated.
     of_flag : type, default str
-        Type of the flag's value; ``Path`` for a file that is read.
+        Type of the flag's value; ``Path`` for a file to read.
     of_texts : callable, optional
-        From the values of a repeated flag to the value of the option.
+        Converts the values of a repeated flag to the option's value.
     metavar : str
         The name of the flag's value in the help.
     form : str
         The values that a rule file may state, for errors. An option without a form is not in rule
         files.
     write, read : callable, optional
-        To and from plain data. Without ``write`` the entry is not stored.
+        Convert to and from plain data. Without ``write``, the entry is not stored.
     merge : callable, optional
-        From two values to the value of the merged result, or ValueError. By default they must be
-        equal.
+        Converts two values to the value of the merged result, or raises ValueError. By default the
+        values must be equal.
     """
 
     kind: str = ""
@@ -103,9 +103,9 @@ class Entry:
 def late(path: str, *arguments: Any, optional: bool = False) -> Callable[[Any], Any]:
     """Return a function that is imported when it is first called.
 
-    ``path``: its module and name, such as ``cmtrack.grouping:as_costs``.
-    ``arguments``: what it takes after the value.
-    ``optional``: whether None stays None.
+    ``path``: the function's module and name, such as ``cmtrack.grouping:as_costs``.
+    ``arguments``: arguments after the value.
+    ``optional``: whether the function is skipped for None, which stays None.
     """
 
     def call(value: Any) -> Any:
@@ -119,14 +119,14 @@ def late(path: str, *arguments: Any, optional: bool = False) -> Callable[[Any], 
 def entry(
     kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **details: Any
 ) -> Any:
-    """Declare a field of a question; ``details`` are other attributes of its :class:`Entry`."""
+    """Declare an option as a field; ``details`` are other attributes of its :class:`Entry`."""
     described = Entry(kind, text, default, **details)
     return dataclasses.field(default=default, compare=compare, metadata={"entry": described})
 
 
 @dataclass(frozen=True)
 class Question:
-    """Base of the questions of all kinds of evaluations, which all have a confidence level."""
+    """Base of the options of all kinds of evaluations; each has a confidence level."""
 
     if TYPE_CHECKING:
 
@@ -141,25 +141,25 @@ class Question:
 
     @classmethod
     def options(cls) -> dict[str, Entry]:
-        """Return the entries that a caller gives."""
+        """Return the entries that a caller can set."""
         return {name: entry for name, entry in cls.entries().items() if entry.kind}
 
     @classmethod
     def of(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> Self:
-        """Check the options of a call, and return its question.
+        """Check the options of a call, and return them as a record.
 
         Parameters
         ----------
         given : mapping
-            The options of the call; the others have their defaults.
+            The options of the call; other options have their defaults.
         caller : callable
-            The function or class that was called, for errors.
+            The called function or class, for errors.
 
         Raises
         ------
         ValueError, TypeError
-            If there is no such option, or its value is wrong for all data. The text gives the rule
-            and the value.
+            If an option does not exist, or its value is invalid for all data. The message states
+            the rule and the value.
         """
         cls.check_names(given, caller)
         values = {}
@@ -183,11 +183,11 @@ class Question:
             )
 
     def given(self) -> dict[str, Any]:
-        """Return the options by name, as a call takes them."""
+        """Return the options by name, as arguments of a call."""
         return {name: getattr(self, name) for name in self.options()}
 
     def to_plain(self) -> dict[str, Any]:
-        """Return plain data of the entries that are stored."""
+        """Return the stored entries as plain data."""
         data = {}
         for name, described in self.entries().items():
             if described.write is not None:
@@ -196,29 +196,29 @@ class Question:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        """Read :meth:`to_plain`; absent entries have their default.
+        """Read the data of :meth:`to_plain`; absent entries get their default.
 
         Raises
         ------
         ValueError, and others of ``archive.DAMAGED``
-            If they are damaged.
+            If the data are damaged.
         """
         values = {}
         for name, described in cls.entries().items():
             if described.write is None or name not in data:
                 continue
-            # ``read`` need not know null, which stands for a default of None.
+            # ``read`` does not have to handle null, which means a default of None.
             if data[name] is not None or described.default is not None:
                 values[name] = described.read(data[name])
         return cls(**values)
 
     def merged(self, other: Self, what: str) -> Self:
-        """Return the question of the merged results of two sets of rows.
+        """Return the options of the merged results of two sets of rows.
 
         Raises
         ------
         ValueError
-            If an entry differs; the text names it.
+            If an entry differs; the message names it.
         """
         changed = {}
         for field in dataclasses.fields(self):
@@ -236,7 +236,7 @@ class Question:
 
 
 def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
-    """Show a question's options in the signature and docstring of a function with ``**options``."""
+    """Show the options in the signature and docstring of a function with ``**options``."""
 
     def show_options(function: Taker) -> Taker:
         target: Any = function
@@ -264,7 +264,7 @@ def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
 
 
 def _type_of(options: type, name: str) -> str:
-    """Return the type of an option as it is written, like those of other parameters."""
+    """Return an option's type in the written form of other parameters."""
     return str(options.__annotations__[name].__forward_arg__)
 
 
@@ -282,5 +282,5 @@ def _with_entries(text: str, question: type[Question]) -> str:
     return text[: section.start()] + "".join(lines) + text[section.end() :]
 
 
-# ``Options`` was here before it moved next to the record of an evaluation.
+# ``Options`` was in this module before it moved to the module of the evaluation's options.
 __getattr__ = found_in(__name__, {"Options": "cmtrack.evaluation.spec"})

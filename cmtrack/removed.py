@@ -1,7 +1,7 @@
 """Names that version 0.2 had and this version no longer has, and what to use instead.
 
-For one version, using one of these names raises an error that names the replacement. A key is
-written as a user writes the name:
+For one version, using one of these names raises an error that names the replacement. A key has the
+form in which a user writes the name:
 
 - ``cmtrack.attribute_subsets`` or ``cmtrack.rows.Pair``: a name of a module;
 - ``Comparison.deciding``: an attribute or a method of a class;
@@ -9,17 +9,17 @@ written as a user writes the name:
 - ``Evaluation.at(scores)``: values that a method no longer takes;
 - ``compare(block_kind="datasets")`` or
   ``Evaluation.threshold(subject_to="METRIC.low >= number")``: a value of an option, and of the flag
-  of that name;
+  with that name;
 - ``compare(rank_by={metric: weight})``: another kind of value;
 - ``cmtrack rows --deciding``: a flag of a command;
-- ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
+- ``cmtrack[server]`` and other names that cannot raise: they are only listed in the changelog.
 
 The changelog's table "Removed in 0.3" lists every key.
 
 If an option stays and only one of its values was removed, its check raises :class:`RemovedFeature`.
-Rule files and bundles that such an option or value made are recognized by it. Keys that only a
-removed feature wrote into the data of a review are in ``STORED``. ``cmtrack verify`` ends with exit
-code 3 for all of these.
+This error also identifies rule files and bundles that need such a value. ``STORED`` has keys that
+only a removed feature wrote into the data of a review. ``cmtrack verify`` exits with code 3 for all
+of these.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REDUCTS = (
 )
 _DECIDING = (
     "Comparison.missed(at_least=...) lists the rows that most runs get wrong, whose labels to "
-    "check first; Comparison.rows(a, b) lists those that only one of two runs gets right"
+    "check first; Comparison.rows(a, b) lists the rows that only one of two runs gets right"
 )
 _NOISE = (
     "cmtrack does not correct differences for wrong labels; Comparison.flips(a, b) gives the "
@@ -46,17 +46,17 @@ _NOISE = (
 )
 _DIFFICULTY = (
     "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by "
-    "runs that miss them"
+    "the number of runs that get them wrong"
 )
 _BY_CLASS = (
     "Missed.counts has the numbers over all classes; count the column 'actual' of "
     "Missed.to_frame() for numbers by class"
 )
 _SUSPECT = (
-    "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
+    "--missed N lists the rows that at least N runs get wrong, starting with those most runs do"
 )
 _ONLY_ONE = "--broken and --fixed list the rows that only one of two runs gets right"
-_ONE_FIT = "calibration/slope and calibration/intercept are of one fit, with intervals"
+_ONE_FIT = "calibration/slope and calibration/intercept come from one fit and have intervals"
 _TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two runs gets right"
 _CROSSING = (
     "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has "
@@ -67,65 +67,65 @@ _LIVE_PAGE = (
 )
 _TARGET = (
     "estimate_prevalence(scores, calibration=(y, labelled_scores), positive=...) estimates the "
-    "shares from scores of a target, and Evaluation.at(estimate) takes the estimate"
+    "shares from the scores of a target, and Evaluation.at(estimate) takes the estimate"
 )
 _SENSITIVITY = (
-    "PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move say how far an "
-    "unnoticed shift may move the estimated shares"
+    "PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move show how far an "
+    "undetected shift may move the estimated shares"
 )
 _TARGET_FILE = (
-    "estimate the shares in Python by estimate_prevalence(scores, calibration=..., "
-    "positive=...) and give Evaluation.at(estimate), or state them with --at"
+    "estimate the shares in Python with estimate_prevalence(scores, calibration=..., "
+    "positive=...) and pass the estimate to Evaluation.at, or state the shares with --at"
 )
 _LIMIT = (
-    "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; "
+    "set a bound on the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; "
     "Threshold.bounded "
-    "has its interval on rows that did not choose the threshold"
+    "has the metric's interval on rows that did not choose the threshold"
 )
 _ONE_BAND = (
-    "CalibrationCurve.band() has the one band of the curve, in which a calibrated score stays; "
+    "CalibrationCurve.band() has the only band of the curve; a calibrated score stays inside it; "
     "calibration/error "
     "and calibration/slope have intervals"
 )
 _MISCALIBRATION = (
-    "CalibrationCurve.ece() has a calibration error with the value that a calibrated score shows "
-    "by chance, and "
+    "CalibrationCurve.ece() has a calibration error together with the value expected by chance "
+    "for a calibrated score, and "
     "calibration/pvalue is the test"
 )
 _NO_BAND = "CalibrationCurve.no_band says why the curve has no band, and is empty otherwise"
 _DATA_SETS = (
-    "compare the runs of each data set by themselves, and give scikit-posthocs a table of their"
+    "compare the runs of each data set separately, and pass scikit-posthocs a table of their"
     " values, with a row for each data set and a column for each model"
 )
 _ROPE = (
-    "the interval of the difference says how large it may be; equivalence= is for runs on the "
+    "the interval of the difference shows how large it may be; equivalence= is for runs on the "
     "same rows"
 )
 _TWO_MODELS = (
     "compare(..., segments=) has the paired differences of runs by segment, and "
     "worst_segments(columns, first - second)"
-    " finds segments where the difference of two models is unlike that of other rows"
+    " finds segments where the difference of two models differs from the other rows"
 )
 _SHRINKAGE = (
-    "order_of_segments orders by values, and their simultaneous intervals show how sure they are; "
-    "combine_effects of statsmodels has the variance between segments"
+    "order_of_segments orders by values, and their simultaneous intervals show how certain they "
+    "are; combine_effects of statsmodels has the variance between segments"
 )
 
 _STACKED = (
     'density="auto" stacks this model with others, weighted by their cross-validated log score'
 )
 _OF_POSTERIORS = (
-    'density="auto" takes any scores; em_shares(densities, weights) of cmtrack.prevalence gives '
-    "shares for densities that you know"
+    'density="auto" takes any scores; em_shares(densities, weights) of cmtrack.prevalence '
+    "estimates shares if you know the densities"
 )
-_OWN_SHARE = "count_low and count_high are the ends of the interval of the target's own number"
+_OWN_SHARE = "count_low and count_high are the interval of the number of positives in the target"
 _ADJUSTED = (
-    'interval="adjusted" holds the true share as often, and includes the error of the labelled '
-    "scores"
+    'interval="adjusted" covers the true share equally often, and includes the error of the '
+    "labelled scores"
 )
 MATRIX = "evaluate_families(indicator matrix)"
 _MATRIX = (
-    "give lists of sets, such as MultiLabelBinarizer(classes=codes).fit([codes])"
+    "pass lists of sets, such as MultiLabelBinarizer(classes=codes).fit([codes])"
     ".inverse_transform(matrix), or long frames"
 )
 
@@ -136,7 +136,7 @@ _ONE_METRIC = (
     " --require); several names without weights make a Pareto front"
 )
 _FRONT = (
-    "the check against a baseline is of one metric; put gates on several metrics (require=, "
+    "the check against a baseline uses one metric; put gates on several metrics (require=, "
     "--require)"
 )
 
@@ -223,7 +223,7 @@ STORED: frozenset[str] = frozenset(
 """Keys of ``review.json``, without positions, that only a removed feature wrote."""
 
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
-"""The words of ``cmtrack verify`` on a bundle that needs a removed feature."""
+"""The words of ``cmtrack verify`` about a bundle that needs a removed feature."""
 
 
 class RemovedFeature(ValueError):
@@ -239,7 +239,7 @@ def reason(name: str) -> str | None:
 
 
 def refuse_removed(method: Callable[P, Result]) -> Callable[P, Result]:
-    """Let a method refuse its removed options with a sentence that says what to use instead."""
+    """Make a method refuse its removed options with a sentence that says what to use instead."""
 
     @functools.wraps(method)
     def checked(*arguments: P.args, **options: P.kwargs) -> Result:
@@ -274,5 +274,5 @@ class RemovedAttributes:
                 sentence = reason(f"{kind.__name__}.{name}")
                 if sentence is not None:
                     raise AttributeError(sentence, name=name, obj=self)
-            # An AttributeError inside a property also leads here; this raises it again.
+            # An AttributeError inside a property also ends here; this line raises it again.
             return object.__getattribute__(self, name)
