@@ -2,8 +2,8 @@
 Which of six models should I take?
 ==================================
 
-Six models say which party 944 people of a survey of 1996 belong to. Each is an MLflow run with one ``log_evaluation``
-line, and ``compare`` says which of them are told apart by 189 people. It needs ``pip install '.[demo]'``.
+Six models predict the party of 944 people in a survey of 1996. Each is an MLflow run with one ``log_evaluation`` line,
+and ``compare`` shows which of them differ significantly on 189 people. It needs ``pip install '.[demo]'``.
 """
 
 import warnings
@@ -27,8 +27,8 @@ STORE = "sqlite:///cmtrack-examples.db"
 SEED = 1996
 
 # %%
-# The label 0 is a strong Democrat, 3 an independent, 6 a strong Republican. Whom they vote for is nearly the answer, so
-# it is no feature. The held rows are labelled people that the fitted model has not seen: they calibrate the count.
+# The label 0 is a strong Democrat, 3 an independent, 6 a strong Republican. Whom they vote for is almost the answer, so
+# it is not a feature. The held rows are labelled people that the fitted model has not seen. They calibrate the count.
 people = anes96.load_pandas().data
 x = people[["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]].to_numpy()
 y = people["PID"].astype(int).to_numpy()
@@ -40,8 +40,8 @@ x_fit, x_held, y_fit, y_held = train_test_split(
 )
 
 # %%
-# The question has two steps: which party (how strongly does not matter), and then, who is not a Democrat? An
-# independent taken for a Republican is on the right side, but still an error: an intragroup mismatch.
+# The question has two steps. The first is the party (how strongly does not matter), the second is who is not a Democrat.
+# An independent predicted as a Republican is in the correct group but still an error: an intragroup mismatch.
 question = Grouping({"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party").then(
     Grouping(
         {"democrat": ["democrat"], "not democrat": ["independent", "republican"]},
@@ -61,7 +61,7 @@ models = {
 }
 
 # %%
-# One run for each model. A run holds all of its evaluation: numbers, statistics, figures.
+# One run for each model. A run has the whole evaluation: numbers, statistics, figures.
 warnings.simplefilter("ignore", ConvergenceWarning)  # a hundred epochs, as in the literature
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("party identification")
@@ -78,7 +78,7 @@ for name, run_id in runs.items():
     print(f"{name:20} {load_evaluation(run_id)}")
 
 # %%
-# Which one, then? The runs were judged on the same people, so their differences are paired.
+# Which run should you take? All runs were evaluated on the same people, so their differences are paired.
 comparison = compare(list(runs.values()))
 print(comparison.summary())
 comparison.figures()["ranking"].savefig("anes_ranking.png")

@@ -1,10 +1,10 @@
 """
-Is a wrong code at least in the right family?
-=============================================
+Is a wrong code at least in the correct family?
+===============================================
 
-A sheet has three handwritten digits, and a model writes down which ones it found: a set of codes. Each code belongs to
-a family, “open” or “loop”, as ICD-9 codes belong to their first three digits. ``evaluate_families`` says how often a
-code is right, wrong within its family, or out of it. The sheets are put together of scikit-learn's images.
+A sheet has three handwritten digits. A model predicts which digits are on it: a set of codes. Each code belongs to a
+family, “open” or “loop”, as ICD-9 codes belong to their first three digits. ``evaluate_families`` shows how often a
+code is correct, wrong within its family, or out of its family. The sheets are made from scikit-learn's images.
 """
 
 import mlflow
@@ -20,7 +20,7 @@ STORE = "sqlite:///cmtrack-examples.db"
 LOOPS = (0, 6, 8, 9)
 
 # %%
-# The left half of each image is lost, so that the models are often wrong.
+# The left half of each image is removed, so that the models make many errors.
 images = load_digits()
 half = images.images[:, :, 4:].reshape(len(images.target), -1)
 codes = np.array([f"{'loop' if digit in LOOPS else 'open'}.{digit}" for digit in images.target])
@@ -49,7 +49,7 @@ for name, model in {
     print(f"{name:20} {evaluation}")
 
 # %%
-# The question of who sees a suggestion: is it right, and if not, what is?
+# Somebody who sees a suggestion wants to know whether it is correct, and if not, which code is.
 evaluation = logged["logistic regression"][1]
 table = evaluation.code_table()
 for code in table.nlargest(3, "confused_given_predicted")["code"]:
@@ -57,7 +57,7 @@ for code in table.nlargest(3, "confused_given_predicted")["code"]:
 evaluation.figures()["family_matrix"].savefig("families_matrix.png")
 
 # %%
-# Which model? Families ask for a metric that counts the right family as half an answer.
+# Which model? For families, use a metric that gives half credit for the correct family.
 comparison = compare([run_id for run_id, _ in logged.values()], rank_by="family/hierarchical_f1")
 print(comparison.summary())
 print(f"\nLook at the runs with: mlflow ui --backend-store-uri {STORE}")

@@ -2,8 +2,8 @@
 How many eights are in unlabelled images?
 =========================================
 
-A model that has seen as many threes as eights is shown a pile in which eights are rare. To count its answers, or to
-sum its probabilities, carries the old shares over to the new pile. ``estimate_prevalence`` corrects for that with
+A model was trained on equal numbers of threes and eights. In a new pile, eights are rare. If you count the model's
+predictions, or sum its probabilities, the old shares affect the result. ``estimate_prevalence`` corrects for that with
 labelled images that the model was not trained on.
 """
 
@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from cmtrack import estimate_prevalence, log_evaluation
 
 # %%
-# The left half of each image is lost, so that the model is often wrong. The labels of the pile are hidden from it.
+# The left half of each image is removed, so that the model makes many errors. The labels of the pile are hidden from it.
 images = load_digits()
 half = images.images[:, :, 4:].reshape(len(images.target), -1)
 chosen = np.isin(images.target, (3, 8))
@@ -31,7 +31,7 @@ scores = model.predict_proba(x_new[pile])[:, 1]
 held_scores = model.predict_proba(x_held)[:, 1]
 
 # %%
-# The calibrated share has an interval, and says what would make it narrower.
+# The calibrated share has an interval. The estimate also shows what would make the interval narrower.
 estimate = estimate_prevalence(scores, calibration=(y_held, held_scores), positive=8)
 print(f"share of eights among {len(pile)} new images")
 print(f"  truth                  {(y_new[pile] == 8).mean():.3f}")
@@ -43,7 +43,7 @@ print(f"  more {source} would narrow the interval most")
 estimate.figure().savefig("digits_count.png")
 
 # %%
-# As a run: judged on the labelled images, with the pile as the target.
+# The same as a run: evaluated on the labelled images, with the pile as the target.
 mlflow.set_tracking_uri("sqlite:///cmtrack-examples.db")
 mlflow.set_experiment("three or eight")
 with mlflow.start_run(run_name="half an image"):

@@ -2,8 +2,8 @@
 How do I group ten classes if only two matter?
 ==============================================
 
-A sorting machine for handwritten digits asks whether a digit closes a loop. A ``Grouping`` reduces the ten classes to
-that question, and says which mix-ups within a group are still errors.
+A sorting machine for handwritten digits needs to know whether a digit has a closed loop. A ``Grouping`` reduces the ten
+classes to that question, and defines which confusions within a group are still errors.
 """
 
 import mlflow
@@ -19,9 +19,9 @@ mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("handwritten digits")
 
 # %%
-# The step is hybrid. Among the digits without a loop any mix-up is fine. Among those with one, 6 and 9 may be exchanged
-# (a sheet held upside down), but nothing else: a 0 read as an 8 is on the right side and still an error, an intragroup
-# mismatch.
+# The step is hybrid. Any confusion among the digits without a loop is accepted. Among the digits with a loop, only 6 and
+# 9 may be exchanged (a sheet held upside down). A 0 read as an 8 is in the correct group but still an error: an
+# intragroup mismatch.
 loops = Grouping(
     {"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]},
     mode={"open": "relaxed", "loop": [(6, 9), (9, 6)]},
@@ -30,7 +30,7 @@ loops = Grouping(
 )
 
 # %%
-# In the reduced matrix the mismatches have a row and a column of their own, “IM”.
+# In the reduced matrix, the mismatches have a separate row and column, “IM”.
 images = load_digits()
 x_fit, x_test, y_fit, y_test = train_test_split(
     images.data, images.target, test_size=0.5, stratify=images.target, random_state=0
@@ -47,7 +47,7 @@ for name, model in models.items():
     print(evaluation.reduced["loops"].to_frame(), "\n")
 
 # %%
-# What the last one gets wrong, before and after the reduction.
+# Errors of the last model, before and after the reduction.
 evaluation.figures()["confusion_matrix"].savefig("digits_classes.png")
 evaluation.figures()["reduced_loops"].savefig("digits_loops.png")
 print(f"Look at the runs with: mlflow ui --backend-store-uri {STORE}")

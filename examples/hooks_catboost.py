@@ -2,8 +2,8 @@
 CatBoost: the stages of a model as steps of a run
 =================================================
 
-``log_fitted`` is one line after ``fit``. The metrics of every tenth stage are steps of the run; the whole evaluation is
-that of the stage that early stopping kept. It needs ``pip install '.[catboost]'``.
+``log_fitted`` is one line after ``fit``. The metrics of every tenth stage become steps of the run. The full evaluation
+uses the stage that early stopping kept. It needs ``pip install '.[catboost]'``.
 """
 
 import mlflow
@@ -18,14 +18,14 @@ mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
 
 # %%
-# Wine of three growers, told apart by thirteen measurements.
+# Wine of three growers, classified by thirteen measurements.
 wine = load_wine()
 x, x_val, y, y_val = train_test_split(
     wine.data, wine.target, test_size=0.5, stratify=wine.target, random_state=0
 )
 
 # %%
-# ``every=10``: a step of the run for ten stages.
+# ``every=10`` logs a step of the run for every ten stages.
 with mlflow.start_run(run_name="CatBoost") as run:
     model = CatBoostClassifier(
         iterations=200,

@@ -2,9 +2,9 @@
 Keras: a callback on validation data
 ====================================
 
-The callback stands after the one that restores the best weights, so that the run holds the evaluation of these. It
-needs ``pip install '.[keras]'`` and a backend (``torch``, ``jax`` or ``tensorflow``; another one than TensorFlow
-is chosen by the environment variable ``KERAS_BACKEND``).
+The callback comes after the callback that restores the best weights, so the run gets the evaluation of the best
+weights. It needs ``pip install '.[keras]'`` and a backend (``torch``, ``jax`` or ``tensorflow``; to use a backend other
+than TensorFlow, set the environment variable ``KERAS_BACKEND``).
 """
 
 import keras

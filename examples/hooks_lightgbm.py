@@ -2,7 +2,7 @@
 LightGBM: early stopping inside the callback
 ============================================
 
-The callback stops the training, so that the best iteration is what the run holds. It needs
+The callback stops the training, so the run gets the evaluation of the best iteration. It needs
 ``pip install '.[lightgbm]'``.
 """
 
@@ -18,7 +18,7 @@ mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
 
 # %%
-# Malignant or benign, by thirty measurements of cells.
+# Malignant or benign, classified by thirty measurements of cells.
 data = load_breast_cancer()
 names = data.target_names[data.target]  # "malignant", "benign"
 x, x_val, y, y_val = train_test_split(
@@ -26,7 +26,7 @@ x, x_val, y, y_val = train_test_split(
 )
 
 # %%
-# ``early_stopping=15`` belongs to the callback: LightGBM's own would end the training before it.
+# Pass ``early_stopping=15`` to the callback: LightGBM's own early stopping would end the training first.
 with mlflow.start_run(run_name="LightGBM") as run:
     callback = EvaluationCallback(x_val, y_val, positive="malignant", every=20, early_stopping=15)
     lgb.LGBMClassifier(n_estimators=300, verbose=-1).fit(

@@ -2,7 +2,7 @@
 Lightning: a callback next to the logger
 ========================================
 
-``validation_step`` returns labels and logits, the callback does the rest, in the run of the logger. It needs
+``validation_step`` returns labels and logits. The callback does the rest, in the run of the logger. It needs
 ``pip install '.[lightning]'``.
 """
 
@@ -21,7 +21,7 @@ STORE = "sqlite:///cmtrack-examples.db"
 
 
 # %%
-# ``validation_step`` returns what the callback collects.
+# ``validation_step`` returns the labels and logits that the callback collects.
 
 
 class Net(L.LightningModule):
@@ -57,7 +57,7 @@ if __name__ == "__main__":
     loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops")
     mlflow.set_tracking_uri(STORE)
     logger = MLFlowLogger(experiment_name="hooks", run_name="Lightning", tracking_uri=STORE)
-    callback = EvaluationCallback(every=2, grouping=loops)  # its run is the logger's
+    callback = EvaluationCallback(every=2, grouping=loops)  # it logs to the logger's run
     trainer = L.Trainer(
         max_epochs=5,
         accelerator="cpu",

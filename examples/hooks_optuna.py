@@ -2,7 +2,7 @@
 Optuna: which trial should I take?
 ==================================
 
-Every trial is a nested run, and the study ends in a ranking that knows what is a tie. It needs
+Every trial is a nested run. At the end, the study ranks the trials and shows which of them may be the best. It needs
 ``pip install '.[optuna]'``.
 """
 
@@ -17,10 +17,10 @@ from cmtrack_integrations.optuna import EvaluatedTrials, compare_study
 STORE = "sqlite:///cmtrack-examples.db"
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")
-optuna.logging.set_verbosity(optuna.logging.WARNING)  # the ranking says more than a line a trial
+optuna.logging.set_verbosity(optuna.logging.WARNING)  # the ranking shows more than a line per trial
 
 # %%
-# Malignant or benign, by thirty measurements of cells.
+# Malignant or benign, classified by thirty measurements of cells.
 data = load_breast_cancer()
 x, x_val, y, y_val = train_test_split(
     data.data, data.target, test_size=0.5, stratify=data.target, random_state=0
@@ -45,7 +45,7 @@ with mlflow.start_run(run_name="Optuna"):
 
 
 # %%
-# Among trials that cannot be told apart, the smallest forest is taken.
+# Among the trials that may be the best, take the smallest forest.
 comparison = compare_study(study, tie_breakers=["params.n_estimators"])
 print(comparison.summary())
 print(

@@ -48,9 +48,9 @@ if many:
 optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
 # %%
-# The accumulator adds up the batches of all processes. The ids say which rows a sampler repeated.
+# The accumulator adds up the batches of all processes. The ids show which rows a sampler repeated.
 run_id = None
-if first:  # rank 0 alone opens and ends the run
+if first:  # only rank 0 opens and ends the run
     mlflow.set_tracking_uri(STORE)
     mlflow.set_experiment("hooks")
     run_id = mlflow.start_run(run_name="PyTorch").info.run_id

@@ -2,7 +2,7 @@
 Transformers: the same metrics for the Trainer and for the run
 ==============================================================
 
-A tiny BERT with random weights reads images of digits, pixel by pixel; nothing is downloaded. The metrics choose the
+A tiny BERT with random weights reads images of digits, pixel by pixel. Nothing is downloaded. The metrics choose the
 best checkpoint, which is evaluated at the end. It needs ``pip install '.[transformers]'``.
 """
 
@@ -25,7 +25,7 @@ from cmtrack_integrations.transformers import EvaluationCallback, compute_metric
 STORE = "sqlite:///cmtrack-examples.db"
 
 # %%
-# An image is a sentence of 64 words, its pixels from 0 to 16.
+# An image is a sentence of 64 words: its pixels, from 0 to 16.
 
 
 class Images(torch.utils.data.Dataset):
@@ -48,7 +48,7 @@ x, x_val, y, y_val = train_test_split(
 )
 
 # %%
-# ``compute_metrics`` gives the Trainer the metrics that the run gets, so that they can choose the best checkpoint.
+# ``compute_metrics`` gives the Trainer the metrics of the run, so that they can choose the best checkpoint.
 set_seed(0)
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("hooks")

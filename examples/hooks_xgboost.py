@@ -2,7 +2,7 @@
 XGBoost: the rounds as steps of a run
 =====================================
 
-The callback logs the metrics of every twentieth round, and the whole evaluation of the best one at the end. It needs
+The callback logs the metrics of every twentieth round, and the full evaluation of the best round at the end. It needs
 ``pip install '.[xgboost]'``.
 """
 
@@ -28,7 +28,7 @@ loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops
 train, valid = xgb.DMatrix(x, y), xgb.DMatrix(x_val, y_val)
 
 # %%
-# The callback stands beside XGBoost's own early stopping.
+# Use the callback together with XGBoost's own early stopping.
 with mlflow.start_run(run_name="XGBoost") as run:
     callback = EvaluationCallback(valid, every=20, grouping=loops)
     xgb.train(

@@ -2,8 +2,8 @@
 How does MLflow's own evaluator give these metrics?
 ===================================================
 
-``mlflow.models.evaluate`` takes ``"cmtrack"`` as an evaluator: for a logged model, and for a table of predictions.
-MLflow's own validation takes the result. It needs ``pip install '.[demo]'``.
+``mlflow.models.evaluate`` accepts ``"cmtrack"`` as an evaluator, for a logged model and for a table of predictions.
+MLflow's own validation accepts the result. It needs ``pip install '.[demo]'``.
 """
 
 import mlflow
@@ -38,7 +38,7 @@ options = {
 }
 
 # %%
-# A model: its probabilities are found, and its metrics are linked to it, once.
+# A model: cmtrack finds its probabilities, and its metrics are linked to it once.
 with mlflow.start_run(run_name="model") as run:
     info = mlflow.sklearn.log_model(
         model, name="party", signature=infer_signature(test[features], [0])
@@ -64,7 +64,7 @@ print(
 load_evaluation(run.info.run_id).figures()["reduced_republican"].savefig("mlflow_republican.png")
 
 # %%
-# A table of predictions: the columns of probabilities have to be named.
+# A table of predictions: you have to name the columns of probabilities.
 scored = test[["party"]].assign(
     predicted=model.predict(test[features]),
     **{
@@ -83,7 +83,7 @@ static = mlflow.models.evaluate(
 print(f"the same number: {static.metrics['binary/matthews_corrcoef']:.4f}")
 
 # %%
-# MLflow's own validation takes the result.
+# MLflow's own validation accepts the result.
 mlflow.validate_evaluation_results(
     {"binary/matthews_corrcoef": MetricThreshold(threshold=0.4, greater_is_better=True)}, result
 )

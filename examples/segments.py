@@ -2,8 +2,8 @@
 For whom does the model fail?
 =============================
 
-A model tells who of 944 people of a survey is no Democrat. The segments in which it fails are found by a search,
-tested, drawn, and told in three sentences. It needs ``pip install '.[demo]'``.
+A model predicts which of 944 people in a survey are not Democrats. A search finds the segments in which it fails. They
+are then tested, drawn and described in three sentences. It needs ``pip install '.[demo]'``.
 """
 
 import pandas as pd
@@ -16,7 +16,7 @@ from statsmodels.datasets import anes96
 from cmtrack import evaluate
 
 # %%
-# The label 3 is an independent, 4 to 6 a Republican. Each person is scored by a model of others.
+# The label 3 is an independent, 4 to 6 a Republican. A model that was trained on other people scores each person.
 people = anes96.load_pandas().data
 x = people[["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]]
 y = (people["PID"] >= 3).map({True: "other", False: "Democrat"}).to_numpy()
@@ -40,31 +40,31 @@ evaluation = evaluate(
 )
 
 # %%
-# Found: every segment of one column and of two crossed ones, with at least 60 people.
+# Search: every segment of one column or two crossed columns, with at least 60 people.
 search = evaluation.worst_segments("multiclass/accuracy", depth=2, min_rows=60)
 worst = search.segments[0]
 print(
-    f"Of {search.searched} searched segments, {len(search.found())} are worse by more than chance explains; the "
-    f"worst is {worst.text}: {worst.value:.0%} of {worst.rows} people are classed right (adjusted p "
+    f"{len(search.found())} of {search.searched} searched segments are worse than chance explains. The worst is "
+    f"{worst.text}: {worst.value:.0%} of {worst.rows} people are classified correctly (adjusted p "
     f"= {worst.p_adjusted:.3f})."
 )
 
 # %%
-# Tested: the declared segments, with intervals that hold for all of them together.
+# Test: the declared segments, with simultaneous intervals.
 ideology = evaluation.segments["ideology"].to_frame("multiclass/accuracy").iloc[0]
 print(
-    f"By ideology, {ideology['segment']!r} is worst: {ideology['value']:.0%} right against {ideology['rest']:.0%} of "
+    f"By ideology, {ideology['segment']!r} is worst: {ideology['value']:.0%} correct, against {ideology['rest']:.0%} of "
     f"the rest, a difference of {100 * ideology['difference']:.0f} points "
     f"[{100 * ideology['difference_low']:.0f}, {100 * ideology['difference_high']:.0f}]."
 )
 gap = evaluation.segments["education"].disparity("multiclass/accuracy")
 sure = "which chance may explain" if gap.gap_low <= 0 else "more than chance explains"
 print(
-    f"By education the best and the worst segment are {100 * gap.gap:.0f} points apart "
+    f"By education, the best and the worst segment are {100 * gap.gap:.0f} points apart "
     f"[{100 * gap.gap_low:.0f}, {100 * gap.gap_high:.0f}], {sure}."
 )
 
 # %%
-# Drawn, and in a page that one can send.
+# Drawing: a figure, and a page that you can send.
 evaluation.figures()["segments_ideology"].savefig("segments_ideology.png")
 evaluation.report("segments_report.html")

@@ -2,8 +2,8 @@
 Is a model better over the folds? scikit-learn's cross-validation and search
 ============================================================================
 
-Cross-validated models are ranked over the folds, a search optimises what matters and logs its candidates, and figures
-are had in scikit-learn's manner. It needs ``pip install '.[demo]'``.
+Cross-validated models are ranked over the folds. A search optimises the metric of your choice and logs its candidates.
+Figures are drawn in scikit-learn's way. It needs ``pip install '.[demo]'``.
 """
 
 import mlflow
@@ -41,7 +41,7 @@ mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("scikit-learn hooks")
 
 # %%
-# Models over the folds: each row is judged by a model that has not seen it, and each fold is a nested run.
+# Models over the folds: each row is predicted by a model that has not seen it, and each fold is a nested run.
 regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
 logged = []
 for name, model in {"logistic regression": regression, "naive Bayes": GaussianNB()}.items():
@@ -49,7 +49,7 @@ for name, model in {"logistic regression": regression, "naive Bayes": GaussianNB
         validated = cross_validate_evaluation(
             model, x_train, y_train, cv=folds, grouping=republican
         )
-        logged += validated.log()[1:]  # the first one is the whole
+        logged += validated.log()[1:]  # the first entry is the whole evaluation
     print(f"{name:20} {validated.evaluation}")
 comparison = compare(
     [one.run_id for one in logged], block="params.fold", rank_by="binary/matthews_corrcoef"
@@ -57,8 +57,8 @@ comparison = compare(
 print(f"\n{comparison.summary()}")
 
 # %%
-# A search that optimises what matters, its candidates, and the best one on held-out people. Their count of Republicans
-# is calibrated by scores of rows that the scorer has not seen.
+# A search that optimises the metric of your choice, its candidates, and the best one on held-out people. The count of
+# Republicans among them is calibrated with scores of rows that the scorer has not seen.
 wanted = get_scorer("binary/matthews_corrcoef", grouping=republican)
 search = GridSearchCV(regression, {"logisticregression__C": [0.003, 0.3]}, scoring=wanted, cv=folds)
 with mlflow.start_run(run_name="search"):
@@ -69,13 +69,13 @@ with mlflow.start_run(run_name="search"):
         search.best_estimator_, x_train, y_train, cv=folds, grouping=republican
     )
     best = log_estimator(search, x_test, y_test, grouping=republican, calibration=out_of_fold)
-for one in candidates:  # the search's best first
+for one in candidates:  # the best candidate of the search first
     print(f"candidate              {one.evaluation}")
 print(f"best, on held-out rows {best.evaluation}")
 print(f"Republicans among them {best.evaluation.prevalence}")
 
 # %%
-# Figures in scikit-learn's manner.
+# Figures in scikit-learn's way.
 matrix = ReducedConfusionMatrixDisplay.from_estimator(search, x_test, y_test, grouping=republican)
 matrix.figure_.savefig("sklearn_reduced.png")
 curve = ReducedRocDisplay.from_estimator(search, x_test, y_test, grouping=republican)

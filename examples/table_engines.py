@@ -2,9 +2,9 @@
 Are the numbers the same on DuckDB, Polars, Dask, Spark and Ray?
 ================================================================
 
-One evaluation by five engines: files read by DuckDB, a lazy Polars frame, a Dask cluster, Spark and Ray. Those that are
-not installed are left out: ``pip install polars distributed '.[dask,ray,spark]'``; Spark also needs Java 17 or
-newer. With ``--quick`` no cluster is started.
+Five engines compute the same evaluation: files read by DuckDB, a lazy Polars frame, a Dask cluster, Spark and Ray.
+Engines that are not installed are left out: ``pip install polars distributed '.[dask,ray,spark]'``. Spark also needs
+Java 17 or newer. ``--quick`` starts no cluster.
 """
 
 import os
@@ -24,28 +24,28 @@ from cmtrack import Grouping, evaluate, evaluate_table
 LOOPS = Grouping({"loop": [0, 6, 8, 9], "open": [1, 2, 3, 4, 5, 7]}, "relaxed", positive="loop")
 
 # %%
-# The same call for every engine, whatever its table is.
+# The call is the same for every engine and every kind of table.
 
 
 def judged(table):
-    """One evaluation of a table with the columns `y` and `p_<digit>`."""
+    """Evaluate a table with the columns `y` and `p_<digit>`."""
     return evaluate_table(table, y_true="y", y_prob="p_*", grouping=LOOPS)
 
 
 def by_duckdb(folder):
-    """A path: DuckDB reads the files piece by piece."""
+    """Evaluate a path: DuckDB reads the files piece by piece."""
     return judged(folder)
 
 
 def by_polars(folder):
-    """A lazy frame: Polars reads the files batch by batch, and only the columns that are needed."""
+    """Evaluate a lazy frame: Polars reads the files batch by batch, and only the needed columns."""
     import polars as pl
 
     return judged(pl.scan_parquet(folder / "*.parquet"))
 
 
 def by_dask(folder):
-    """A cluster of two processes: the rows stay in them, and are counted there."""
+    """Evaluate on a cluster of two processes: the rows stay in them and are counted there."""
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
@@ -60,13 +60,13 @@ def by_dask(folder):
 
 
 def by_spark(folder):
-    """The kernel runs in Spark's workers, over batches of Arrow, and small statistics come back."""
+    """Evaluate in Spark's workers: the kernel runs over batches of Arrow, and small statistics come back."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which(Path(home, "bin", "java") if home else "java") is None:
         raise ImportError("Java 17 or newer, and neither JAVA_HOME nor PATH leads to one")
     from pyspark.sql import SparkSession
 
-    # the workers need cmtrack; on a cluster it is in their image
+    # the workers need cmtrack; on a cluster, install it in their image
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config(
         "spark.driver.bindAddress", "127.0.0.1"
@@ -86,7 +86,7 @@ def by_spark(folder):
 
 
 def by_ray(folder):
-    """The kernel runs in Ray's tasks; on a cluster, `runtime_env={"py_modules": [wheel]}` brings it there."""
+    """Evaluate in Ray's tasks; on a cluster, `runtime_env={"py_modules": [wheel]}` installs cmtrack there."""
     import ray
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -98,8 +98,9 @@ def by_ray(folder):
 
 
 # %%
-# The predictions of naive Bayes for 1,797 images, in four files, as a job that scores rows in parallel leaves them.
-# Every engine is compared with the same rows in memory. Dask's processes import this file as well, hence the ``if``.
+# The predictions of naive Bayes for 1,797 images, in four files, as a job that scores rows in parallel writes them.
+# Every engine is compared with an evaluation of these rows in memory. The ``if`` is necessary because Dask's processes
+# also import this file.
 if __name__ == "__main__":
     x, y = load_digits(return_X_y=True)
     p = cross_val_predict(GaussianNB(var_smoothing=1e-2), x, y, cv=5, method="predict_proba")

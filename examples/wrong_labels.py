@@ -2,9 +2,9 @@
 Which labels should I check first?
 ==================================
 
-The digits of scikit-learn, with 40 labels made wrong on purpose: 20 anywhere, 20 where one of the models errs. Five
-models are compared, and the rows that they get wrong are listed, those that most models get wrong first. The models
-never see the wrong labels, and the list does not know which they are. It needs ``pip install '.[demo]'``.
+The digits of scikit-learn, with 40 labels made wrong on purpose: 20 at random, and 20 where one of the models errs. Five
+models are compared. The example lists the rows that most models get wrong first. Neither the models nor the list know
+which labels are wrong. It needs ``pip install '.[demo]'``.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from cmtrack import compare, evaluate
 
 # %%
-# Each image is judged by a model of others.
+# Each image is predicted by a model that was not trained on it.
 x, truth = load_digits(return_X_y=True)
 models = {
     "nearest": KNeighborsClassifier(5),
@@ -36,7 +36,7 @@ scores = {
 }
 
 # %%
-# Planted: 20 labels become any other digit; 20 become the answer of the forest where it is wrong, as labels do that a
+# Wrong labels: 20 labels become any other digit. 20 become the forest's prediction where it is wrong, like labels that a
 # model proposed and somebody confirmed.
 rng = np.random.default_rng(0)
 labels, answers = truth.copy(), scores["forest"].argmax(axis=1)
@@ -47,7 +47,7 @@ labels[followed] = answers[followed]
 planted = np.flatnonzero(labels != truth)
 
 # %%
-# Missed by all: mistakes that runs share look like wrong labels, and may be none.
+# Rows that all models get wrong: errors that models share may be wrong labels, but need not be.
 runs = {name: evaluate(labels, y_prob=p) for name, p in scores.items()}
 comparison = compare(runs, rank_by="multiclass/accuracy")
 missed = comparison.missed()
@@ -57,7 +57,7 @@ print(
 )
 
 # %%
-# The fewer models must get a row wrong, the longer the list, and the fewer of its labels are wrong.
+# If fewer models must get a row wrong, the list is longer, and a smaller part of its labels is wrong.
 for models_wrong in (5, 4, 3, 2):
     rows = comparison.missed(models_wrong).to_frame()["row"]
     found = np.isin(rows, planted).sum()
@@ -66,12 +66,12 @@ for models_wrong in (5, 4, 3, 2):
     )
 
 # %%
-# Labels that follow a model are not among the rows that all models get wrong. They favour that model.
+# Wrong labels that follow a model are not among the rows that all models get wrong. They favour that model.
 right = {name: np.mean(scores[name].argmax(axis=1) == truth) for name in ("nearest", "forest")}
 seen = {name: comparison[name].evaluation.metrics["multiclass/accuracy"] for name in right}
 for name, accuracy in right.items():
     print(f"{name}: accuracy {accuracy:.4f} by the true labels, {seen[name]:.4f} by these")
 
 # %%
-# The page has the same of the run to take and its rival.
+# The page has the same list for the run to take and its rival.
 comparison.report("wrong_labels.html")

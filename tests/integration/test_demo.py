@@ -214,13 +214,13 @@ def test_the_example_of_segments_finds_tests_draws_and_tells(tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stderr
     found, tested, gap = done.stdout.splitlines()
-    assert "the worst is ideology = middle: 69% of 256 people" in found
+    assert "The worst is ideology = middle: 69% of 256 people" in found
     assert tested.startswith(
-        "By ideology, 'middle' is worst: 69% right against 84% of the rest, a difference of -15 "
+        "By ideology, 'middle' is worst: 69% correct, against 84% of the rest, a difference of -15 "
     )
     assert (
         gap
-        == "By education the best and the worst segment are 10 points apart [3, 17], more than chance explains."
+        == "By education, the best and the worst segment are 10 points apart [3, 17], more than chance explains."
     )
     assert (tmp_path / "segments_ideology.png").stat().st_size > 10_000
     assert "Segments by “education”" in (tmp_path / "segments_report.html").read_text(

@@ -437,7 +437,7 @@ def test_other_bad_input() -> None:
     with pytest.raises(ValueError, match="only zeros"):
         rough_bounds(ConfusionMatrix(np.zeros((2, 2), dtype=int), (0, 1)))
     with pytest.raises(
-        ValueError, match="got 1 predicted 2 times for its own and 3 times for another's"
+        ValueError, match="got 1 predicted 2 times for its own rows and 3 times for another class's"
     ):
         rough_bounds(ConfusionMatrix(np.array([[3, 3], [0, 2]]), (0, 1)), majority=True)
     with pytest.raises(ValueError, match="same attributes in the same order"):

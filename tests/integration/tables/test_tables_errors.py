@@ -241,7 +241,9 @@ def test_files_that_are_not_there_or_not_what_they_seem(tmp_path: Path) -> None:
     refused(ValueError, tmp_path / "bad.parquet", "could not be read as Parquet")
     FRAME.to_csv(tmp_path / "a.csv")
     refused(
-        ValueError, [str(tmp_path / "a.csv"), str(tmp_path / "bad.parquet")], "must be of one kind"
+        ValueError,
+        [str(tmp_path / "a.csv"), str(tmp_path / "bad.parquet")],
+        "must all be Parquet or all CSV",
     )
     text = "y,t,w\n" + "1,0,1\n0,1,2\n" * 30_000 + "0,1,x\n"
     (tmp_path / "late.csv").write_text(text)
