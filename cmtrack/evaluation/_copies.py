@@ -1,4 +1,4 @@
-"""Changed copies of an evaluation: with other costs, sections, labels or metrics, or merged.
+"""Changed copies of an evaluation: with other costs, sections, labels or metrics; merging.
 
 Regrouping is in ``_regrouping``.
 """
@@ -33,8 +33,7 @@ def price(evaluation: Evaluation, costs: Costs | Mapping[tuple[Any, Any], float]
     priced = as_costs(costs)
     if evaluation.none is not None:
         raise ValueError(
-            f"costs are of rows, which each have an actual and a predicted class, got "
-            f"{evaluation!r}"
+            f"costs need rows that each have an actual and a predicted class, got {evaluation!r}"
         )
     sections = evaluation.sections
     if sections is not None:
@@ -72,14 +71,14 @@ def with_sections(evaluation: Evaluation, sections: Sequence[str] | None) -> Eva
 
 
 def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluation:
-    """Return the evaluation with its classes in another order, or as equal numbers."""
+    """Return the evaluation with its classes in another order, or as equal labels of other type."""
     order = tuple(labels)
     old = evaluation.labels
     if list(map(repr, order)) == list(map(repr, old)):
         return evaluation
     if len(order) != len(old) or set(order) != set(old):
         raise ValueError(
-            f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}"
+            f"labels must be the evaluation's labels, {listed(old, 12)}, got {listed(order, 12)}"
         )
     reference = evaluation.reference
     if reference is not None:
@@ -90,7 +89,7 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
         statistics=ordered_statistics(evaluation.statistics, order),
         rows=None if rows is None else ordered_rows(rows, order),
     )
-    # if the order is equal, only the kind differs: False, 0 and 0.0 are one class
+    # If the order is equal, only the types differ, because False, 0 and 0.0 are one class.
     by_order: list[str] = []
     if order != old and len(old) > 2:
         by_order.extend(multiclass.ORDINAL)
@@ -102,7 +101,7 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
 
 
 def _moved_metrics(evaluation: Evaluation, reordered: Evaluation) -> list[str]:
-    """Names of the custom metrics of counts whose value changes with the order of the classes."""
+    """Return the custom metrics of counts whose value changes with the order of the classes."""
     before = evaluation._views.table.cells.argument()
     after = reordered._views.table.cells.argument()
     names = []
@@ -122,7 +121,7 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
     if not added:
         return evaluation
     metrics = {metric.name: metric for metric in evaluation.extra_metrics} | added
-    # numbers read from a file make way for the function
+    # The function of a metric replaces numbers that were read from a file.
     numbers = {
         name: kept for name, kept in (evaluation.kept_numbers or {}).items() if name not in added
     }
@@ -139,7 +138,7 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
 
 
 def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with cluster-robust errors; unchanged without clusters."""
+    """Return the evaluation with cluster-robust standard errors; unchanged without clusters."""
     rows = evaluation.rows
     if rows is None or not (rows.design.has_clusters or isinstance(rows, SpanRows)):
         return evaluation
@@ -182,7 +181,10 @@ def merge(first: Evaluation, second: Evaluation) -> Evaluation:
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
-    """True for a metric that doubles with the rows, as counts do; a custom metric is tried."""
+    """Return True for a metric that doubles with the rows, as counts do.
+
+    A custom metric is evaluated on the counts and on the doubled counts.
+    """
     metric = evaluation.catalog.lookup(name)
     if metric not in evaluation.extra_metrics:
         return metric.interval == "count"

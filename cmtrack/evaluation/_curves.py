@@ -29,7 +29,7 @@ _OF_CLASS_CALIBRATION = (
 
 
 def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:
-    """Return precision over recall of the positive group; None without its scores."""
+    """Return the precision-recall curve of the positive group; None without its scores."""
     table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.scored is None or evaluation.roc is None:
         return None
@@ -43,7 +43,7 @@ def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:
 
 
 def gains(evaluation: Evaluation) -> GainsCurve | None:
-    """Return the gains of the positive group's score; None without it."""
+    """Return the gains curve of the positive group's score; None without the score."""
     curve = evaluation.precision_recall
     counts = evaluation.binary
     if curve is None or counts is None:
@@ -61,7 +61,7 @@ def gains(evaluation: Evaluation) -> GainsCurve | None:
 
 
 def calibration(evaluation: Evaluation) -> CalibrationCurve | None:
-    """Return the reliability curve of the positive group's score; None without it."""
+    """Return the reliability curve of the positive group's score; None without the score."""
     step = evaluation.scored
     table = evaluation._views.seen(ReliabilityTable)
     if step is None or table is None:
@@ -71,7 +71,7 @@ def calibration(evaluation: Evaluation) -> CalibrationCurve | None:
 
 
 def confidence_calibration(evaluation: Evaluation) -> CalibrationCurve | None:
-    """Return the reliability curve of the predicted classes' probabilities; None without them."""
+    """Return the reliability curve of the predicted class's probability; None without it."""
     table = evaluation._views.seen(HitTable)
     return None if table is None else _with_clusters(evaluation, table.curve())
 
@@ -86,7 +86,7 @@ def calibration_of(evaluation: Evaluation, label: Label) -> CalibrationCurve:
 
 
 def has_class_calibration(evaluation: Evaluation) -> bool:
-    """Return True if the classes have calibration curves and the section ``class/`` is computed."""
+    """Return True if the classes have calibration curves and ``class/`` is computed."""
     curves = evaluation._views.seen(ClassCurves, "class calibration")
     return evaluation.has_section("class") and curves is not None
 
@@ -109,7 +109,7 @@ def class_calibration(evaluation: Evaluation) -> ClassCalibration:
 
 
 def class_rows(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of classes, by the names of its columns."""
+    """Yield the rows of the table of classes, as mappings by column."""
     by_class = _with_class_section(evaluation)
     metrics = by_class.metrics
     predicted_counts = by_class.confusion_matrix.counts.sum(axis=0).tolist()

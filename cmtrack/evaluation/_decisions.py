@@ -1,4 +1,4 @@
-"""The basis of decisions: costs by class and at other shares, net benefit, risk by coverage."""
+"""Numbers for decisions: costs by class and at other shares, net benefit, risk by coverage."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
-_NO_ROWS = (
-    "the evaluated rows belong together in groups, and which do is not known without the rows"
-)
+_NO_ROWS = "the evaluated rows belong to groups, which are not known without the rows"
 
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
@@ -81,12 +79,12 @@ def cost_at(
 def _priced(evaluation: Evaluation, need: str) -> Priced:
     priced = evaluation._views.seen(Priced)
     if priced is None:
-        raise ValueError(f"{need}, got none: Evaluation.price(costs) gives them")
+        raise ValueError(f"{need}, got none; set them with Evaluation.price(costs)")
     return priced
 
 
 def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
-    """Return the risk of the most confident answers, of the classes or in a step's groups."""
+    """Return the risk of the most confident predictions, of classes or of a step's groups."""
     table = _hits(evaluation, step)
     if table is None:
         return None
@@ -99,11 +97,11 @@ def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCovera
 
 
 def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejection:
-    """Return the outcome of handing over a share of the rows."""
+    """Return the outcome of rejecting a share of the rows, so that people decide them."""
     table = _hits(evaluation, step)
     if table is None:
         raise ValueError(
-            f"rejecting rows needs the probabilities of their predictions being hits, got "
+            "rejecting rows needs the probabilities that their predictions are hits, got "
             f"{evaluation!r}"
         )
     outcome, accepted = reject(table, share)
@@ -133,13 +131,13 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
 
 
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
-    """Return hits and misses by the probability of a hit."""
+    """Return the counts of hits and misses by the probability of a hit."""
     accept = None if step is None else step_called(evaluation, step).accept
     return HitTable.of_hits(evaluation.statistics, evaluation.confidence_level, accept)
 
 
 def _why_without_error(evaluation: Evaluation, rows: RowsByCell | None) -> str:
-    """Return the reason for missing standard errors; empty if there are some."""
+    """Return the reason why standard errors are missing; empty if they are not."""
     return _NO_ROWS if rows is None and evaluation.cluster_errors is not None else ""
 
 

@@ -1,4 +1,4 @@
-"""The parts that comparable evaluations share, equality, and an evaluation in a line of text."""
+"""The parts that comparable evaluations share, equality, and the ``repr`` of an evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
         ("positive", str(same_label(evaluation.positive))),
     ]
     if evaluation.prices is not None:
-        # adding 0.0 turns -0.0 into 0.0, which is equal to it but has other bytes
+        # Adding 0.0 turns -0.0 into 0.0: the two are equal, but their bytes differ.
         prices = (evaluation.prices + 0.0).tobytes()
         parts.append(("costs", hashlib.sha256(prices).hexdigest()))
     if evaluation.none is not None:
@@ -30,7 +30,7 @@ def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
 
 
 def is_equal(first: Evaluation, second: Evaluation) -> bool:
-    """Return True if the statistics, the question, the facts of rows and the notes agree."""
+    """Return True if the statistics, the questions, the row facts and the notes are equal."""
     names = "statistics", "spec", "row_facts", "notes"
     return (
         all(getattr(first, name) == getattr(second, name) for name in names)
@@ -39,7 +39,7 @@ def is_equal(first: Evaluation, second: Evaluation) -> bool:
 
 
 def line_of_text(evaluation: Evaluation) -> str:
-    """Return the evaluation's ``repr``: its size and three headline metrics."""
+    """Return the ``repr`` of an evaluation: its size and three headline metrics."""
     if evaluation.none is not None:
         names = ["spans/f1_micro", "spans/f1_macro"]
         head = f"{count(evaluation.n_samples)} spans, {len(evaluation.classes)} labels"
@@ -60,7 +60,7 @@ def line_of_text(evaluation: Evaluation) -> str:
 
 
 def _size(evaluation: Evaluation) -> str:
-    """Return the number of rows, with the kind of their weights."""
+    """Return the number of rows as text, with the kind of their weights."""
     kind = evaluation.weights_are
     if kind is None:
         return f"{count(evaluation.n_samples)} rows"
@@ -71,11 +71,11 @@ def _size(evaluation: Evaluation) -> str:
 def _without_positive(plain: Any) -> Any:
     """Return a grouping as plain data without its positive group.
 
-    The positive group is another part of the design.
-    Classes that are booleans or whole floats are written as the integers that they equal.
+    The positive group is a separate part of the design. Booleans and whole floats among the classes
+    become the integers that they equal.
     """
     if isinstance(plain, dict):
-        is_step = "groups" in plain  # a group may be called "positive"
+        is_step = "groups" in plain  # a group may have the name "positive"
         return {
             same_label(name): _without_positive(value)
             for name, value in plain.items()

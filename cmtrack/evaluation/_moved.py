@@ -1,9 +1,10 @@
-"""The computation of metrics at other shares of the actual classes: values and squared errors.
+"""Computation of metrics at other shares of the actual classes: values and squared errors.
 
-Within each actual class the predictions are assumed to be distributed as among the labelled rows
-("label shift"). A metric at the shares q is then the metric of the rows weighted by q over their
-share among the labelled rows. The shares are given, so only what varies within the classes makes an
-error. The error of estimated shares is independent of this and is added.
+The assumption is label shift: within each actual class, the target's predictions are distributed
+like the predictions for the labelled rows. A metric at other shares is therefore the metric of
+reweighted rows. The weight of a row is the new share of its class over the share of the class among
+the labelled rows. The new shares are fixed, so only the variation within classes adds to the
+standard error. The error of estimated shares is independent of this variation and is added to it.
 
 Source: Saerens, Latinne and Decaestecker (2002) for the assumption; Elkan (2001) for the weights.
 """
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 OF_TABLE = ("counts", "table", "whole table", "classes", "binary", "costs")
-"""Samples of the confusion matrix, in which a row's influence is the influence of its cell."""
+"""Views of the confusion matrix, in which a row's influence is the influence of its cell."""
 _LEFT_OUT = (
     "class calibration",
     "reliability",
@@ -47,10 +48,10 @@ _LEFT_OUT = (
     "calibrated rows",
     "class shares",
 )
-"""Samples that compare probabilities with frequencies, which differ at other shares."""
+"""Views that compare probabilities with frequencies, which differ at other shares."""
 _SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
 _MOST_ROWS = 1 << 16
-"""Number of rows up to which rows give the errors that sums over all classes make too wide."""
+"""Most rows for which errors come from the rows if sums over all classes make them too wide."""
 
 
 class Parts(NamedTuple):
@@ -58,10 +59,9 @@ class Parts(NamedTuple):
 
     ``labelled``: from the labelled rows.
     ``shares``: from the error of estimated shares.
-    ``realised``: from the labels of the target, if the metric is about its own rows, times their
-        number.
-    ``means``, shape (S,): mean influence of each stratum, which says how the metric changes with
-        the shares; None if it is unknown.
+    ``realised``: from the unknown labels of a target of given rows, times the number of its rows.
+    ``means``, shape (S,): mean influence of each stratum: the change of the metric with the share.
+        None if it is unknown.
     """
 
     labelled: float
@@ -71,16 +71,20 @@ class Parts(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The standard error of a metric of the population."""
+        """The standard error of the metric in the population."""
         return math.sqrt(self.labelled + self.shares)
 
     def own_error(self, rows: float) -> float:
-        """Return the standard error about the metric of the target's own labels."""
+        """Return the standard error of the metric in the given number of rows of the target."""
         return math.sqrt(self.labelled + self.shares + self.realised / rows)
 
 
 class Term(NamedTuple):
-    """A metric at the target: its samples, and ``k``, its position in a metric of many values."""
+    """A metric at the shares of the target.
+
+    ``samples``: the view that the metric is computed from.
+    ``k``: the position of the value in a metric of many values; None in a metric of one.
+    """
 
     name: str
     metric: Metric
@@ -96,7 +100,8 @@ class _ErrorSums(NamedTuple):
     ``errors``: standard errors; None if the metric has none.
     ``spreads``: the variance that one row of the target contributes.
     ``means``, shape (S,): mean influence of each stratum; None if unknown.
-    ``is_too_wide``: True if they include what varies between classes, whose shares are given.
+    ``is_too_wide``: True if the errors include the variation between classes, which should not
+        count because the shares are fixed.
     """
 
     errors: Any
@@ -106,7 +111,7 @@ class _ErrorSums(NamedTuple):
 
 
 def _value_at(values: Any, k: int | None) -> Any:
-    """Return the k-th of many values; a single number for all k stays."""
+    """Return the k-th of many values; a single number holds for every k."""
     return values if k is None or np.ndim(values) == 0 else values[k]
 
 
@@ -129,7 +134,10 @@ class Moved:
 
     @cached_property
     def side_factors(self) -> FloatArray | None:
-        """The factors of negatives and positives; None if the mix of classes inside one changes."""
+        """The weight factors of the negatives and of the positives.
+
+        None without two groups, or if the mix of classes within a group changes.
+        """
         step = self.evaluation.scored
         if step is None:
             return None
@@ -146,7 +154,7 @@ class Moved:
 
     @property
     def heavy_negative(self) -> float:
-        """The mean weight of a negative row, in the weight of all positives; 0 without both."""
+        """The mean weight of a negative row over the weight of all positives; 0 without both."""
         metric = self.evaluation.catalog.lookup("binary/average_precision")
         table = self.views.of(metric, "")
         if not isinstance(table, ScoreTable) or not table.has_both:
@@ -154,7 +162,7 @@ class Moved:
         return float(table.sides[1] / table.effective_sides[1] / table.sides[0])
 
     def row_weights(self, rows: Predictions) -> FloatArray:
-        """Return each row's weight at the target, (n,): its own times the factor of its class."""
+        """Return each row's weight times the factor of its class, shape (n,)."""
         return rows.design.weighted(self.factors[rows.actual])
 
     def _view(self, statistics: Statistics) -> EvaluationViews:
@@ -164,7 +172,7 @@ class Moved:
 
     @cached_property
     def terms(self) -> dict[str, Term]:
-        """Every metric that can be moved, by its full name."""
+        """Every metric that has a value at other shares, by its full name."""
         terms: dict[str, Term] = {}
         sections = [section.metrics for section in self.evaluation.catalog.sections.all]
         for metrics in (*sections, self.evaluation.extra_metrics):
@@ -208,7 +216,7 @@ class Moved:
             yield Term(name, metric, samples, step, k, value)
 
     def value_of_table(self, term: Term, counts: FloatArray) -> float:
-        """Return the value of a metric of the table if it had these counts; NaN if undefined."""
+        """Return the value of a metric in a table of the given counts; NaN if undefined."""
         plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
         samples = self._view(plain).of(term.metric, term.step)
         return math.nan if samples is None else float(_value_at(_values(term, samples), term.k))
@@ -224,13 +232,13 @@ class Moved:
         estimated = self.target.estimated
         if parts is None or estimated is None:
             return parts
-        if parts.means is None:  # nothing says how the metric changes with the shares
+        if parts.means is None:  # the change of the metric with the shares is unknown
             return None
         by_shares = float(parts.means @ estimated.covariance @ parts.means)
         return parts._replace(shares=max(by_shares, 0.0))
 
     def _labelled_parts(self, term: Term) -> Parts | None:
-        """Return the squared error without the error of estimated shares."""
+        """Return the squared error that the labelled rows cause, without the error of shares."""
         is_of_table = term.metric.of in OF_TABLE
         parts = self._parts_by_cell(term) if is_of_table else self._parts_by_sums(term)
         rows = self.evaluation.rows
@@ -244,7 +252,7 @@ class Moved:
 
     @cached_property
     def _cells(self) -> tuple[Influence, FloatArray, FloatArray]:
-        """The table's cells as rows, their shares of the target, and their squares' weights."""
+        """The table's cells as rows, with their shares and relative sums of squared weights."""
         squares = self.statistics.squares
         if squares is None:
             raise TypeError("reweighted statistics have sums of squares")
@@ -280,7 +288,7 @@ class Moved:
         return Parts(error**2, 0.0, _value_at(spreads, term.k), means)
 
     def _parts_by_row(self, term: Term, rows: Predictions) -> Parts | None:
-        """Return the parts from the rows, summed by cluster; None without an influence by row."""
+        """Return the squared error from the rows, by cluster; None without influences by row."""
         if rows.source is None and term.metric.needs == "probabilities":
             return None
         psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
@@ -304,14 +312,14 @@ class Moved:
         errors = self._errors_within_strata(term)
         if errors is not None:
             return errors
-        # The sums are not by class: the weights alone give an error, which is too wide.
+        # The sums are not by class, so the error includes the variation between classes.
         metric = term.metric
         values = term.value if term.k is None else metric.of_each(term.samples)
         spreads = self._spread(term, lambda alone: metric.spread(alone, values).error)
         return _ErrorSums(metric.spread(term.samples, values).error, spreads, None, True)
 
     def _errors_within_strata(self, term: Term) -> _ErrorSums | None:
-        """Return errors of what varies within the strata; None if the sums do not tell."""
+        """Return the errors of the variation within strata; None if the sums are not by stratum."""
         samples = term.samples
         strata = self.target.strata
         if type(samples).within is Samples.within:
@@ -329,19 +337,19 @@ class Moved:
         step = self.evaluation.scored
         has_sides = isinstance(samples, ScoreTable | ScoreSamples)
         if has_sides and step is not None and strata[step.in_positive].min() == 0:
-            # Samples of two sides give the negatives' mean first, whatever the strata's order.
+            # Views of two sides have the mean of the negatives first, in any order of the strata.
             means = means[::-1]
         return _ErrorSums(errors, spreads, means, False)
 
     @cached_property
     def _views_of_counts(self) -> EvaluationViews:
-        """The same table as if its weights were numbers of rows."""
+        """Views of the table in which weights count as numbers of rows."""
         return self._view(replace(self.statistics, squares=None))
 
     def _spread(self, term: Term, error: Callable[[Samples], Any]) -> Any:
         """Return the variance that one row of the target contributes; NaN if it is not known.
 
-        With weights taken for numbers of rows, it is the squared error times their number.
+        This is the squared error times the number of rows, with weights counted as rows.
         """
         if math.isnan(self.target.rows):
             return math.nan
@@ -354,11 +362,11 @@ class Moved:
     # -- intervals -------------------------------------------------------------------------------
 
     def centre(self, term: Term, parts: Parts) -> tuple[float, Parts]:
-        """Return the value and the errors that the lower end of an interval rests on.
+        """Return the value and the errors that the lower limit of an interval rests on.
 
-        If few rows make most of the error, they have a further negative
-        (:meth:`Samples.with_high_negative`). The error by labelled rows then grows as the error of
-        independent rows does, because the error of clusters is known for the labelled rows only.
+        If few rows make most of the error, the value is computed with one more negative
+        (:meth:`Samples.with_high_negative`). The error from labelled rows grows by the same factor
+        as the error of independent rows: the error of clusters is known without the negative only.
         """
         metric = term.metric
         if not metric.few_errors:
@@ -379,7 +387,7 @@ class Moved:
         return value, parts._replace(labelled=labelled)
 
     def _with_high_negative(self, term: Term) -> tuple[Any, Any] | None:
-        """Return the values and errors with a further negative; None if there is none to add."""
+        """Return values and errors with one more negative; None if the view cannot add one."""
         samples = term.samples.with_high_negative()
         if samples is None:
             return None
@@ -389,7 +397,7 @@ class Moved:
         return None if errors is None else (values, errors)
 
     def fallback(self, term: Term) -> Interval | None:
-        """Return the interval by effective sample size, if an error of 0 leaves no other."""
+        """Return the interval by effective sample size, for a metric whose error is 0."""
         if term.metric in self.evaluation.extra_metrics:
             return None
         results = Results(self.evaluation.confidence_level)
@@ -399,7 +407,7 @@ class Moved:
 
 
 def _values(term: Term, samples: Samples) -> Any:
-    """Return the number of a metric in samples, or its numbers for all classes."""
+    """Return the value of a metric in a view, or its values for all classes."""
     if term.k is None:
         return term.metric.number(samples.argument())
     return term.metric.of_each(samples)

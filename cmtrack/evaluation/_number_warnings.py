@@ -1,7 +1,7 @@
-"""Warnings about the numbers of an evaluation: undefined, approximate or easily misread ones.
+"""Warnings about undefined, approximate or easily misread numbers of an evaluation.
 
-Each function of ``_WARNINGS`` yields the sentences on one subject. Warnings about the input itself
-are made in ``input_remarks``; those that a stored evaluation has to repeat are listed here.
+Each function of ``_WARNINGS`` yields the sentences about one subject. ``input_remarks`` checks the
+input itself. ``_warn_of_input`` adds the warnings about the input that a stored evaluation repeats.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.moments import MAX_CLASSES
 
 _DECISION_VALUES = (
-    "y_score: decision values rank rows and are no probabilities, so there are metrics of ranking "
-    "only: no log loss, calibration, sPCC or calibrated prevalence"
+    "y_score: decision values rank rows but are not probabilities, so they give metrics of "
+    "ranking only: no log loss, calibration, sPCC or calibrated prevalence"
 )
 _FEW_ROWS = 20
 """Number of rows of a class or group below which its intervals are approximate."""
@@ -47,9 +47,9 @@ _FEW_WRONG = 20
 _FEW_CLUSTERS = 20
 """Number of clusters below which all intervals are approximate."""
 _FEW_EFFECTIVE_ROWS = 50
-"""Effective rows below which errors of sampling weights rest on few heavy rows.
+"""Effective rows below which standard errors with sampling weights rest on few heavy rows.
 
-At 41 effective rows of a class, intervals of 95% cover .90.
+With 41 effective rows of a class, 95% intervals contain the true value in 90% of cases.
 """
 
 
@@ -79,20 +79,20 @@ class Warned:
 
     @property
     def words_of_few_rows(self) -> str:
-        """The words for a class or group with too few rows."""
+        """The words for the size of a class or group with too few rows."""
         if self.statistics.counts.fractional:
-            return f"fewer than {self.rare_below} effective rows (Kish's, of the weights)"
+            return f"fewer than {self.rare_below} effective rows (Kish's number, from the weights)"
         return f"fewer than {self.rare_below} rows"
 
     @property
     def class_sizes(self) -> list[tuple[Label, float]]:
-        """The classes that averages are over, with their effective numbers of rows."""
+        """The classes that averages include, with their effective numbers of rows."""
         sizes = self.statistics.counts.map(lambda table: table.sum(axis=1)).effective_size()
         classes = zip(self.labels, sizes, self.views.table.kept, strict=True)
         return [(label, size) for label, size, is_averaged in classes if is_averaged]
 
     def rare(self, sizes: Any) -> list[str]:
-        """Return the labels that have rows, but few, with their numbers."""
+        """Return the labels of few rows, but not of none, with their effective numbers of rows."""
         return [
             f"{quoted(label)} (n = {significant(size, 2)})"
             for label, size in sizes
@@ -179,10 +179,12 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
         return
     if warned.statistics.cross is None:
         is_segment = len(warned.labels) <= MAX_CLASSES
-        where = "not kept of a segment" if is_segment else f"kept for up to {MAX_CLASSES} classes"
+        where = f"counted for at most {MAX_CLASSES} classes"
+        if is_segment:
+            where = "not counted for segments"
         yield (
-            "no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their "
-            f"errors need are {where}"
+            "spcc/ovr_fisher and spcc/ovo_fisher have no interval: the joint moments that their "
+            f"standard errors need are {where}"
         )
     scores = warned.views.seen(ClassScores, "class scores")
     if scores is None:
@@ -194,18 +196,18 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
         if left_out:
             yield (
                 f"spcc/{kind}_fisher and spcc/{kind}_min leave out {left_out} correlations: "
-                "two classes have fewer than 4 rows together"
+                "their two classes together have fewer than 4 rows"
             )
         clipped = mean.clipped(scores)
         if clipped:
             yield (
                 f"{clipped} of the correlations in spcc/{kind}_fisher are exactly 1 or -1: they "
-                "are clipped, and its interval does not include their error"
+                "are clipped, and the interval does not allow for their error"
             )
 
 
 def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> Iterator[str]:
-    """Yield remarks on scores that never vary over all rows, or over the rows of two classes."""
+    """Yield warnings about scores that are constant in all rows, or in the rows of two classes."""
     constant = np.flatnonzero(Fisher("ovr").constant(scores)).tolist()
     names = join_names([quoted(labels[k]) for k in constant], 8)
     no_interval = "sPCC counts as 0, and spcc/ovr_fisher and spcc/ovr_min have no interval"
@@ -239,25 +241,25 @@ def _warn_of_positive_scores(warned: Warned) -> Iterator[str]:
         low, high = results.one_sided["spcc/d_b"]
         if low > 0:
             yield (
-                f"spcc/d_b is at least {low:.2f}, and has no upper end: the scores part the two "
-                "groups without an error"
+                f"spcc/d_b is at least {low:.2f} and has no upper limit: the scores separate the "
+                "two groups perfectly"
             )
         else:
-            limit = f"at most {fixed(high, 2)}, and " if math.isfinite(high) else ""
+            limit = f"at most {fixed(high, 2)} and " if math.isfinite(high) else ""
             yield (
-                f"spcc/d_b is {limit}not told from 0: it has no interval, since the estimate is "
-                "too high near 0"
+                f"spcc/d_b is {limit}not significantly above 0: it has no interval, because the "
+                "estimate is too high near 0"
             )
 
 
 def _warn_of_curves(warned: Warned) -> Iterator[str]:
-    """Yield what ties and a grid of the scores do to curves."""
+    """Yield warnings about curves whose scores are tied or counted on a grid."""
     results = warned.results
     roc = warned.roc
     if roc is not None and roc.auc_error_bound > 0:
         yield (
             f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the "
-            "exact one"
+            "exact value"
         )
     scores = warned.views.seen(ScoreTable)
     if scores is not None:
@@ -274,7 +276,7 @@ def _warn_of_curves(warned: Warned) -> Iterator[str]:
         if bound > 0:
             yield (
                 f"scores are counted on a grid: the average precision is within {bound:.1e} of the "
-                "exact one"
+                "exact value"
             )
 
 
@@ -283,7 +285,7 @@ def _warn_of_probabilities(warned: Warned) -> Iterator[str]:
     reliability = warned.views.seen(ReliabilityTable)
     if reliability is not None and "calibration/error" in results.metrics:
         if not reliability.has_means:
-            yield "scores are counted on a grid: calibration/ takes each for the centre of its cell"
+            yield "scores are counted on a grid: calibration/ uses the centre of each score's cell"
         share = reliability.without_logit
         if share > 0 and "calibration/slope" not in results.undefined:
             yield (
@@ -304,16 +306,16 @@ _FEW_ERRORS = {
     "spcc/d_b": ("d_b",),
     "calibration/": ("calibration error", "calibration slope"),
 }
-"""What few wrong predictions decide, by a part of its metrics' names."""
+"""Metrics that a few wrong predictions decide: their words by a part of their names."""
 _FEW_WEIGHTED_ERRORS = {
     "/accuracy": ("accuracy",),
     "/recall": ("recall",),
     "/specificity": ("specificity",),
     "/balanced_accuracy": ("balanced accuracy",),
 }
-"""What few wrong predictions also decide if rows have sampling weights.
+"""Metrics that a few wrong predictions also decide if rows have sampling weights.
 
-The weights of few errors may be unlike the weights of other rows.
+The weights of a few errors may differ from the weights of other rows.
 """
 
 
@@ -344,7 +346,7 @@ def _warn_of_few_errors(warned: Warned) -> Iterator[str]:
 
 
 def _has_part(names: Collection[str], part: str, parts: Collection[str]) -> bool:
-    """Return True if a name contains the part, and no longer one of the parts."""
+    """Return True if a name contains this part, but none of the longer parts that start with it."""
     longer = [other for other in parts if other != part and other.startswith(part)]
     return any(part in name and not any(other in name for other in longer) for name in names)
 
@@ -362,8 +364,8 @@ def _warn_of_clusters(warned: Warned) -> Iterator[str]:
     is_of_evaluated_rows = statistics.labelled is not None and statistics.target is None
     if warned.prevalence is not None and is_of_evaluated_rows:
         yield (
-            "groups= does not reach prevalence/calibrated: its interval takes the rows for "
-            "independent, and is too narrow where those of a group are alike"
+            "prevalence/calibrated ignores groups=: its interval assumes independent rows, and is "
+            "too narrow if the rows of a group are similar"
         )
 
 

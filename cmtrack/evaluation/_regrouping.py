@@ -1,4 +1,4 @@
-"""An evaluation under another grouping: from its rows if it has them, else from its statistics."""
+"""Evaluation under another grouping: from the rows, or from the statistics if rows are missing."""
 
 from __future__ import annotations
 
@@ -26,45 +26,39 @@ _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "targ
 
 
 class Lost(Enum):
-    """A loss of a regrouping, or of adding something without the rows.
+    """Something that an evaluation lost when it was regrouped, or extended without its rows.
 
-    The value is the note for people.
+    The value is the note that people read.
     """
 
     SCORES = (
         "regrouped without the data: the counts by the positive group's score do not fit this "
-        "grouping, so ROC, sPCC and calibrated prevalence of the positive group are left out"
+        "grouping, so ROC, sPCC and calibrated prevalence of the positive group are missing"
     )
     LOSSES = (
-        "regrouped without the data: log loss and Brier score of the groups of steps that were "
-        "not evaluated before are left out"
+        "regrouped without the data: log loss and Brier score are missing for steps that were not "
+        "evaluated before"
     )
     HITS = (
-        "regrouped without the data: the calibration of the confidence in steps that were not "
-        "evaluated before is left out"
+        "regrouped without the data: the calibration of the confidence is missing for steps that "
+        "were not evaluated before"
     )
-    TOPS = "regrouped without the data: the calibrated prevalence of each class is left out"
+    TOPS = "regrouped without the data: the calibrated prevalence of each class is missing"
     TARGET = (
-        "regrouped without the target, whose scores were kept for the former grouping only: the "
-        "calibrated prevalence is that of the evaluated rows, to which it is cross-fitted"
+        "regrouped without the target, whose scores were stored for the former grouping only: the "
+        "calibrated prevalence is for the evaluated rows, to which it is cross-fitted"
     )
     HELD = (
-        "regrouped without the calibration set, whose scores were kept for the former grouping "
-        "only: the calibrated prevalence is cross-fitted on the evaluated rows and close to their "
-        "actual share by construction"
+        "regrouped without the calibration set, whose scores were stored for the former grouping "
+        "only: the calibrated prevalence is cross-fitted on the evaluated rows, so it is close to "
+        "their actual share by construction"
     )
-    COSTS = (
-        "regrouped: the costs are of groups that this grouping does not have, so that cost/ is "
-        "left out"
-    )
-    THRESHOLD = (
-        "regrouped: the predictions are those that a threshold of another positive group's score "
-        "made"
-    )
-    ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
+    COSTS = "regrouped: the costs name groups that this grouping does not have, so cost/ is missing"
+    THRESHOLD = "regrouped: the predictions come from a threshold of another positive group's score"
+    ROWS = "regrouped without the rows: the intervals ignore which rows belong together"
     CLUSTERS = (
-        "sections or metrics were added without the rows: their intervals do not know which rows "
-        "belong together, or are missing"
+        "sections or metrics were added without the rows: their intervals ignore which rows belong "
+        "together, or are missing"
     )
 
 
@@ -113,7 +107,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         grouping=grouping,
         positive=None if new is None or new.positive is None else new.labels[new.positive],
     )
-    facts = RowFacts(errors=evaluation.of_rows.errors)  # of classes: no grouping changes them
+    facts = RowFacts(errors=evaluation.of_rows.errors)  # errors of classes, in any grouping equal
     regrouped = type(evaluation)(statistics, spec, evaluation.rows, facts, frozenset(lost))
     return regrouped.with_cluster_errors()
 
@@ -125,10 +119,10 @@ def _has_same_positives(old: ComposedStep | None, new: ComposedStep | None) -> b
 
 
 def _from_rows(evaluation: Evaluation, rows: Predictions, counting: Counting) -> Statistics:
-    """Return the statistics of the rows, with what is kept of other rows as far as it is valid."""
+    """Return the statistics of the rows, with the statistics of other rows that are still valid."""
     valid = _still_valid(evaluation.statistics, evaluation.scored, counting.step)
     statistics = collect_rows(rows, counting)
-    if not rows.segments:  # the rows of files of earlier versions may lack their segments
+    if not rows.segments:  # rows from files of earlier versions may lack segments
         statistics = with_segments_of(statistics, valid)
     names = (*_OTHER_ROWS, "row_ids", "scaled_rows")
     kept: dict[str, Any] = {name: getattr(valid, name) for name in names}
@@ -136,7 +130,7 @@ def _from_rows(evaluation: Evaluation, rows: Predictions, counting: Counting) ->
 
 
 def _lost_other_rows(before: Statistics, after: Statistics) -> set[Lost]:
-    """Return the loss of a calibration set or of a target."""
+    """Return the loss if a calibration set or a target was lost."""
     absent = {
         name
         for name in _OTHER_ROWS
@@ -148,7 +142,7 @@ def _lost_other_rows(before: Statistics, after: Statistics) -> set[Lost]:
 
 
 def _lost_without_rows(evaluation: Evaluation, valid: Statistics, counting: Counting) -> set[Lost]:
-    """Return the losses of a regrouping from statistics alone."""
+    """Return what is lost by regrouping from statistics alone."""
     before = evaluation.statistics
     lost = set()
     if valid.moments is not None:
@@ -170,7 +164,7 @@ def _lost_without_rows(evaluation: Evaluation, valid: Statistics, counting: Coun
 def _still_valid(
     statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None
 ) -> Statistics:
-    """Return the statistics without those that the new step changes."""
+    """Return the statistics, without the ones that the new step makes invalid."""
     if new is None:
         return statistics if old is None else _without(statistics, _GROUP_SCORES)
     if old is None or not np.array_equal(old.in_positive, new.in_positive):
@@ -178,7 +172,7 @@ def _still_valid(
     if statistics.scores is None or np.array_equal(old.accept, new.accept):
         return statistics
     inside = new.group_of_class[:, None] == new.group_of_class[None, :]
-    if new.accept[inside].all():  # relaxed: what was rejected is accepted now
+    if new.accept[inside].all():  # relaxed: the step now accepts all classes of the right group
         return statistics.apply(_all_accepted)
     return _without(statistics, ("scores",))
 

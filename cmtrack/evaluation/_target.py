@@ -1,4 +1,4 @@
-"""The shares of the classes in a target: stated by the caller, or estimated with an error."""
+"""Shares of the classes in a target: stated by the caller, or estimated with an error."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _ROUNDING = 1e-9
-"""Difference from 1 that the sum of stated shares may have."""
+"""Largest accepted difference between 1 and the sum of stated shares."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
     """Shares of the classes in a target.
 
-    A share is of a stratum, which is a class or a group. The classes of a group keep their mix
-    among the labelled rows.
+    Each share belongs to a stratum, which is a class or a group. The classes of a group have the
+    same mix as among the labelled rows.
 
-    ``shares``, shape (K,).
-    ``strata``, shape (K,): the number of each class's stratum.
-    ``names``: the strata for people.
+    ``shares``, shape (K,): the share of each class.
+    ``strata``, shape (K,): the index of each class's stratum.
+    ``names``: the names of the strata, quoted for people.
     ``rows``: number of rows of the target; NaN if it is unknown.
     ``counted``: True if the shares were counted in the rows of the target.
     ``estimated``: the error of estimated shares; None for stated ones.
@@ -51,9 +51,9 @@ class Target:
 class ShareErrors:
     """The error of estimated shares.
 
-    ``covariance``, shape (S, S): of the shares of the strata.
-    ``fit_pvalue``: of the test whether the target's scores fit the labelled ones.
-    ``ends``: the interval of the second of two shares; None for more shares.
+    ``covariance``, shape (S, S): the covariance of the shares of the strata.
+    ``fit_pvalue``: the p-value of the test that the target's scores fit the labelled scores.
+    ``ends``: the interval of the second of two shares; None for more than two shares.
     """
 
     covariance: FloatArray
@@ -77,42 +77,41 @@ def count_actual(evaluation: Evaluation) -> FloatArray:
 def spread_over_classes(
     evaluation: Evaluation, stratum_shares: FloatArray, strata: IntArray
 ) -> FloatArray:
-    """Return the share of each class: its part of the stratum's labelled rows times the share."""
+    """Return the share of each class: the share of its stratum, split like the labelled rows."""
     counts = count_actual(evaluation)
     totals = np.bincount(strata, counts, len(stratum_shares))
-    # A stratum without rows has no share, which the callers check: any divisor gives 0.
+    # The callers check that a stratum without rows has the share 0, so any divisor will do.
     parts = counts / np.where(totals > 0, totals, 1.0)[strata]
     return stratum_shares[strata] * parts
 
 
 def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, counted: bool) -> Target:
-    """Return the target of the shares that a caller states.
+    """Return a target with the shares that a caller states.
 
-    ``stated``: the share of the positive class or group, the shares of classes or of the groups of
-        one step by name, or one share for each class.
+    ``stated``: the share of the positive class or group; the shares of classes, or of the groups of
+        one step, by name; or one share for each class.
 
-    Raises TypeError or ValueError if the shares are not numbers, do not sum to 1, name no class or
-    group, or give a share above 0 to a class without labelled rows.
+    Raises TypeError or ValueError if the shares are not numbers, do not sum to 1, name an unknown
+    class or group, or give a share above 0 to a class without labelled rows.
     """
     if rows is not None and not (isinstance(rows, numbers.Real) and rows > 0):
         raise ValueError(
             f"rows must be the number of rows of the target, above 0, got {rows!r:.40}"
         )
     labels = evaluation.labels
-    if has_named_rows(stated):  # a pandas Series by class, in an order of its own
+    if has_named_rows(stated):  # a pandas Series by class, in any order
         stated = stated.to_dict()
     named = _read_strata(evaluation, stated)
     times = np.sum([stratum.members for stratum in named], axis=0)
     if times.max() > 1:
         twice = [label for label, n in zip(labels, times, strict=True) if n > 1]
-        raise ValueError(f"a class must have one share, got several that are of {listed(twice, 8)}")
+        raise ValueError(f"each class must have one share, got several for {listed(twice, 8)}")
     named += _rest(labels, named, stated)
     by_class = count_actual(evaluation)
     for stratum in named:
         if stratum.share > 0 and not by_class[stratum.members].any():
             raise ValueError(
-                "a share above 0 needs labelled rows of the class, and there are none of "
-                f"{stratum.name}"
+                f"a class with a share above 0 needs labelled rows, got none of {stratum.name}"
             )
     strata = np.argmax([stratum.members for stratum in named], axis=0)
     shares = np.array([stratum.share for stratum in named])
@@ -126,7 +125,9 @@ def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, count
 
 
 def _rest(labels: Sequence[Label], named: list[_Stratum], stated: Any) -> list[_Stratum]:
-    """Return the stratum of the classes that are not named, which has the missing share.
+    """Return a stratum of all classes that are not named, with the remaining share.
+
+    The list is empty if all classes are named.
 
     Raises ValueError if the shares do not sum to 1.
     """
@@ -150,8 +151,8 @@ def _read_strata(evaluation: Evaluation, stated: Any) -> list[_Stratum]:
         step = evaluation.scored
         if step is None or step.positive is None:
             raise ValueError(
-                "a single share is that of the positive class or group, and there are not two of "
-                f"them; name the share of each of {listed(labels, 8)}, got {stated!r}"
+                "a single share needs two classes or groups, because it is the share of the "
+                f"positive one; give a share for each of {listed(labels, 8)}, got {stated!r}"
             )
         names = [step.labels[step.positive]]
         members = [step.in_positive]
@@ -164,7 +165,7 @@ def _read_strata(evaluation: Evaluation, stated: Any) -> list[_Stratum]:
         shares = _floats(stated, stated)
         if len(shares) != len(labels):
             raise ValueError(
-                f"there must be one share for each of {len(labels)} classes, got {len(shares)}"
+                f"shares must have one number for each of {len(labels)} classes, got {len(shares)}"
             )
     return [
         _Stratum(quoted(name), classes, share)
@@ -173,9 +174,9 @@ def _read_strata(evaluation: Evaluation, stated: Any) -> list[_Stratum]:
 
 
 def _members(evaluation: Evaluation, names: Sequence[Label]) -> list[npt.NDArray[np.bool_]]:
-    """Return which classes each name stands for, shape (K,).
+    """Return a mask of shape (K,) for each name: the classes that the name stands for.
 
-    Names are of classes, or of the groups of the last step that has them all.
+    Names are classes, or groups of the last step that has all of the names.
     """
     labels = evaluation.labels
     steps = reversed(evaluation._views.composed.values())
@@ -187,15 +188,16 @@ def _members(evaluation: Evaluation, names: Sequence[Label]) -> list[npt.NDArray
             return [part_of_class == position for position in positions]
     unknown = next((name for name in names if name not in labels), names[0])
     raise ValueError(
-        f"shares must be of the classes {listed(labels, 8)} or of the groups of one step, "
+        f"shares must name the classes {listed(labels, 8)} or the groups of one step, "
         f"got {unknown!r}"
     )
 
 
 def _find_positions(names: Sequence[Label], labels: Sequence[Label]) -> list[int] | None:
-    """Return the positions of different names in labels; None unless all of them are found.
+    """Return the positions of the names in the labels; None if one is missing or repeated.
 
-    A text also stands for the label that is written so, because files have no other names.
+    A text also matches a label of another type that is written the same, because names in files
+    are texts.
     """
     by_text = {str(label): position for position, label in enumerate(labels)}
     positions = []
@@ -216,17 +218,17 @@ def _floats(values: Any, stated: Any) -> list[float]:
         shares = []
     if not shares:
         raise TypeError(
-            "shares must be a number, numbers by class or group, or one number a class, "
+            "shares must be a number, numbers by class or group, or one number per class, "
             f"got {stated!r:.80}"
         )
     return shares
 
 
 def estimated_target(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
-    """Return the target of estimated shares, with their error.
+    """Return a target with estimated shares and their error.
 
-    The shares of a refused estimate only decide which metrics there would be. The metrics are
-    withdrawn with the estimate.
+    The shares of a refused estimate only decide which metrics would exist. Callers withdraw these
+    metrics together with the estimate.
     """
     estimate = estimate.refused or estimate
     labels = evaluation.labels
@@ -237,7 +239,8 @@ def estimated_target(evaluation: Evaluation, estimate: BasePrevalence) -> Target
         has_all = set(estimate.classes) == set(labels)
         if not has_all or not np.isfinite(estimate.class_shares.values).all():
             raise ValueError(
-                f"the estimate must be of all classes {listed(labels, 8)}, got {estimate!r}"
+                f"the estimate must have shares of all classes {listed(labels, 8)}, got "
+                f"{estimate!r}"
             )
         order = [estimate.classes.index(label) for label in labels]
         shares = estimate.class_shares.values[order]
@@ -246,13 +249,13 @@ def estimated_target(evaluation: Evaluation, estimate: BasePrevalence) -> Target
     else:
         if step is None or step.positive is None or estimate.positive != step.labels[step.positive]:
             raise ValueError(
-                f"the estimate must be of the positive {evaluation.positive!r}, got {estimate!r}"
+                f"the estimate must be for the positive {evaluation.positive!r}, got {estimate!r}"
             )
         if not math.isfinite(estimate.variance.total):
             raise ValueError(f"the estimate is not identified: {estimate!r}")
         names = [evaluation.negative, evaluation.positive]
         shares = np.array([1 - estimate.value, estimate.value])
-        # What one of two shares gains the other loses.
+        # The two shares sum to 1, so their errors are opposite.
         covariance = np.array([[1.0, -1.0], [-1.0, 1.0]]) * estimate.variance.total
         interval = (estimate.low, estimate.high)
         strata = step.in_positive.astype(np.int64)
@@ -260,7 +263,7 @@ def estimated_target(evaluation: Evaluation, estimate: BasePrevalence) -> Target
     totals = np.bincount(strata, count_actual(evaluation))
     if not totals.all():
         raise ValueError(
-            "a share that is estimated needs labelled rows, and there are none of "
+            "a class or group with an estimated share needs labelled rows, got none of "
             f"{texts[int(totals.argmin())]}"
         )
     return Target(

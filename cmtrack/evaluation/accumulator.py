@@ -1,4 +1,4 @@
-"""Evaluations of rows in batches: training loops, streams, ranks of a distributed training."""
+"""Evaluation of rows in batches: training loops, streams, processes of a distributed training."""
 
 from __future__ import annotations
 
@@ -41,30 +41,32 @@ from cmtrack.statistics.segment_values import (
 from cmtrack.statistics.segmented import Segmented
 
 _MOST_WAITING = 1 << 16
-"""Rows that wait before they are counted, since counting a small batch costs as much as a large."""
+"""Rows that wait to be counted: counting few rows takes about the same time as counting many."""
 
 
 @takes_options
 class Accumulator:
-    """Predictions that are taken batch by batch and evaluated together.
+    """Collector of predictions in batches, which are evaluated together.
 
-    Only statistics are kept, and at most 65,536 rows that wait to be added to them, so that memory
-    does not grow with the number of batches. Accumulators of the same options merge (``a + b``) and
-    can be pickled: each rank of a distributed training fills one, and one rank adds them up. The
-    result is that of :func:`cmtrack.evaluate` on all rows at once: counts exactly, moments up to
-    rounding, ranks of scores exactly up to 2**18 distinct scores and beyond that on a grid; the
-    warnings give the bound of its error.
+    An accumulator keeps statistics and at most 65,536 rows that wait to be counted, so its memory
+    does not grow with the number of batches. Accumulators with equal options can be added
+    (``a + b``) and pickled: each process of a distributed training fills one, and one process adds
+    them up.
+
+    The result equals :func:`cmtrack.evaluate` on all rows at once. Counts are equal, and moments
+    agree up to rounding. Ranks of scores are exact for up to 2**18 distinct scores. More distinct
+    scores are counted on a grid, and a warning gives the largest error.
 
     Parameters
     ----------
     labels : sequence of length K
-        All classes in order; a batch need not hold each of them.
+        All classes in order. A batch need not contain all of them.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Notes
     -----
-    Cost: O(K) per row; memory of at most 65,536 rows and the statistics. 10⁶ rows of 11
+    Cost: O(K) time per row, and memory for at most 65,536 rows and the statistics. 10⁶ rows of 11
     probabilities in batches of 10,000 take about 0.5 s.
 
     Examples
@@ -85,7 +87,7 @@ class Accumulator:
         self.spec = Spec.of(options, Accumulator)
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
-        # Before the first batch it is not known whether the threshold is of probabilities.
+        # The first batch shows if the threshold is of probabilities or of decision values.
         scores_name = "y_score" if len(self.labels) == 2 else "y_prob"
         self._step = deciding(step, self.spec.threshold, self.labels, [scores_name])
         self._prices = prices_of(self.spec, self.labels)
@@ -98,7 +100,7 @@ class Accumulator:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows that were given."""
+        """Number of rows in all batches so far."""
         return self._n_waiting + sum(part.digest.rows for _, part in self._collected)
 
     def update(
@@ -111,15 +113,15 @@ class Accumulator:
         sample_weight: Any = None,
         segments: Any = None,
     ) -> None:
-        """Take a batch, in the forms of :func:`cmtrack.evaluate`.
+        """Add a batch, in the forms that :func:`cmtrack.evaluate` accepts.
 
-        The batch is copied. An empty batch changes nothing.
+        The accumulator copies the batch. An empty batch changes nothing.
 
         Raises
         ------
         ValueError
-            Wrong input, or a batch with other columns than those before it. The accumulator is then
-            as it was.
+            If the input is wrong, or the columns differ from the columns of earlier batches. The
+            accumulator does not change.
 
         Examples
         --------
@@ -169,9 +171,9 @@ class Accumulator:
         if scores is not None:
             first = scores_first(self.labels, self._step)
             read = as_probabilities(scores, self.labels, n_rows, first, scores_name, normalize)
-            probabilities = read.array  # reading it counts the scaled rows
+            probabilities = read.array  # reading the array counts the scaled rows
             scaled_rows = read.scaled_rows
-        # The batch is sound: only now may the accumulator change.
+        # The accumulator changes only after all checks of the batch.
         batch = _Batch(
             self._compact(codes["y_true"]),
             self._compact(codes["y_pred"]) if "y_pred" in codes else None,
@@ -188,18 +190,18 @@ class Accumulator:
             self._collect()
 
     def compute(self) -> Evaluation:
-        """Evaluate the rows that were given so far.
+        """Evaluate the rows of all batches so far.
 
         Raises
         ------
         ValueError
-            If there are none.
+            If the accumulator has no rows.
 
         Warns
         -----
         UserWarning
-            As :func:`cmtrack.evaluate`, but for columns of probabilities in another order than the
-            predictions.
+            The warnings of :func:`cmtrack.evaluate`, except the one for columns of probabilities
+            whose order does not fit the predictions.
         """
         self._collect()
         if not self._collected:
@@ -211,7 +213,7 @@ class Accumulator:
         return assemble(total, self._step, self.spec, self._weights_are)
 
     def reset(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self._waiting = []
         self._n_waiting = 0
         self._collected = []
@@ -222,7 +224,7 @@ class Accumulator:
     def __add__(self, other: Accumulator) -> Accumulator:
         """Merge two accumulators with the same options, columns and kind of weights.
 
-        Neither of them changes.
+        Both accumulators stay unchanged.
         """
         if not isinstance(other, Accumulator):
             return NotImplemented
@@ -236,7 +238,7 @@ class Accumulator:
         has_columns = self._columns is not None and other._columns is not None
         if has_columns and self._columns != other._columns:
             raise ValueError(
-                f"accumulators must have taken the same columns, got {self._columns} and "
+                f"accumulators must have the same columns to be merged, got {self._columns} and "
                 f"{other._columns}"
             )
         weights_are = same_kind_of_weights(self._weights_are, other._weights_are, "accumulators")
@@ -257,7 +259,7 @@ class Accumulator:
         return f"Accumulator({len(self.labels)} classes, {self.n_rows} rows)"
 
     def _check_columns(self, names: tuple[str, ...]) -> None:
-        """Refuse other columns than before, or columns that do not suit the threshold."""
+        """Raise ValueError if columns differ from earlier ones, or do not fit the threshold."""
         step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
         deciding(step, self.spec.threshold, self.labels, names)
         if self._columns not in (None, names):
@@ -270,7 +272,7 @@ class Accumulator:
 
     @staticmethod
     def _segments(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-        """Return the rows of a batch by each column or crossing."""
+        """Return the segments of a batch's rows, by each column or crossing."""
         columns = {name: SegmentRows.read(name, column) for name, column in (data or {}).items()}
         for name, column in columns.items():
             check_length(name, len(column.codes), n_rows)
@@ -299,7 +301,7 @@ class Accumulator:
         self._add(0, part)
 
     def _joined_weights(self) -> FloatArray | IntArray | None:
-        """Return the weights of the buffered rows; a batch without weights has weight 1."""
+        """Return the weights of the buffered rows; rows of a batch without weights have 1."""
         if all(batch.weights is None for batch in self._waiting):
             return None
         kind: Any = np.int64 if self._weights_are == FREQUENCY else np.float64
@@ -312,9 +314,9 @@ class Accumulator:
         return np.concatenate(weights)
 
     def _add(self, size: int, part: Statistics) -> None:
-        """Add statistics; those of equal size merge, like carries of a binary counter.
+        """Add statistics, and merge statistics of equal size like the carries of a binary counter.
 
-        Each row is thus merged only log n times.
+        This way, each row takes part in only log n merges.
         """
         while self._collected and self._collected[-1][0] <= size:
             smaller, before = self._collected.pop()
@@ -335,5 +337,8 @@ class _Batch:
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Return a column of all batches; None if it is absent, in the first batch as in all others."""
+    """Return a column of all batches; None if it is missing.
+
+    All batches have the same columns, so it is enough to look at the first.
+    """
     return None if parts[0] is None else np.concatenate(parts)

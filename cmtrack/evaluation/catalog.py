@@ -1,7 +1,7 @@
-"""The sections of an :class:`~cmtrack.Evaluation`, and all metrics of all kinds of evaluations.
+"""Sections of an :class:`~cmtrack.Evaluation`, and all metrics of all kinds of evaluations.
 
-The list is for names in texts that are read before an evaluation is at hand (gates, options, logged
-values) and for pages; all else asks the evaluation, or the comparison, for its catalog.
+Use these catalogs to read names before an evaluation exists (gates, options, logged values), and
+for pages. All other code uses the catalog of the evaluation or comparison.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OF_CLASSES = Sections(
 )
 """The sections of an evaluation of classes."""
 OF_PAIRS = Sections(FLIPS, places=("cmtrack.evaluation.catalog.OF_PAIRS",))
-"""The section of a run against a baseline."""
+"""The section that compares a run with a baseline row by row."""
 OF_ALL_KINDS = OF_CLASSES | OF_FAMILIES | OF_PAIRS
 SECTIONS = OF_ALL_KINDS.all
 CATALOG = OF_ALL_KINDS.metrics
@@ -55,11 +55,11 @@ OPEN = replace(BUILT_IN, open=True)
 def check_headline(names: Iterable[str]) -> tuple[str, ...]:
     """Validate names of headline metrics; any name that a custom metric may have is accepted."""
     if isinstance(names, str):
-        raise TypeError(f"headline must be a list of names of metrics, got {names!r:.80}")
+        raise TypeError(f"headline must be a list of metric names, got {names!r:.80}")
     checked = tuple(dict.fromkeys(names))
     for name in checked:
         if not isinstance(name, str):
-            raise TypeError(f"headline must be a list of names of metrics, got {name!r:.80}")
+            raise TypeError(f"headline must be a list of metric names, got {name!r:.80}")
         try:
             OPEN.find(name)
         except KeyError:

@@ -1,4 +1,4 @@
-"""The numbers of an evaluation from its statistics: sections, the two groups, values and errors."""
+"""Computation of an evaluation's metrics and warnings from its statistics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SECTION_NAMES = tuple(dict.fromkeys(metric.section for metric in OF_CLASSES.metr
 
 
 def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Check sections, and return them in the order of the catalog; None for all."""
+    """Check the names of sections, and return them in the order of the catalog; None for all."""
     if sections is None:
         return None
     if isinstance(sections, str):
@@ -47,7 +47,7 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
     if not wanted:
         raise ValueError(
             f"sections must name at least one of {list(SECTION_NAMES)}, or be None for all, "
-            "got none"
+            "got an empty list"
         )
     for name in wanted:
         if not isinstance(name, str):
@@ -64,7 +64,7 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
 def scored_step(
     labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
 ) -> ComposedStep | None:
-    """Return the last two-group step of a chain, or the step of two classes; None without."""
+    """Return the last step of two groups, or the step of two classes; None if neither exists."""
     step = None
     if grouping is not None:
         for composed in grouping.compose(labels):
@@ -86,12 +86,12 @@ def scored_step(
 
 
 def _way_to_two_groups(positive: Label, labels: tuple[Label, ...]) -> str:
-    """Return a hint: a grouping that singles out the class, or the class that was meant."""
+    """Return a hint: a grouping of the class against the others, or a class of similar name."""
     if positive not in labels:
         return near(str(positive), map(str, labels))
     others = listed([label for label in labels if label != positive])
     groups = f"{{{positive!r}: [{positive!r}], 'other': {others}}}"
-    return f"; for one class against the others give grouping=Grouping({groups})"
+    return f"; for one class against the others, pass grouping=Grouping({groups})"
 
 
 def deciding(
@@ -100,10 +100,10 @@ def deciding(
     labels: tuple[Label, ...],
     given: Collection[str],
 ) -> ComposedStep | None:
-    """Return the scored step with the threshold that makes the predictions, if there is one.
+    """Return the scored step with its decision threshold; unchanged if no threshold is given.
 
     ``labels``, tuple of length K.
-    ``given``: the columns that are given.
+    ``given``: the names of the columns that the caller passed.
     """
     if threshold is None:
         return step
@@ -116,8 +116,8 @@ def deciding(
         )
     if "y_score" in given and len(labels) > 2:
         raise ValueError(
-            f"threshold={threshold:g} needs y_prob, since decision values of {len(labels)} classes "
-            "have no sum; give the predictions as y_pred"
+            f"threshold={threshold:g} needs y_prob, because decision values of {len(labels)} "
+            "classes cannot be summed; pass the predictions as y_pred"
         )
     if "y_prob" in given:
         check_threshold_of_probabilities(threshold)
@@ -130,7 +130,7 @@ def deciding(
 
 
 def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """Return True if a single column of probabilities is about the first of two classes."""
+    """Return True if a single column has the probabilities of the first of two classes."""
     if step is None or len(order) != 2:
         return False
     first, second = step.group_of_class
@@ -153,12 +153,12 @@ class Computed:
 def compute(
     views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Mapping[str, Kept]
 ) -> Computed:
-    """Compute every section that applies and that the question asks for.
+    """Compute every section that applies and that ``spec`` requests.
 
-    ``spec``: where its ``sections`` are full names of metrics, only these are computed, without
-        warnings and curves.
-    ``clusters``: their errors take the place of those computed here.
-    ``numbers``: those that were kept of metrics whose functions are not known.
+    ``spec``: if its ``sections`` are full names of metrics, only these metrics are computed,
+        without warnings and curves.
+    ``clusters``: cluster-robust standard errors, which replace the errors computed here.
+    ``numbers``: stored numbers of metrics whose functions are not available.
     """
     catalog = spec.catalog
     single = single_metrics(spec.sections)
@@ -194,7 +194,7 @@ def compute_single(
     clusters: Clusters,
     numbers: Mapping[str, Kept],
 ) -> Results:
-    """Compute metrics by their full names: segments take one metric of many parts of the rows."""
+    """Compute single metrics by their full names, as segments need them for each part of rows."""
     results = Results(views.level, clusters)
     for name in names:
         metric, parts = catalog.find(name)
@@ -207,18 +207,18 @@ def compute_single(
 
 
 def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept]) -> None:
-    """Put built-in metrics that mean nothing in this evaluation, with the reason."""
+    """Put built-in metrics that are undefined in this evaluation, with the reason."""
     for name in numbers.keys() & results.metrics.keys():
         put_kept(results, catalog.lookup(name), numbers[name])
 
 
 def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:
-    """Return the full names of metrics among sections."""
+    """Return the entries of ``sections`` that are full names of metrics."""
     return tuple(name for name in sections or () if "/" in name)
 
 
 def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
-    """Return the values of every metric that applies, without errors."""
+    """Return the value of every metric that applies, without standard errors."""
     results = Results(views.level, with_errors=False)
     for section in catalog.sections.all:
         views.put(results, section)
@@ -227,7 +227,7 @@ def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
 
 
 def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[Metric]) -> None:
-    """Validate a user's metrics by computing their values."""
+    """Validate custom metrics by computing their values."""
     if not own:
         return
     counts = Counted.unweighted(statistics.matrix.counts)
@@ -254,7 +254,7 @@ def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
 def resample_tables(
     views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int
 ) -> dict[str, Interval]:
-    """Return percentile intervals of every metric of the counts, by name."""
+    """Return percentile intervals of every metric of the counts, by name of the metric."""
     statistics = views.statistics
     level = views.level
     counts = statistics.matrix.counts

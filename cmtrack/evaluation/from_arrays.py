@@ -1,4 +1,4 @@
-"""``evaluate``: labels and probabilities -> :class:`Evaluation`."""
+"""``evaluate``: from labels and probabilities to an :class:`Evaluation`."""
 
 from __future__ import annotations
 
@@ -70,60 +70,63 @@ def evaluate(
     segments: Any = None,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Judge a classifier's predictions.
+    """Evaluate the predictions of a classifier.
 
-    Rows are matched by position, and columns of pandas by their index where it names rows: a column
-    whose index holds the keys of ``y_true`` in another order is put in that order, and any other
-    difference is refused. The default index (0 to n - 1) names no rows.
+    Rows are matched by position. Pandas columns are matched by index if the index names rows, which
+    the default index (0 to n - 1) does not. If an index has the keys of ``y_true`` in another
+    order, cmtrack reorders the column. Any other difference raises a ValueError.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Actual labels: integers, strings, booleans; lists, NumPy, pandas, polars, Arrow. Continuous
-        values are refused, here and in ``y_pred``, unless ``labels`` names them; masked entries of
-        ``numpy.ma`` always.
+        Actual labels: integers, strings or booleans, as a list or from NumPy, pandas, polars or
+        Arrow. Continuous values raise a ValueError unless ``labels`` names them, and masked entries
+        of ``numpy.ma`` always do. This also applies to ``y_pred``.
     y_pred : array-like of shape (n,), optional
-        Predicted labels; by default the class of highest probability (the first one on ties).
+        Predicted labels. By default, the class of highest probability (the first class on ties).
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label,
     optional
-        Probability of the positive class of two, or of each class in the order of ``labels``.
-        Curves order rows by these numbers as they are: two that differ in the last digit are no
-        tie.
+        Probability of the positive class if there are two classes, or of each class in the order of
+        ``labels``. Curves use these numbers without rounding: two numbers that differ in the last
+        digit are not tied.
     y_score : array-like in the forms of ``y_prob``, optional
-        Decision values instead of probabilities, such as those of an SVC or of a Ridge classifier;
-        of two classes those of the positive one, which is predicted above 0. They only rank rows,
-        so they give metrics of ranking only: ROC, precision and recall, top k, for two classes and
-        for each of several.
+        Decision values instead of probabilities, for example from an SVC or a ridge classifier. For
+        two classes, pass the values of the positive class, which is predicted above 0. Decision
+        values only rank rows, so only metrics of ranking are computed: ROC, precision and recall,
+        top k; with more than two classes for each class.
     labels : sequence of length K, optional
-        All classes in order, also those absent from the data. By default the sorted labels seen,
-        with the classes of ``grouping`` or the columns of ``y_prob`` where these name them.
+        All classes in order, including classes that do not occur in the data. By default, the
+        sorted labels of the data and the classes that ``grouping`` or the columns of ``y_prob``
+        name.
     calibration : (y, scores) or (y, scores, fold_ids), optional
-        Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and
-        ``y_prob``. They must be **held out or out of fold**: scores of rows that the model was
-        trained on make the estimate badly wrong (five times too high in a documented case), and
-        nothing in the data gives it away. Out-of-fold scores come from other fits than the one that
-        is judged, which is ruinous for some learners: give the id of each row's fold, and the
-        target scored by each fold's model; a target scored by one model gives a warning. The
-        estimate is that of :func:`cmtrack.estimate_prevalence`. By default ("cross-fit") the
-        evaluated rows themselves are used, each left out of its own density.
+        Labelled scores for the calibrated prevalence, in the forms of ``y_true`` and ``y_prob``.
+        The estimate equals :func:`cmtrack.estimate_prevalence`. By default ("cross-fit"), the
+        evaluated rows calibrate it, and each row is left out of the density at its own score.
+
+        The scores must be **held out or out of fold**. With scores of rows that the model was
+        trained on, the estimate is badly wrong (five times too high in a documented case), and
+        nothing in the data shows it. Out-of-fold scores come from other fits than the evaluated
+        model, which ruins the estimate for some learners. Pass the id of each row's fold, and the
+        target scored by each fold's model. If only one model scored the target, you get a warning.
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
-        Unlabelled scores whose prevalence is wanted; by default the evaluated scores. With
-        ``fold_ids`` a list of the scores of the same rows by each fold's model, in the sorted order
-        of the ids.
+        Unlabelled scores of the rows whose prevalence is estimated. By default, the evaluated rows.
+        With ``fold_ids``, a list with the scores of the target's rows by each fold's model, in the
+        sorted order of the ids.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights; ``weights_are`` says what they mean.
+        Non-negative weights. ``weights_are`` sets their meaning.
     groups : array-like of shape (n,), optional
-        Rows that belong together, such as several of one person (clusters). Intervals then hold for
-        independent groups of dependent rows.
+        The cluster of each row, such as the person that it comes from. Intervals then assume
+        independent clusters instead of independent rows.
     row_ids : array-like of shape (n,), optional
-        Names of the rows. Paired comparisons check that they are the same, and pair rows in another
-        order by them; without them they check the sequence of labels.
+        Names of the rows. Paired comparisons check that two evaluations have the same names, and
+        match their rows by name. Without names, they check that the labels have the same order.
     segments : frame, mapping of columns, series, or pair of one of these and a list of names,
     optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of
-        a pair a tuple of names stands for the crossings of these columns: ``(frame, ["region",
-        ("region", "age_band")])``. Missing values are a segment; of more than 1,000 values the
-        largest 999 are segments, the others together are one more, and a note says so.
+        names, a tuple of names crosses these columns: ``(frame, ["region", ("region",
+        "age_band")])``. Missing values form their own segment. If a column has more than 1,000
+        values, the 999 with most rows are segments, all other values form one segment, and a note
+        reports it.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -134,24 +137,23 @@ def evaluate(
     Raises
     ------
     ValueError
-        Wrong input; the text gives the rule and the value.
+        If the input is wrong. The message states the rule and the value.
 
     Warns
     -----
     ScaledProbabilitiesWarning
-        If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
+        If rows of probabilities were scaled. :attr:`Evaluation.warnings` has the same warning.
     MixedUpClassesWarning
-        If predictions or probabilities seem to belong to other classes than those they are given
-        for.
+        If predictions or probabilities seem to belong to other classes than they are given for.
 
     Notes
     -----
-    Cost: one pass over n rows; O(n) time without probabilities, O(n K) with them, O(n K²) up to 30
-    classes. On one core 10⁶ rows of 11 classes take about 0.03 s without and 0.3 s with
-    probabilities; segments add about 0.1 s for each column, ``groups`` about 8 s, because the
-    influence of every metric is summed by group. Arrays of float64 are kept without a copy; above
-    the input 2 * 10⁶ rows of 11 probabilities took 35 MB. The statistics are O(K²), up to 30
-    classes with probabilities O(K³).
+    Cost: one pass over n rows. The time is O(n) without probabilities and O(n K) with them, or
+    O(n K²) for at most 30 classes. On one core, 10⁶ rows of 11 classes take about 0.03 s without
+    probabilities and 0.3 s with them. Segments add about 0.1 s per column. ``groups`` adds about
+    8 s, because the influence of every metric is summed by group. Arrays of float64 are not
+    copied: 2 * 10⁶ rows of 11 probabilities took 35 MB more than the input. The statistics have
+    size O(K²), or O(K³) for at most 30 classes with probabilities.
 
     Examples
     --------
@@ -187,7 +189,7 @@ def evaluate(
 
 @dataclass
 class Inputs:
-    """The arrays of :func:`evaluate`, as they were given."""
+    """The arguments of :func:`evaluate` that hold data, unchanged."""
 
     y_true: Any
     y_pred: Any = None
@@ -208,7 +210,7 @@ class Inputs:
 
 
 def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, list[UserWarning]]:
-    """Return the evaluation of :func:`evaluate`, and its warnings instead of warning."""
+    """Return the evaluation of :func:`evaluate` and its warnings, without issuing them."""
     spec = Spec.of(options, evaluate)
     scores_name, scores, normalize = one_of_both(
         inputs.y_pred, inputs.y_prob, inputs.y_score, spec.normalize
@@ -286,21 +288,21 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
 
 
 def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
-    """Return a remark on unnamed columns whose order only categories or texts state; else empty."""
-    is_mixed = len({type(label) for label in order}) > 1  # such a model has no order
+    """Return a remark if unnamed columns follow the order of categories or texts; else empty."""
+    is_mixed = len({type(label) for label in order}) > 1  # labels of mixed types have no order
     if is_mixed or column_names(scores) is not None:
         return ""
     if list(order) == sorted(order):  # type: ignore[type-var]
         return columns_in_text_order(order)
     return (
-        "labels= is not given: the columns of the scores are taken in the order of the labels' "
-        f"categories, {listed(order, 8)}; those of a scikit-learn model have the order of its "
-        "classes_"
+        "labels= is not given: the columns of the scores are read in the order of the labels' "
+        f"categories, {listed(order, 8)}; the columns of a scikit-learn model have the order of "
+        "its classes_"
     )
 
 
 def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-    """Return the rows by each declared column or crossing, checked, at most 1,000 segments each."""
+    """Return the segments of the rows by each column or crossing, at most 1,000 segments each."""
     if not divisions:
         return ()
     columns = {}
@@ -315,15 +317,13 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
 def one_of_both(
     y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str
 ) -> tuple[str, Any, bool | str]:
-    """Return the name of the argument with scores, the scores, and the rule for their sums."""
+    """Return the name of the argument with scores, the scores, and the rule for normalizing."""
     if y_score is None:
         if y_pred is None and y_prob is None:
-            raise ValueError("y_pred or y_prob must be given, got neither")
+            raise ValueError("evaluation needs y_pred or y_prob, got neither")
         return "y_prob", y_prob, normalize
     if y_prob is not None:
-        raise ValueError(
-            "y_prob and y_score must not both be given: y_score is for decision values"
-        )
+        raise ValueError("pass either y_prob or y_score, got both: y_score is for decision values")
     return "y_score", y_score, DECISIONS
 
 
@@ -334,13 +334,13 @@ def assemble(
     weights_are: str | None,
     rows: Predictions | None = None,
 ) -> Evaluation:
-    """Make an evaluation from statistics; the positive class or group is recorded as used."""
+    """Make an evaluation from statistics, and record the positive class or group that was used."""
     check_own(statistics, step, spec.extra_metrics)
     return Evaluation(statistics, spec.settled(statistics.matrix.labels, step, weights_are), rows)
 
 
 def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
-    """Return the costs of actual by predicted classes, shape (K, K); None without costs."""
+    """Return the costs by actual and predicted class, shape (K, K); None without costs."""
     return None if spec.costs is None else spec.costs.matrix(labels, spec.grouping)
 
 
@@ -356,7 +356,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 
 
 def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
-    """Return an evaluation whose own rows are divided into segments.
+    """Return the evaluation with its rows divided into segments.
 
     ``segments``: as in :func:`evaluate`, in the order of the rows.
     """
@@ -370,7 +370,7 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(
     evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]
 ) -> Evaluation:
-    """Return an evaluation whose own rows are divided into checked segments."""
+    """Return the evaluation with its rows divided into checked segments."""
     rows = replace(rows, segments=segments)
     counted = collect_rows(rows, evaluation.counting)
     statistics = with_segments_of(evaluation.statistics, counted)
@@ -378,7 +378,7 @@ def divided_by(
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
-    """Return the classes that the columns of a frame or the groups name."""
+    """Return the classes that the columns of a frame, or the groups, name; None without names."""
     if y_prob is not None and column_names(y_prob) is not None:
         return column_names(y_prob)
     if grouping is None:
@@ -386,14 +386,14 @@ def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
     classes = [label for members in grouping.steps[0].groups.values() for label in members]
     has_columns = y_prob is not None and np.ndim(y_prob) == 2
     if has_columns and np.shape(y_prob)[-1] != len(classes):
-        return None  # the columns of an array count for more
+        return None  # the number of columns decides, not the groups
     return classes
 
 
 def with_calibration(
     statistics: Statistics, counting: Counting, calibration: Any, target: Any, normalize: Normalize
 ) -> Statistics:
-    """Return the statistics with those of labelled scores and of a target, if they are given."""
+    """Return the statistics with counts of the calibration and target scores, if given."""
     order = counting.labels
     reader = _ScoreReader(counting, normalize)
     counts: dict[str, Any] = {}
@@ -408,8 +408,8 @@ def with_calibration(
             folds = Folds.from_ids(ids, len(codes))
             if target is not None:
                 fold_targets = folds.score_sets(target, len(order), "target")
-        # Folds are counted apart only if one model scored the target: the estimate then leaves each
-        # fold out in turn.
+        # Folds are counted separately only if one model scored the target, because the estimate
+        # then leaves out one fold at a time.
         counted_folds = folds if fold_targets is None else None
         counts |= _count_labelled(counting, codes, labelled_scores, counted_folds)
     if target is not None:
@@ -431,7 +431,7 @@ def with_calibration(
 
 @dataclass
 class _ScoreReader:
-    """Reads scores of other rows than the evaluated ones, and counts the rows that it scaled."""
+    """Reader of calibration and target scores, which counts the rows that it scaled."""
 
     counting: Counting
     normalize: Normalize
@@ -441,7 +441,7 @@ class _ScoreReader:
         order = self.counting.labels
         first = scores_first(order, self.counting.step)
         scores = as_probabilities(data, order, rows, first, name, self.normalize)
-        array = scores.array  # reading the array counts the scaled rows, so it comes first
+        array = scores.array  # first, because reading the array counts the scaled rows
         self.scaled_rows += scores.scaled_rows
         return array
 
@@ -449,7 +449,7 @@ class _ScoreReader:
 def _count_labelled(
     counting: Counting, codes: IntArray, scores: FloatArray, folds: Folds | None
 ) -> dict[str, Any]:
-    """Return the counts of labelled scores by the name of their field in the statistics."""
+    """Return the counts of labelled scores by the field of the statistics that holds them."""
     step = counting.step
     if step is None:
         rows, n_codes = by_fold(codes, folds, len(counting.labels))
@@ -458,8 +458,8 @@ def _count_labelled(
     if positive_rows.all() or not positive_rows.any():
         label = counting.labels[codes[0]]
         raise ValueError(
-            f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like "
-            f"{label!r}"
+            f"calibration must have labels of both {list(step.labels)}, got {len(codes)} labels "
+            f"like {label!r} only"
         )
     rows, n_codes = by_fold(positive_rows, folds, 2)
     return {"labelled": ScoreCounts.from_scores(group_scores(scores, step), rows, n_codes)}
@@ -468,7 +468,7 @@ def _count_labelled(
 def _count_target(
     counting: Counting, scores: FloatArray, weights: IntArray | None
 ) -> ScoreCounts | TopScoreCounts:
-    """Return the counts of a target's scores, in one class because its labels are unknown."""
+    """Return the counts of a target's scores, all in one class because labels are unknown."""
     step = counting.step
     if step is None:
         codes = np.zeros(len(scores), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""``evaluate_table``: a table that is anywhere -> :class:`Evaluation`."""
+"""``evaluate_table``: from a table in files or of any engine to an :class:`Evaluation`."""
 
 from __future__ import annotations
 
@@ -50,62 +50,66 @@ def evaluate_table(
     progress: bool | None = None,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Judge predictions that are in files, or in a frame of any engine, without loading them.
+    """Evaluate predictions in files or in a frame of any engine, without loading them.
 
-    The rows are read once, in batches of columns, and one kernel counts them: files, DuckDB,
-    Polars, pandas, PyArrow and Ibis stream their batches to this process; in Spark, Dask and Ray it
-    runs on the workers, and only small statistics come back. The counts, and all that follows from
-    them, are those of :func:`cmtrack.evaluate` on the same rows; moments agree to rounding.
+    The rows are read once, in batches of columns, and the same code counts them for every kind of
+    table. Files, DuckDB, Polars, pandas, PyArrow and Ibis stream their batches to this process.
+    Spark, Dask and Ray count on the workers and return only small statistics. The counts, and all
+    metrics that follow from them, equal :func:`cmtrack.evaluate` on the same rows. Moments agree up
+    to rounding.
 
-    The workers of a cluster need cmtrack, of the same version. Either it is installed in their
-    image or environment, or it is sent along: Spark by ``spark.archives`` (an environment packed by
-    venv-pack or conda-pack) or ``spark.addArtifact`` / ``addPyFile`` with the wheel where NumPy,
-    SciPy and PyArrow are there already, Dask by the plug-in ``PipInstall([wheel])`` or
-    ``UploadDirectory``, Ray by ``ray.init(runtime_env={"py_modules": [wheel]})``; ``wheel`` is the
-    file that ``pip wheel --no-deps .`` makes.
+    The workers of a cluster need the same version of cmtrack. Install it in their image or
+    environment, or send it along. ``wheel`` is the file that ``pip wheel --no-deps .`` makes.
+
+    - Spark: ``spark.archives`` with an environment packed by venv-pack or conda-pack. If the
+      workers already have NumPy, SciPy and PyArrow, ``spark.addArtifact`` or ``addPyFile`` with the
+      wheel is enough.
+    - Dask: the plug-in ``PipInstall([wheel])`` or ``UploadDirectory``.
+    - Ray: ``ray.init(runtime_env={"py_modules": [wheel]})``.
 
     Parameters
     ----------
     table : path, list of paths, or frame
         A file, glob or folder of Parquet or CSV; or a DuckDB relation, a frame of Polars
         (DataFrame, LazyFrame), pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other
-        object that streams Arrow, or a :class:`cmtrack.sources.Source`. It is read once; where
-        there are probabilities and nothing names the classes (neither ``labels``, nor ``y_prob`` by
-        label, nor a grouping, nor categories), the columns of labels are read once more, first. In
-        CSV files the columns of labels, ids and segments are read as texts first, and become
-        numbers only if no value loses a digit; all label columns are of one kind.
+        object that streams Arrow, or a :class:`cmtrack.sources.Source`. The table is read once. If
+        it has probabilities and nothing names the classes (``labels``, ``y_prob`` by label, a
+        grouping or categories), the columns of labels are read twice. In CSV files, columns of
+        labels, ids and segments become numbers only if no value loses a digit. All label columns
+        have the same type.
     y_true : str
         Column of actual labels.
     y_pred : str, optional
-        Column of predicted labels; by default the class of highest probability (the first one on
+        Column of predicted labels. By default, the class of highest probability (the first class on
         ties).
     y_prob : str, list of str, or mapping of label to str, optional
         The columns of each class's probability: in the order of ``labels``, by label, or by a
-        pattern such as ``"p_*"`` where the star stands for the label. One column holds lists of K
-        probabilities, or the probability of the positive class of two.
+        pattern such as ``"p_*"``, in which the star stands for the label. A single column has lists
+        of K probabilities, or the probability of the positive class of two.
     y_score : str, list of str, or mapping of label to str, optional
-        In the same forms, columns of decision values instead: metrics of ranking only.
+        Columns of decision values instead of probabilities, in the same forms. They give metrics of
+        ranking only.
     labels
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame, (y, scores) or (y, scores, fold_ids), optional
         Labelled, held-out rows: a table with the same columns of labels and probabilities, or
         arrays as in :func:`cmtrack.evaluate`.
     target : path, frame or array-like, optional
-        Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities,
-        or arrays; with ``fold_ids`` a list of one array for each fold's model.
+        Unlabelled rows whose prevalence is estimated: a table with the same columns of
+        probabilities, or arrays. With ``fold_ids``, a list of one array for each fold's model.
     sample_weight : str, optional
-        Column of non-negative weights; ``weights_are`` says what they mean, by default the column's
-        type.
+        Column of non-negative weights. ``weights_are`` sets their meaning. By default, the type of
+        the column decides.
     row_ids : str, optional
-        Column of integers or strings that name the rows. A table has no order: without ids, two
-        evaluations count as "of the same data" if they have as many rows of each label.
+        Column of integers or strings that name the rows. Rows of a table have no order, so without
+        ids two evaluations count as "of the same data" if each label has equally many rows.
     segments : list of str, or of tuples of str, optional
-        Columns of categories that divide the rows, for :attr:`Evaluation.segments`; a tuple stands
-        for the crossings of its columns. Missing values are a segment; of more than 1,000 values
-        (at most 10,000) the largest 999 are segments, the others together are one more, and a note
-        says so.
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple crosses
+        its columns. Missing values form their own segment. If a column has more than 1,000 values
+        (10,000 are the limit), the 999 with most rows are segments, all other values form one
+        segment, and a note reports it.
     progress : bool, optional
-        Whether to show on stderr how many rows were read; by default where that is a terminal.
+        Whether to show on stderr how many rows were read. By default, if stderr is a terminal.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -117,22 +121,23 @@ def evaluate_table(
     Raises
     ------
     ValueError
-        Wrong input; the text gives the rule, the value and the number of rows.
+        If the input is wrong. The message states the rule, the value and the number of rows.
     TypeError
-        If the table is of no supported kind, or a column's name is not a text.
+        If the kind of table is not supported, or a column's name is not a text.
     RuntimeError
-        If a cluster's workers have no cmtrack.
+        If the workers of a cluster do not have cmtrack.
 
     Warns
     -----
     UserWarning
-        As :func:`cmtrack.evaluate`, but for columns of probabilities in another order than the
-        predictions.
+        The warnings of :func:`cmtrack.evaluate`, except the one for columns of probabilities whose
+        order does not fit the predictions.
 
     Notes
     -----
-    Cost: one pass over the rows with a thread for each core; memory for a batch each, not for the
-    table. A Parquet file of 10⁶ rows of 11 probabilities takes about 0.5 s of processor time.
+    Cost: one pass over the rows, with a thread for each core. Each thread needs memory for one
+    batch, not for the table. A Parquet file of 10⁶ rows of 11 probabilities takes about 0.5 s of
+    processor time.
 
     Examples
     --------
@@ -186,7 +191,7 @@ def evaluate_table(
         given = [name for name, column in predictions.items() if column is not None]
         step = deciding(step, spec.threshold, order, given)
         counting = Counting(order, step, grouping, prices_of(spec, order))
-        # Without scores the rows are already counted if their classes had to be found.
+        # If the classes had to be found and there are no scores, the rows are already counted.
         if columns.scores or tally is None:
             tally = reader.count(counting, reader.places(counting, alone), classes.declared)
         statistics = tally.statistics(order, reader.categories)
@@ -217,7 +222,7 @@ def evaluate_table(
 
 @dataclass(eq=False)
 class _Classes:
-    """The classes of a table, in the order of :func:`cmtrack.evaluate`."""
+    """Finder of a table's classes, in the order that :func:`cmtrack.evaluate` gives them."""
 
     source: Source
     columns: Columns
@@ -226,7 +231,7 @@ class _Classes:
     declared: bool = False
 
     def find_before_reading(self) -> tuple[Label, ...] | None:
-        """Return the classes if labels, categories or columns name them; None to read the rows."""
+        """Return the classes that labels, categories or columns name; None if nothing does."""
         if self.labels is not None:
             return _checked(self.labels)
         categories = self._categories
@@ -248,7 +253,7 @@ class _Classes:
         return (False, True) if kind is bool else None
 
     def find_in_rows(self, tally: Tally) -> tuple[Label, ...]:
-        """Return the classes of the rows, and those that categories, columns or groups name."""
+        """Return the classes in the rows, and all that categories, columns or groups name."""
         categories = [values for values in self._categories if values is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
         declared = None
@@ -261,7 +266,7 @@ class _Classes:
         else:
             widths = tally.faults.lengths or [len(self.columns.scores)]
             declared = self._declared(max(widths))
-        # Labels are encoded as columns of rows, so they are repeated until the columns are alike.
+        # encode_labels needs columns of equal length, so the first label fills the shorter ones.
         longest = max(len(labels) for labels in seen.values())
         padded = {
             name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()
@@ -277,7 +282,7 @@ class _Classes:
         return [self.source.categories(name) for name in self._names]
 
     def _declared(self, width: int) -> list[Any] | None:
-        """Return the classes that the columns of probabilities or the groups name."""
+        """Return the classes that the columns of probabilities, or the groups, name."""
         if self.columns.declared is not None and len(self.columns.declared) > 1:
             return list(self.columns.declared)
         if self.grouping is None:
@@ -288,7 +293,7 @@ class _Classes:
 
 @dataclass(eq=False)
 class _Reader:
-    """Counts the rows of a source, and refuses wrong ones."""
+    """Counter of the rows of a source, which raises ValueError for wrong rows."""
 
     source: Source
     columns: Columns
@@ -299,7 +304,7 @@ class _Reader:
     width: int = 0
 
     def count_as_they_come(self, with_lists: bool) -> Tally:
-        """Count the labels of a table, if it has no probabilities."""
+        """Count rows before the classes are known; of a table with scores only the labels."""
         columns = self.columns
         if columns.scores:
             columns = replace(columns, weight=None, row_ids=None, segments=())
@@ -313,7 +318,10 @@ class _Reader:
     def count(
         self, counting: Counting, places: dict[int, list[int]], declared: bool = False
     ) -> Tally:
-        """Return the tally of all rows; wrong ones are refused, and the text says how many."""
+        """Return the tally of all rows.
+
+        Raises ValueError if rows are wrong, and says how many are.
+        """
         tally = self._read(self.name, self.columns, self._kernel(counting, places))
         self._refuse(tally, counting.labels, declared)
         if self.columns.lists and self.width not in places:
@@ -321,9 +329,9 @@ class _Reader:
         return tally
 
     def places(self, counting: Counting, alone: int | None) -> dict[int, list[int]]:
-        """Return the column of each class's probability, for each number of columns.
+        """Return the column of each class's probability, for each possible number of columns.
 
-        If the columns do not match the classes, wrong numbers in the columns are refused first.
+        If the columns do not match the classes, wrong numbers in them are reported first.
         """
         order = counting.labels
         if not self.columns.scores:
@@ -351,7 +359,7 @@ class _Reader:
     ) -> Statistics:
         """Return the statistics of a calibration or target table with the same score columns.
 
-        ``names``: of its labels and its scores in messages; equal if it has no labels.
+        ``names``: the names of its labels and its scores in messages; equal if it has no labels.
         """
         y_true = self.columns.y_true if names[0] != names[1] else None
         scores = list(self.columns.scores)
@@ -367,8 +375,8 @@ class _Reader:
         tally = reader.count(counting, reader.places(counting, alone))
         if reader.width != self.width:
             raise ValueError(
-                f"{names[1]} must have as many probabilities as y_prob, got {reader.width} and "
-                f"{self.width}"
+                f"{names[1]} and y_prob must have the same number of probabilities per row, got "
+                f"{reader.width} and {self.width}"
             )
         return tally.statistics(counting.labels)
 
@@ -405,7 +413,7 @@ def _scored(
 
 
 def _place(columns: Columns, width: int, counting: Counting, alone: int | None) -> list[int]:
-    """Return the column of each class's probability among ``width``; -1 for a class without one."""
+    """Return the column of each class's probability, from 0; -1 for a class without a column."""
     order = counting.labels
     if width == 1 and len(order) == 2:
         is_first = alone == 0 if alone is not None else scores_first(order, counting.step)
@@ -425,7 +433,7 @@ def _place(columns: Columns, width: int, counting: Counting, alone: int | None) 
 
 
 def _positions(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
-    """Return the position of each class among the names; -1 for the unnamed one of two."""
+    """Return the position of each class among the names; -1 for a class without a name."""
     by_text = {str(name): position for position, name in enumerate(names)}
     positions = [by_text.get(str(label), -1) for label in order]
     missing = [label for label, position in zip(order, positions, strict=True) if position < 0]
@@ -445,7 +453,7 @@ def _positions(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
 
 
 def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
-    """Return classes in their order; ValueError or TypeError if they cannot be classes."""
+    """Return the labels as classes; ValueError or TypeError if they cannot be classes."""
     classes = [plain(label) for label in labels]
     return number_labels({"labels": classes}, classes).labels
 
@@ -458,15 +466,15 @@ def _with_calibration_table(
     if step is None:
         return replace(statistics, scaled_rows=scaled_rows, labelled_tops=side.tops)
     if side.scores is None:
-        raise TypeError("a table that is counted by a scored step has scores")
+        raise TypeError("a table that is counted by a scored step must have scores")
     scores = side.scores.channels((2, 3), (0, 1))
     if not scores.counts.any(axis=1).all():
         rows = side.matrix.counts.sum(axis=1).tolist()
-        # Only one group has rows. Of its classes the one with the most rows stands for it.
+        # Only one group has rows. The message names its class with the most rows.
         label = side.matrix.labels[rows.index(max(rows))]
         raise ValueError(
-            f"calibration must hold labels of both {list(step.labels)}, got only {sum(rows)} like "
-            f"{label!r}"
+            f"calibration must have labels of both {list(step.labels)}, got {sum(rows)} labels "
+            f"like {label!r} only"
         )
     return replace(statistics, scaled_rows=scaled_rows, labelled=scores)
 
@@ -480,7 +488,7 @@ def _with_target_table(
         scores = side.scores.channels((0, 1, 2, 3))
         return replace(statistics, scaled_rows=scaled_rows, target=scores)
     if side.tops is None:
-        raise TypeError("a table of classes with probabilities has top scores")
+        raise TypeError("a table of classes with probabilities must have top scores")
     return replace(statistics, scaled_rows=scaled_rows, target_tops=side.tops.pooled())
 
 
@@ -489,7 +497,7 @@ def _scaled_rows(statistics: Statistics, side: Statistics) -> int | None:
 
 
 def _names_of(*arguments: Any) -> list[str]:
-    """Return the columns that the caller names."""
+    """Return all column names in nested arguments."""
     names: list[str] = []
     for argument in arguments:
         if isinstance(argument, str):

@@ -1,4 +1,4 @@
-"""Gates: what a run must reach to be ranked at all, such as ``prevalence/bias.abs <= 0.01``."""
+"""Gates: requirements that a run must meet to be ranked, such as ``binary/recall >= 0.9``."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)"
 _PARTS_OF_SEGMENTS = re.compile(
     r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL
 )
-"""Finds the last comparison instead of the first, since a segment may be called "> 40"."""
+"""Pattern that finds the last comparison, because a segment may have the name "> 40"."""
 _FORM_OF_SEGMENTS = (
-    "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a "
-    "name is written _u2f_"
+    "the form is 'segment/column/value/metric >= number', with * for all values; write a slash in "
+    "a name as _u2f_"
 )
 _FORM = (
     "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and "
@@ -44,26 +44,26 @@ _FORM = (
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound that a metric must keep.
+    """A bound that a metric must meet.
 
     Attributes
     ----------
     text : str
-        As it was given.
+        The gate as it was written.
     metric : str
     bound : float
     operator : "<=", ">=", "<" or ">"
     absolute : bool
-        Whether the metric's distance from zero is meant (``.abs``).
+        Whether the gate is about the metric's distance from zero (``.abs``).
     difference : bool
-        Whether the difference from the baseline is meant (``.difference``).
+        Whether the gate is about the difference from the baseline (``.difference``).
     end : "", "low" or "high"
-        Whether an end of the interval is meant instead of the value.
+        The limit of the interval that must meet the bound; empty for the value.
     column : str
-        Of segments of the rows (``segment/region/*/binary/recall``): what divides the rows; empty
-        of all rows.
+        For a gate on segments (``segment/region/*/binary/recall``), the column that divides the
+        rows; empty for a gate on all rows.
     segment : str
-        The segment that must keep the bound; "*" for all.
+        The segment that must meet the bound; "*" for all segments.
     """
 
     text: str
@@ -78,7 +78,7 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read a gate."""
+        """Read a gate from its text."""
         if not isinstance(text, str):
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
         is_of_segments = text.strip().startswith(OF_SEGMENTS)
@@ -111,7 +111,10 @@ class Gate:
             column, segment, left = _split_segment(left, text)
         name, suffixes = _split_suffixes(left, text)
         if name.split("/")[0] == FLIPS.name and (column or "difference" in suffixes):
-            raise ValueError(f"gate {text!r}: {name} is of all rows, and of a baseline as it is")
+            raise ValueError(
+                f"gate {text!r}: {name} compares all rows with a baseline, so it takes no segment "
+                "and no .difference"
+            )
         return cls(
             text.strip(),
             name,
@@ -126,7 +129,7 @@ class Gate:
 
     @property
     def of_flips(self) -> bool:
-        """True if the gate is about rows that the run breaks or fixes against the baseline."""
+        """True if the gate is about rows that the run breaks or fixes compared to the baseline."""
         return self.metric.split("/")[0] == FLIPS.name
 
     @property
@@ -140,7 +143,7 @@ class Gate:
         return not self.end and not self.against and not self.column
 
     def keeps(self, value: float) -> bool:
-        """Return True if a value is within the bound; False for an undefined one."""
+        """Return True if a value meets the bound; False if the value is undefined."""
         return math.isfinite(value) and bool(OPERATORS[self.operator](value, self.bound))
 
     def check(
@@ -154,9 +157,9 @@ class Gate:
         Parameters
         ----------
         metrics, intervals : mapping
-            Of the run.
+            The run's metrics and intervals by name.
         against : Difference, optional
-            The run's difference from the baseline in this metric.
+            The difference between the run and the baseline in this metric.
         """
         if self.difference:
             if against is None:
@@ -183,25 +186,27 @@ class Gate:
     def check_segments(
         self, found: Mapping[str, tuple[float, Interval]], too_few: Mapping[str, str] | None = None
     ) -> GateResult:
-        """Decide whether each segment of a run keeps the bound.
+        """Decide whether each segment of a run meets the bound.
 
         Parameters
         ----------
         found : mapping of str to (value, interval)
-            By the text of the segment; differences from the baseline where these are meant.
+            The metric, or its difference from the baseline, by the text of the segment.
         too_few : mapping of str to str, optional
-            The words for segments that are too small for an interval, or for one that decides.
+            Segments that are too small for an interval, or for an interval that could decide, with
+            the reason in words.
 
         Returns
         -------
         GateResult
-            With the value of the segment that is farthest out, and its name.
+            The value and name of the segment that is farthest from meeting the bound.
         """
         values = {text: self._compared(*estimate) for text, estimate in found.items()}
         finite = {text: value for text, value in values.items() if math.isfinite(value)}
         missing = [text for text in values if text not in finite]
         words = too_few or {}
-        # In a small segment an end beyond the bound says nothing about a value that keeps it.
+        # In a small segment, an interval that crosses the bound is not a failure if the value
+        # meets the bound.
         undecided = [
             text
             for text in words
@@ -211,7 +216,7 @@ class Gate:
         failing = [text for text in failing if text not in undecided]
         farthest = max if self.operator.startswith("<") else min
         if failing:
-            # While nothing is undecided, the farthest of all segments is also the farthest failing.
+            # Undecided segments are not in this list, so the farthest one really fails.
             last = farthest(failing, key=finite.__getitem__)
             return GateResult(self, finite[last], False, "", last)
         if finite and not undecided and not missing:
@@ -225,7 +230,7 @@ class Gate:
         segments: list[str],
         too_few: Mapping[str, str],
     ) -> GateResult:
-        """Return the outcome if these segments have no number to compare, or none that decides."""
+        """Return the outcome if segments have no number to compare, or are too small to decide."""
         undefined = [text for text in segments if not math.isfinite(found[text][0])]
         first = (undefined or segments)[0]
         names = quoted(first)
@@ -256,15 +261,15 @@ class GateResult:
     ----------
     gate : Gate
     value : float
-        What was compared with the bound; NaN where there is nothing.
+        The number that was compared with the bound; NaN if there is none.
     passed : bool
     reason : str
-        Why there is nothing to compare.
+        The reason why there is no number to compare.
     segment : str
-        The segment that the value is of, of a gate on segments.
+        For a gate on segments, the segment that has the value.
     undecided : bool
-        Whether the data cannot say: there is no interval, or too few rows or clusters for one that
-        tells.
+        Whether the data cannot decide, because the interval is missing or rests on too few rows or
+        clusters.
     """
 
     gate: Gate
@@ -276,17 +281,16 @@ class GateResult:
 
     @property
     def found(self) -> str:
-        """The value with four digits, and its segment; the reason if there is none."""
+        """The value with four digits and its segment, or the reason why there is no value."""
         return self.reason or self._shown
 
     @property
     def _shown(self) -> str:
         largest = max(abs(self.value), abs(self.gate.bound))
-        # The value gets no digits that the bound does not ask for.
+        # Four significant digits of the larger number, so that 0.8999 does not read as 0.9 next to
+        # the bound 0.9.
         places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
-        # Four digits, since 0.8999 must not read as 0.9 next to the bound 0.9. Adding 0 turns -0
-        # into 0.
-        shown = significant(round(self.value, places) + 0.0, 4)
+        shown = significant(round(self.value, places) + 0.0, 4)  # adding 0 turns -0 into 0
         return f"{shown} for {quoted(self.segment)}" if self.segment else shown
 
     def to_dict(self) -> dict[str, Any]:
@@ -309,7 +313,7 @@ class GateResult:
 
 
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
-    """Refuse gates on metrics that no run has."""
+    """Raise ValueError for a gate on a metric that no run has."""
     for gate in gates:
         if gate.metric not in known and not gate.of_flips:
             raise ValueError(
@@ -328,7 +332,7 @@ def _split_segment(left: str, text: str) -> tuple[str, str, str]:
 
 
 def _split_suffixes(left: str, text: str) -> tuple[str, set[str]]:
-    """Return the metric's name and the suffixes behind it."""
+    """Return the name of the metric and the suffixes after it."""
     suffixes: set[str] = set()
     name = left
     while True:
@@ -340,13 +344,13 @@ def _split_suffixes(left: str, text: str) -> tuple[str, set[str]]:
                 f"gate {text!r}: unexpected '.{last}' at character {len(head) + 1}; {_FORM}"
             )
         if last in _BOUNDS and suffixes & set(_BOUNDS):
-            raise ValueError(f"gate {text!r}: either .low or .high, not both")
+            raise ValueError(f"gate {text!r}: expected .low or .high, got both")
         suffixes.add(last)
         name = head
     if not name:
         raise ValueError(f"gate {text!r}: expected a metric before the comparison; {_FORM}")
     try:
-        # A run may have a custom metric. check_known refuses a name that no run has.
+        # The name may be a custom metric. check_known raises for a name that no run has.
         OPEN.find(name)
     except KeyError:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Remarks on input that its author hardly meant: swapped classes, saturated scores, padding.
+"""Warnings about input that is probably a mistake: swapped classes, saturated scores, padding.
 
-They warn of mistakes that no check can refuse, since each may be what was meant. All are tests or
-counts of what an evaluation has in any case.
+No check can reject such input, because it may be intended. The warnings use only tests and counts
+of data that every evaluation has.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
 from cmtrack.statistics.scores import ScoreCounts
 
 ALPHA = 0.001
-"""Error of a test of swapped classes: a false alarm costs more than a missed one."""
+"""Significance level of the tests for swapped classes: low, since a false alarm costs more."""
 _MOST_ROWS = 10_000
-"""Rows that are looked at for columns in another order."""
+"""Most rows that are checked for columns in another order."""
 PADDING = -100
-"""PyTorch's and Hugging Face's mark for rows that a loss leaves out (``ignore_index``)."""
+"""The label with which PyTorch and Hugging Face mark rows that a loss ignores."""
 _VOID = 255
-"""The mark of pixels without a class in images of Pascal VOC and Cityscapes."""
+"""The label of pixels without a class in images of Pascal VOC and Cityscapes."""
 _NUMBERS = re.compile(r"(\d+)")
 
 
 class MixedUpClassesWarning(UserWarning):
-    """Predictions or probabilities seem to belong to other classes."""
+    """Warning that predictions or probabilities seem to belong to other classes."""
 
 
 class ScaledProbabilitiesWarning(UserWarning):
-    """Rows of probabilities did not sum to 1 and were scaled."""
+    """Warning that rows of probabilities did not sum to 1 and were scaled."""
 
 
 def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning]:
-    """Return warnings of probabilities that were scaled and of classes that are mixed up.
+    """Return the warnings about scaled probabilities and mixed-up classes.
 
-    ``remark``: on columns of probabilities in another order than the predictions.
+    ``remark``: the warning about columns of probabilities whose order does not fit the predictions.
     """
     found: list[UserWarning] = []
     if statistics.scaled_rows:
@@ -60,31 +60,36 @@ def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning
 
 
 def warn_of_input(found: Iterable[UserWarning]) -> None:
-    """Warn the caller's caller."""
+    """Issue warnings that point to the line that called the caller."""
     for one in found:
         warnings.warn(one, stacklevel=3)
 
 
 def scaled_rows_warning(rows: int) -> str:
-    """Warning about probabilities that were scaled."""
+    """Return the warning about probabilities that were scaled."""
     noun = "row" if rows == 1 else "rows"
     return (
         f"{rows:,} {noun} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} "
         "instead of 1 and were scaled to sum to 1 "
-        "(normalize=True: without this warning, normalize=False: refused)"
+        "(normalize=True scales without this warning, normalize=False raises an error)"
     )
 
 
 def swapped_classes(statistics: Statistics) -> str:
-    """The remark on classes whose predictions mean each other; else empty.
+    """Return a warning if the predictions of some classes are swapped; else empty.
 
-    It takes the best assignment of predicted to actual classes, which moves classes in cycles. A
-    cycle is named if no class in it has more rows on the diagonal than in the cell that it moves to
-    or from, if these cells hold more than half of the rows and of the predictions of its classes,
-    and if they hold more than the diagonal by an exact sign test, adjusted for all ordered choices
-    of so many classes (Bonferroni; of two classes for all pairs). Several cycles may pass together.
-    A model that merely prefers one class moves only one of two, and is passed over.
-    Of sampling weights, rows count by Kish's number.
+    The best assignment of predicted to actual classes moves classes in cycles. The warning names a
+    cycle under three conditions:
+
+    - No class of the cycle has more rows on the diagonal than in the cell that it moves to or from.
+    - These cells have more than half of the rows and more than half of the predictions of the
+      cycle's classes.
+    - An exact sign test shows that these cells have more rows than the diagonal. A Bonferroni
+      correction allows for every cycle of the same length that could have been found.
+
+    If no single cycle passes, all cycles are tested together. A model that only prefers one class
+    moves one of two classes, so it gives no warning. With sampling weights, the rows count with
+    Kish's effective number.
     """
     labels = statistics.matrix.labels
     counts = np.asarray(statistics.matrix.counts, dtype=np.float64)
@@ -104,7 +109,7 @@ def swapped_classes(statistics: Statistics) -> str:
     then = now + 100 * float(gained) / total
     named = sorted(((i, j) for i, j in moved if counts[i, j] > 0), key=_second)
     names = [f"{quoted(labels[j])} meant {quoted(labels[i])}" for i, j in named]
-    binary = "; one column of y_prob is of the positive class" if len(counts) == 2 else ""
+    binary = "; a single column of y_prob is for the positive class" if len(counts) == 2 else ""
     return (
         f"the accuracy is {significant(now)}%, and would be {significant(then)}% "
         f"if the prediction {join_names(names, 8)}: "
@@ -114,7 +119,7 @@ def swapped_classes(statistics: Statistics) -> str:
 
 
 def _has_rivals(counts: FloatArray) -> bool:
-    """Return whether two cells off the diagonal have as many rows as their diagonal cells."""
+    """Return True if two cells off the diagonal have at least the rows of their diagonal cells."""
     own = np.diagonal(counts)
     is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
     np.fill_diagonal(is_rival, False)
@@ -122,7 +127,7 @@ def _has_rivals(counts: FloatArray) -> bool:
 
 
 def _cycles(counts: FloatArray) -> list[list[tuple[int, int]]]:
-    """The pairs of actual and predicted class that the best assignment moves, in cycles."""
+    """Return the cycles of the best assignment, as pairs of an actual and a predicted class."""
     from scipy.optimize import linear_sum_assignment
 
     predicted_of = linear_sum_assignment(counts, maximize=True)[1].tolist()
@@ -141,9 +146,10 @@ def _cycles(counts: FloatArray) -> list[list[tuple[int, int]]]:
 
 
 def _is_mixed_up(counts: FloatArray, pairs: Sequence[tuple[int, int]], rows: float) -> bool:
-    """True if predictions clearly mean other classes in these pairs of actual and predicted class.
+    """Return True if the predictions of a cycle are significantly mixed up.
 
-    ``rows``: the number of rows that a count of 1 is worth.
+    ``pairs``: the pairs of an actual and a predicted class in the cycle.
+    ``rows``: the effective number of rows per unit of the counts.
     """
     actual = [i for i, _ in pairs]
     predicted = [j for _, j in pairs]
@@ -153,7 +159,7 @@ def _is_mixed_up(counts: FloatArray, pairs: Sequence[tuple[int, int]], rows: flo
         return False
     if 2 * other.sum() <= max(counts[actual].sum(), counts[:, predicted].sum()):
         return False
-    # Ordered choices of so many of the K classes: K! / (K - m)!
+    # Number of ordered choices of m of the K classes: K! / (K - m)!
     log_choices = float(gammaln(len(counts) + 1) - gammaln(len(counts) - len(pairs) + 1))
     return _is_clearly_more(rows * float(other.sum()), rows * float(own[actual].sum()), log_choices)
 
@@ -163,32 +169,33 @@ def _second(pair: tuple[int, int]) -> int:
 
 
 def _is_clearly_more(more: float, fewer: float, log_tests: float) -> bool:
-    """True if the exact one-sided sign test of two counts rejects that they are equally likely.
+    """Return True if an exact one-sided sign test rejects that two counts are equally likely.
 
-    ``log_tests``: the logarithm of the number of tests that it is one of.
+    ``log_tests``: the logarithm of the number of tests, for the Bonferroni correction.
     """
-    total = int(more + fewer)  # with weights these are effective numbers, which need not be whole
+    total = int(more + fewer)  # with weights the counts are effective numbers, not whole
     least = min(int(fewer), total)
     if total < 1 or more <= fewer:
         return False
     probability = float(bdtr(least, total, 0.5))
     if probability > 0:
         log_probability = math.log(probability)
-    else:  # below the smallest float: the bound of Chernoff (1952), which is larger
+    else:  # p is below the smallest float, so use the bound of Chernoff (1952), which is larger
         share = least / total
         log_probability = total * (float(entr(share) + entr(1 - share)) - math.log(2))
     return log_probability + log_tests <= math.log(ALPHA)
 
 
 def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Probabilities) -> str:
-    """Return the remark on columns in another order than the correct predictions; else empty.
+    """Return a warning if the columns of probabilities are in another order; else empty.
 
     ``actual``, ``predicted``, shape (n,): codes of the classes.
-    ``probabilities``: of the same rows; of many rows some are looked at.
+    ``probabilities``: of the same rows. If there are many rows, only some of them are checked.
 
-    It is made only if they differ in more than half of the rows and an exact sign test shows that
-    the predicted class is right more often there. A threshold, a prior or a model without skill can
-    also do that. Therefore another order of the columns must also fit the actual classes better.
+    The warning needs three findings. The predicted and the most probable class differ in more than
+    half of the rows. An exact sign test shows that the predicted class is correct more often there.
+    A threshold, a prior or a model without skill can cause both, so another order of the columns
+    must also fit the actual classes better.
     """
     places = np.linspace(0, len(actual) - 1, min(len(actual), _MOST_ROWS)).astype(np.int64)
     scores = probabilities.take(places).array
@@ -207,7 +214,7 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
     predicted_share = short_percent(float(np.mean(answered == truth)))
     probable_share = short_percent(float(np.mean(probable == truth)))
     return (
-        f"y_pred is right in {predicted_share} of the rows, "
+        f"y_pred is correct in {predicted_share} of the rows, "
         f"and the most probable class in {probable_share}: "
         "the columns of the probabilities must be in the order of labels= (model.classes_)"
     )
@@ -216,11 +223,11 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
 def _are_reversed(
     scores: FloatArray, truth: IntArray, answered: IntArray, probable: IntArray
 ) -> bool:
-    """Return whether the predictions' best order of columns also fits the actual classes better.
+    """Return True if the order of columns that fits the predictions also fits the labels better.
 
-    The correlation of a class with the column that this order gives it is compared with that of its
-    own column, over all classes that move, by a normal test: two correlations of independent
-    columns differ by 0 with the variance 2/n.
+    For every class that moves, a normal test compares two correlations with the class: the
+    correlation of the column that the new order assigns to it, and the correlation of its present
+    column. For independent columns, the difference has mean 0 and variance 2/n.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -239,7 +246,7 @@ def _are_reversed(
 
 
 def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
-    """The correlation of scores with a class; 0 if one of them is constant."""
+    """Return the correlation of scores with membership in a class; 0 if either is constant."""
     deviations = scores - scores.mean()
     share = is_own - is_own.mean()
     scale = float(np.sqrt((deviations @ deviations) * (share @ share)))
@@ -247,10 +254,10 @@ def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
 
 
 def columns_in_text_order(labels: Sequence[Label]) -> str:
-    """Return the remark on names with numbers that are not ordered by their numbers; else empty.
+    """Return a warning if the labels' order as texts differs from the order of numbers; else empty.
 
-    Without ``labels=`` the columns of scores without names are taken in the order of the texts:
-    "10" before "2".
+    Without ``labels=``, unnamed columns of scores are read in the order of the labels as texts,
+    with "10" before "2".
     """
     if not all(isinstance(label, str) for label in labels):
         return ""
@@ -259,8 +266,8 @@ def columns_in_text_order(labels: Sequence[Label]) -> str:
         return ""
     return (
         "labels= is not given: "
-        "the columns of the scores are taken in the order of the labels as texts, "
-        f"{listed(labels, 8)}; by their numbers it would be {listed(by_number, 8)}"
+        "the columns of the scores are read in the order of the labels as texts, "
+        f"{listed(labels, 8)}; the order of their numbers is {listed(by_number, 8)}"
     )
 
 
@@ -272,11 +279,11 @@ def _by_number(label: str) -> list[tuple[bool, int, str]]:
 
 
 def saturated_scores(scores: ScoreCounts) -> str:
-    """Return the remark on scores of exactly 0 or 1 of most rows of both groups; else empty.
+    """Return a warning if most rows of both groups have the score 0, or the score 1; else empty.
 
-    A sigmoid in single precision is exactly 1 from a logit of 17 on: what the logits told apart is
-    tied then. A score of a tree or of neighbours is a share of few rows: such a model has no other
-    score near that end.
+    In single precision, the sigmoid of a logit above 17 is exactly 1, so different logits become
+    ties. The score of a tree or of nearest neighbours is a share of few rows, and can be exactly 1
+    without being rounded. Such a model has no other scores near 1, and gives no warning.
     """
     sides = replace(scores, counts=scores.counts.reshape(2, 2, -1).sum(axis=1))
     for end in (0.0, 1.0):
@@ -285,14 +292,14 @@ def saturated_scores(scores: ScoreCounts) -> str:
             positives, negatives = map(short_percent, shares)
             return (
                 f"{positives} of the positives and {negatives} of the negatives have the score "
-                f"{_near(scores, end)}, and are tied: {_SATURATED}, "
+                f"{_near(scores, end)}, so they are tied: {_SATURATED}, "
                 "or the difference of the logarithms of two columns of y_prob"
             )
     return ""
 
 
 def saturated_classes(scores: ClassScoreCounts, labels: Sequence[Label]) -> str:
-    """The remark on a probability of 1 that most rows of two classes share; else empty."""
+    """Return a warning if most rows of two classes share the probability 1; else empty."""
     for k, table in enumerate(scores.tables):
         shares = _shares_at(table, 1.0)
         shared = np.flatnonzero(shares > 0.5)
@@ -307,15 +314,14 @@ def saturated_classes(scores: ClassScoreCounts, labels: Sequence[Label]) -> str:
             names = [quoted(labels[k]), "others"]
         return (
             f"{short_percent(shares[first])} of the rows of {names[0]} and "
-            f"{short_percent(shares[second])} of {names[1]} have for {quoted(labels[k])} "
-            f"the probability {_near(table, 1.0)}, and are tied: {_SATURATED}"
+            f"{short_percent(shares[second])} of {names[1]} have the probability "
+            f"{_near(table, 1.0)} for {quoted(labels[k])}, so they are tied: {_SATURATED}"
         )
     return ""
 
 
 _SATURATED = (
-    "if they are rounded probabilities of a network, "
-    "give its logits to y_score, or to a hook's logits="
+    "if a network's probabilities were rounded, pass its logits to y_score, or to a hook's logits="
 )
 
 
@@ -324,20 +330,20 @@ def _near(scores: ScoreCounts, end: float) -> str:
 
 
 _NEAR_AN_END = 1e-4
-"""Distance from 0 or 1 of a score that no share of a thousand rows has."""
+"""Distance from 0 or 1 below which a score cannot be a share of a thousand rows."""
 _HALF_SINGLE = 2.0**-25
-"""Half the distance of 1 from the next lower number in single precision."""
+"""Half the distance between 1 and the next lower number in single precision."""
 _ROUNDED_MEAN = 1e-12
-"""Error that the mean of a cell's scores may have by rounding."""
+"""Largest rounding error of the mean of a cell's scores."""
 
 
 def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
-    """Return the share of each channel with this score, 0 or 1.
+    """Return the share of each channel's rows with a score of 0, or of 1.
 
-    It is empty without scores, and if the other scores are all far from this one.
+    ``end``: 0 or 1.
 
-    Of the fixed grid only the last cell can tell: its mean says whether most of its scores are
-    exactly 1.
+    The result is empty without scores, and if no other score is near ``end``. On the fixed grid,
+    only the last cell is usable: its mean shows if most of its scores are exactly 1.
     """
     none = np.empty(0)
     if scores.dropped_bits is not None or not len(scores.values):
@@ -357,10 +363,10 @@ def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
 
 
 def padding(matrix: ConfusionMatrix) -> str:
-    """The remark on rows of a label that marks rows to be left out; else empty.
+    """Return a warning if a class has the label of rows that do not count; else empty.
 
-    -100 is no class of anybody. 255 may be one, unless the others are far below it and no row is
-    predicted as it.
+    -100 is never a class. 255 may be a class, unless all other labels are far below and no row is
+    predicted as 255.
     """
     rows = matrix.counts.sum(axis=1)
     predictions = matrix.counts.sum(axis=0)
@@ -378,7 +384,7 @@ def padding(matrix: ConfusionMatrix) -> str:
 
 
 def _are_below(labels: Sequence[Label], most: int) -> bool:
-    """True if all labels but that of a void pixel are numbers from 0 to this."""
+    """Return True if all labels except the void pixel's are numbers from 0 to ``most``."""
     others = [label for label in labels if label != _VOID]
     return all(
         not isinstance(label, (bool, str)) and 0 <= label <= most  # type: ignore[operator]

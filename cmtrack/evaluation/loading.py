@@ -1,4 +1,4 @@
-"""Stored evaluations of any kind."""
+"""Reading of stored evaluations of any kind."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _KINDS: dict[str, type[BaseEvaluation]] = {
 
 
 def loads(text: str) -> BaseEvaluation:
-    """Read an evaluation of whatever kind from its text."""
+    """Read an evaluation of any kind from its text."""
     data = archive.parse(text)
     kind = data.get("kind", archive.CLASSES)
     if kind not in _KINDS:
         raise ValueError(
-            f"the evaluation is of the kind {kind!r}, this version reads {list(_KINDS)}: upgrade "
-            f"cmtrack"
+            f"the evaluation has the kind {kind!r}, but this version reads only {list(_KINDS)}: "
+            "upgrade cmtrack"
         )
     return _KINDS[kind].from_data(data)

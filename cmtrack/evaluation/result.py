@@ -1,7 +1,7 @@
 """The :class:`Evaluation`: its data, and all numbers, curves and copies that follow from it.
 
-The class lists what you can ask for, by section. The answers are made elsewhere: numbers in
-``compute``, curves in ``_curves`` and ``_decisions``, copies in ``_copies`` and ``_regrouping``,
+The class lists its attributes and methods by section. Other modules compute the results: numbers
+in ``compute``, curves in ``_curves`` and ``_decisions``, copies in ``_copies`` and ``_regrouping``,
 thresholds in ``threshold``, other shares in ``transport``, segments in ``segments``, files in
 ``storage``.
 """
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
-    """The reduced matrices of a chain, by place or by the step's name."""
+    """The reduced matrices of all grouping steps, by position or by the step's name."""
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -96,27 +96,28 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
 class Evaluation(BaseEvaluation):
     """Evaluation of a classifier on labelled data.
 
-    An evaluation keeps small mergeable statistics; numbers and figures are computed from them when
-    they are asked for. Make one with :func:`cmtrack.evaluate`.
+    An evaluation stores small statistics that can be merged. It computes numbers and figures from
+    them when you access them. Make one with :func:`cmtrack.evaluate`.
 
     Attributes
     ----------
     statistics : Statistics
-        What is kept of the data.
+        The stored statistics of the data.
     spec : Spec
-        What was asked: its entries are attributes of the evaluation, too.
+        The options of the evaluation. Its entries are also attributes of the evaluation.
     rows : Predictions, SpanRows or None
-        The evaluated rows, where this evaluation was made from them: paired comparisons need them.
-        ``rows.actual`` and ``rows.predicted`` are the numbers of classes, places in ``labels``, not
-        the labels themselves. They are neither merged nor compared.
+        The evaluated rows, if the evaluation has them. Paired comparisons need them.
+        ``rows.actual`` and ``rows.predicted`` are positions in ``labels``, not labels. Merging
+        drops the rows, and ``==`` ignores them.
     of_rows : RowFacts
-        Facts computed from rows that may no longer be here: errors by cluster, p-values.
+        Facts computed from rows that the evaluation may no longer have: standard errors by cluster,
+        p-values.
     lost : frozenset of Lost
-        What a regrouping, or adding without the rows, had to leave out.
+        Things that are missing because the evaluation was regrouped, or extended without its rows.
     remarks : tuple of str
-        Other notes on how it was made.
+        Other notes on how the evaluation was made.
     kept_numbers : dict of str to Kept, optional
-        The numbers that were read of metrics without functions.
+        Numbers read from a file, of metrics whose functions are not available.
 
     Examples
     --------
@@ -143,17 +144,17 @@ class Evaluation(BaseEvaluation):
 
     @property
     def grouping(self) -> Grouping | None:
-        """The groups of classes that were asked for."""
+        """The grouping of the classes."""
         return self.spec.grouping
 
     @property
     def positive(self) -> Label | None:
-        """The positive class of two, or the positive group, as it was used."""
+        """The positive class (of two) or the positive group."""
         return self.spec.positive
 
     @property
     def none(self) -> Label | None:
-        """The class that stands for no span, in an evaluation of spans."""
+        """The label that means "no span", in an evaluation of spans."""
         return self.spec.none
 
     @property
@@ -165,44 +166,44 @@ class Evaluation(BaseEvaluation):
     def extra_metrics(self) -> tuple[Metric, ...]:
         """Custom metrics.
 
-        One that was read from a file has no function: its numbers are those that were written, and
-        what needs the function (regrouping, merging, differences by row) leaves it undefined.
-        :meth:`with_metrics` gives it back.
+        A metric that was read from a file has its stored numbers, but no function. Regrouping,
+        merging and differences by row need the function, so they leave the metric undefined. Use
+        :meth:`with_metrics` to add the function again.
         """
         return self.spec.extra_metrics
 
     @property
     def reference(self) -> tuple[float, ...] | None:
-        """Given shares of the classes, which skills are measured against."""
-        # It is in the order of the classes since the question was settled.
+        """The shares of the classes that skills are measured against, if they were given."""
+        # `Spec.settled` has put the shares in the order of the classes.
         return self.spec.reference  # type: ignore[return-value]
 
     @property
     def costs(self) -> Costs | None:
-        """The costs of decisions, where they were given: the section ``cost/``."""
+        """The costs of decisions for the section ``cost/``, if they were given."""
         return self.spec.costs
 
     @property
     def decision_threshold(self) -> float | None:
-        """The given threshold of the positive group's score that made the predictions."""
+        """The threshold of the positive group's score that made the predictions, if given."""
         return self.spec.threshold
 
     @property
     def weights_are(self) -> str | None:
-        """Kind of the sample weights: "frequency" (repeated rows) or "sampling" (robust errors)."""
+        """Kind of the weights: "frequency" (repeated rows) or "sampling" (robust errors)."""
         return self.spec.weights_are
 
     @property
     def catalog(self) -> Catalog:
-        """The metrics that this evaluation knows: the built-in ones, and its ``extra_metrics``."""
+        """The metrics of this evaluation: the built-in metrics and its ``extra_metrics``."""
         return self.spec.catalog
 
     def has_section(self, name: str) -> bool:
-        """Return True for a section of metrics that is computed if it applies."""
+        """Return True if the evaluation computes a section of metrics when the section applies."""
         return self.sections is None or name in self.sections
 
     def without_function(self, metric: str) -> bool:
-        """Return True for a custom metric whose function is not known here."""
+        """Return True for a custom metric whose function is not available."""
         return any(custom.name == metric and custom.value is None for custom in self.extra_metrics)
 
     # -- the data ----------------------------------------------------------------------------------
@@ -214,12 +215,12 @@ class Evaluation(BaseEvaluation):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The labels that are classes: all but the null-span label."""
+        """The labels that are classes: all except the label for "no span"."""
         return tuple(label for label in self.labels if label != self.none or self.none is None)
 
     @property
     def n_samples(self) -> float:
-        """Number (or weight) of evaluated samples; of spans, of the actual ones."""
+        """Number (or total weight) of the evaluated rows, or number of actual spans."""
         matrix = self.statistics.matrix
         if self.none is None:
             return matrix.total
@@ -227,22 +228,22 @@ class Evaluation(BaseEvaluation):
 
     @property
     def confusion_matrix(self) -> ConfusionMatrix:
-        """Counts of actual by predicted classes."""
+        """Counts by actual and predicted class."""
         return self.statistics.matrix
 
     @cached_property
     def reduced(self) -> ReducedSteps:
-        """The reduced matrix of each step, in order; also by the step's name."""
+        """The reduced matrix of each grouping step, by position or by the step's name."""
         return ReducedSteps(step.sums for step in self._views.matrices)
 
     @property
     def binary(self) -> BinaryCounts | None:
-        """The six counts of 2x2+IM, where there are two groups or two classes."""
+        """The six counts of 2x2+IM; None without two groups or two classes."""
         return None if self._views.binary is None else self._views.binary.sums
 
     @property
     def positive_scores(self) -> ScoreCounts | None:
-        """Counts by the positive group's score: accepted and rejected positives and negatives."""
+        """Counts of accepted and rejected positives and negatives by the positive group's score."""
         return self.statistics.scores
 
     @property
@@ -290,24 +291,24 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def scored(self) -> ComposedStep | None:
-        """The two groups, or classes, whose positive one is scored; None where there are none."""
+        """The step of two groups or two classes that scores belong to; None if there is none."""
         if self.none is not None and self.grouping is None:
-            return None  # the null-span label does not make a two-class problem
+            return None  # one class and the label for "no span" are not a two-class problem
         return scored_step(self.labels, self.grouping, self.positive)
 
     @cached_property
     def prices(self) -> FloatArray | None:
-        """Costs of actual by predicted classes, shape (K, K); None where none are given."""
+        """Costs by actual and predicted class, shape (K, K); None without costs."""
         return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
 
     @property
     def counting(self) -> Counting:
-        """The classes, the scored step, the grouping and the costs that rows are counted by."""
+        """The classes, scored step, grouping and costs that determine how rows are counted."""
         return Counting(self.labels, self.scored, self.grouping, self.prices)
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The usual headline metrics and those asked for; no mismatches if nothing mismatches."""
+        """The usual headline metrics and the requested ones; mismatches only if there are any."""
         views = self._views
         fixed = {
             f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
@@ -319,45 +320,51 @@ class Evaluation(BaseEvaluation):
 
     @property
     def prevalence(self) -> PrevalenceEstimate | None:
-        """The calibration-corrected prevalence of the positive group; None without its scores."""
+        """The calibrated prevalence of the positive group; None without its scores."""
         return self._computed.prevalence
 
     @property
     def calibrates_itself(self) -> bool:
-        """True if :attr:`prevalence` is estimated from the labelled rows, whose labels show it."""
+        """True if :attr:`prevalence` is estimated for the labelled rows themselves.
+
+        The labels of these rows already show their prevalence.
+        """
         return self.statistics.labelled is None and self.statistics.target is None
 
     @property
     def spcc_matrix(self) -> FloatArray | None:
-        """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or for two classes."""
+        """The one-vs-one sPCC, shape (K, K); None without probabilities or for two classes.
+
+        The diagonal is 0.
+        """
         scores = self._class_scores
         return None if scores is None else spcc_ovo(scores.moments)
 
     @property
     def _class_scores(self) -> ClassScores | None:
-        """Samples of the correlations of all classes; None without probabilities or for two."""
+        """The correlations of all classes; None without probabilities or for two classes."""
         return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
 
     def size_of(self, metric: str) -> float:
-        """Return the (effective) sample size of a share; NaN for other metrics."""
+        """Return the (effective) number of rows that a share is over; NaN for other metrics."""
         return self._results.sizes.get(metric, math.nan)
 
     @property
     def share_without_logit(self) -> float:
-        """Share of the rows whose score is exactly 0 or 1, which calibration/slope leaves out."""
+        """Share of the rows that calibration/slope leaves out: rows with a score of 0 or 1."""
         reliability = self._views.seen(ReliabilityTable)
         return 0.0 if reliability is None else reliability.without_logit
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the classes or groups that an average leaves out: those never predicted.
+        """Return the classes or groups that an average leaves out because they are not predicted.
 
         Parameters
         ----------
         metric : str
-            Full name. The result is empty for averages that leave none out, and for other metrics;
-            ``<metric>_zero`` counts such classes as 0.
+            Full name. The result is empty for other metrics, and for averages that leave out no
+            class. ``<metric>_zero`` counts these classes as 0.
         """
-        if "/" not in metric:  # a parameter that a tie-breaker reads
+        if "/" not in metric:  # a parameter of the run, from a rule for equal runs
             return ()
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
@@ -376,16 +383,16 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         DataFrame
-            label, support and predicted (numbers or weights of samples), and precision, recall and
-            f1, each followed by the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN
-            where undefined.
+            The columns are label, support and predicted (numbers or weights of rows), precision,
+            recall and f1. After each of the three metrics come the limits of its interval,
+            ``<name>_low`` and ``<name>_high``. Undefined numbers are NaN.
         """
         from cmtrack._pandas import pd
 
         return pd.DataFrame(list(self.class_rows()))
 
     def class_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of :meth:`class_table`, by the names of its columns."""
+        """Yield the rows of :meth:`class_table` as mappings by column."""
         return _curves.class_rows(self)
 
     def costs_by_class(self) -> pd.DataFrame:
@@ -394,9 +401,9 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         DataFrame
-            label, support, cost, standard_error (by rows, NaN without samples), part, the class's
-            part of all costs per row, and always, the mean cost of all rows if every answer were
-            this class.
+            The columns are label, support, cost (the mean cost), standard_error (NaN without rows),
+            part (the part of the mean cost of all rows that comes from this class) and always (the
+            mean cost of all rows if every prediction were this class).
 
         Raises
         ------
@@ -424,16 +431,16 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         method : "influence" or "bootstrap"
-            "bootstrap": percentiles over multinomial tables drawn from the counts, which is
-            resampling rows at the cost of resampling cells.
+            "bootstrap": percentiles over multinomial tables drawn from the counts. This equals
+            resampling rows, but is faster because only cells are drawn.
         n_resamples : int, default 1000
         seed : int, default 0
 
         Raises
         ------
         ValueError
-            If the method is unknown, or there are sampling weights (a table of them is not
-            multinomial).
+            If the method is unknown, or the rows have sampling weights: a weighted table is not
+            multinomial.
 
         Examples
         --------
@@ -465,7 +472,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on merged segments, on what a regrouping had to leave out, and other remarks."""
+        """Notes on merged segments, on losses by regrouping, and other remarks."""
         segments = self.statistics.segments
         notes = [] if segments is None else list(segments.notes)
         notes += [loss.value for loss in Lost if loss in self.lost]
@@ -479,10 +486,12 @@ class Evaluation(BaseEvaluation):
             sentences.append(self.segments.note)
         absent = [name for name in self.spec.headline if name not in self.metrics]
         if absent:
-            sentences.append(f"headline names metrics that are not there, {listed(absent)}")
+            sentences.append(
+                f"headline names metrics that the evaluation does not have, {listed(absent)}"
+            )
         return tuple(sentences)
 
-    # -- errors by row, and what outlives the rows -------------------------------------------------
+    # -- standard errors by row, and facts that remain without the rows ----------------------------
 
     @property
     def cluster_errors(self) -> dict[str, float] | None:
@@ -496,22 +505,23 @@ class Evaluation(BaseEvaluation):
 
     @property
     def effective_clusters(self) -> dict[str, float] | None:
-        """Effective number of clusters e by metric: of G clusters intervals use Student's quantile.
+        """Effective number of clusters by metric, if ``groups`` were given.
 
-        Its degrees of freedom are 3 e / (1 + 2 e / G) less one, and at least 1.
+        Intervals use a quantile of Student's t. With e effective clusters of G clusters, the
+        degrees of freedom are 3 e / (1 + 2 e / G) - 1, and at least 1.
         """
         return self.of_rows.effective_clusters
 
     @cached_property
     def row_facts(self) -> RowFacts:
-        """The stored :attr:`of_rows`, completed from the rows if they are here."""
+        """The stored :attr:`of_rows`, completed from the rows if the evaluation has them."""
         rows = self.rows
         facts = self.of_rows
         if not isinstance(rows, Predictions):
             return facts
         single = single_metrics(self.sections)
         is_clustered = facts.cluster_errors is not None and rows.design.has_clusters
-        # The tests rest on the errors of clusters, so there are no p-values before these are known.
+        # The tests need the cluster-robust errors, so p-values come after them.
         if facts.pvalues is None and is_clustered and rows.source is not None:
             facts = replace(facts, pvalues=row_pvalues(rows, self._views, single))
         if facts.errors is None and (single or self.has_section("multiclass")):
@@ -551,7 +561,7 @@ class Evaluation(BaseEvaluation):
     def _influence(self) -> Influence:
         rows = self.rows
         if rows is None:
-            raise ValueError("an influence by row needs the rows")
+            raise ValueError("an influence by row needs the rows, which this evaluation lacks")
         if isinstance(rows, SpanRows):
             rows = rows.matches
         return Influence(rows, self._views)
@@ -560,17 +570,17 @@ class Evaluation(BaseEvaluation):
 
     @property
     def roc(self) -> RocCurve | None:
-        """The ROC of the positive group; None without its scores or without two groups."""
+        """The ROC curve of the positive group; None without its scores or without two groups."""
         return self._computed.roc
 
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
-        """Precision over recall of the positive group; None without its scores."""
+        """The precision-recall curve of the positive group; None without its scores."""
         return _curves.precision_recall(self)
 
     @cached_property
     def gains(self) -> GainsCurve | None:
-        """Share of positives found, by the share of positive predictions; None without scores."""
+        """Recall by the share of positive predictions; None without scores."""
         return _curves.gains(self)
 
     @cached_property
@@ -579,14 +589,15 @@ class Evaluation(BaseEvaluation):
         return _decisions.risk_coverage(self)
 
     def risk_coverage_of(self, step: str) -> RiskCoverage | None:
-        """Return the risk by coverage in the groups of a step.
+        """Return the risk by coverage for the groups of a step.
 
-        A hit is what the step accepts, and the confidence is its probability.
+        Predictions that the step accepts are correct. The confidence of a row is the probability
+        that its prediction is accepted.
 
         Raises
         ------
         ValueError
-            If no step of the grouping has that name.
+            If the grouping has no step of that name.
         """
         return _decisions.risk_coverage(self, step)
 
@@ -606,7 +617,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If there are no probabilities of 3 to 30 classes, or no class has that label.
+            If the evaluation has no probabilities of 3 to 30 classes, or no class has this label.
 
         Examples
         --------
@@ -621,7 +632,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def has_class_calibration(self) -> bool:
-        """True where :meth:`class_calibration` is there, and the section ``class/`` is computed."""
+        """True if :meth:`class_calibration` is available and ``class/`` is computed."""
         return _curves.has_class_calibration(self)
 
     def class_calibration(self) -> ClassCalibration:
@@ -630,18 +641,18 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         ClassCalibration
-            ``to_frame()`` has a row per class; ``squared`` and ``pvalue`` are of all classes
+            ``to_frame()`` has one row per class. ``squared`` and ``pvalue`` are for all classes
             together.
 
         Raises
         ------
         ValueError
-            If there are no probabilities of 3 to 30 classes.
+            If the evaluation has no probabilities of 3 to 30 classes.
 
         Notes
         -----
-        The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see
-        :meth:`calibration_of`; Holm (1979) adjusts the p-values.
+        The curves follow Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`. The
+        p-values are adjusted by the method of Holm (1979).
         """
         return _curves.class_calibration(self)
 
@@ -651,25 +662,26 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         thresholds : array_like of shape (T,), optional
-            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default
-            .01 to .99; where positives are rare, 99 thresholds up to about ten times their share.
+            Numbers between 0 and 1. At a threshold t, a false alarm costs t / (1 - t) times the
+            value of a hit. By default 0.01 to 0.99, or if positives are rare, 99 thresholds up to
+            about ten times their share.
 
         Returns
         -------
         NetBenefit
-            With an interval of each value and a band over all thresholds. Where scores are counted
-            on a grid, the thresholds are its nearest edges.
+            Each value has an interval, and a band holds for all thresholds together. If scores are
+            counted on a grid, the thresholds are its nearest edges.
 
         Raises
         ------
         ValueError
-            If there are no probabilities of two groups or classes, or a threshold does not lie
+            If the evaluation has no probabilities of two groups or classes, or a threshold is not
             between 0 and 1.
 
         Notes
         -----
-        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums
-        by group.
+        Source: Vickers and Elkin (2006). If rows belong to clusters, the intervals are Wald
+        intervals from sums by cluster.
 
         Examples
         --------
@@ -684,12 +696,12 @@ class Evaluation(BaseEvaluation):
     # -- what if: other groups, costs, thresholds, shares, fewer rows ------------------------------
 
     def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
-        """The same predictions under another grouping, without the data.
+        """Evaluate the predictions under another grouping, without the data.
 
-        Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence
-        of the positive group need its scores: they are computed from the rows where these are at
-        hand; without rows they stay if the group consists of the same classes, and are otherwise
-        left out, which :attr:`warnings` says.
+        All metrics of confusion counts are computed again. ROC, sPCC and calibrated prevalence of
+        the positive group need its scores. If the evaluation has its rows, they are computed from
+        the rows. Without rows, they stay if the positive group has the same classes as before.
+        Otherwise they are missing, and :attr:`warnings` reports it.
 
         Examples
         --------
@@ -701,17 +713,18 @@ class Evaluation(BaseEvaluation):
         return _regrouping.regroup(self, grouping, positive)
 
     def price(self, costs: Costs | Mapping[tuple[Any, Any], float]) -> Evaluation:
-        """The same evaluation with the section ``cost/``, without the data.
+        """Return the evaluation with the section ``cost/``, without the data.
 
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float
-            Of the classes, or of the groups of a step of the grouping; they replace earlier ones.
+            Costs between classes, or between the groups of a grouping step. They replace earlier
+            costs.
 
         Raises
         ------
         ValueError
-            If a cost is of a class or group that does not exist, or the evaluation is of spans.
+            If a cost names a class or group that does not exist, or the evaluation is of spans.
 
         Examples
         --------
@@ -733,25 +746,26 @@ class Evaluation(BaseEvaluation):
     ) -> Threshold:
         """Choose the threshold of the positive group's score, and evaluate it on other rows.
 
-        A row is positive if its score reaches the threshold; its class is the most probable one of
-        the chosen group.
+        A row is predicted positive if its score is at least the threshold. Its predicted class is
+        the most probable class of the predicted group.
 
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float, optional
-            The threshold of least mean cost is chosen; by default those that the evaluation was
-            priced with. They must be costs of the two groups: every pair of classes with one
-            outcome costs the same.
+            Costs whose mean the threshold minimizes. By default, the costs that the evaluation was
+            priced with. They must be costs of the two groups: within each of the outcomes, all
+            pairs of classes must cost the same.
         maximize : str, optional
             A metric of the six counts to maximize instead, such as ``"binary/recall"``.
         subject_to : str, optional
-            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``. The true
-            precision is below the bound about half of the time: set a higher bound if it must be
-            kept.
+            A bound that the threshold must meet, such as ``"binary/precision >= 0.9"``. About half
+            of the time, the true precision is below the bound. If it must not be, set a higher
+            bound.
         calibration : (y, scores) or Evaluation, optional
-            Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the
-            evaluated rows judge it. By default the evaluated rows do both, by cross-fitting: each
-            of five folds is judged by the threshold that the other four choose, ten times.
+            Labelled rows that choose the threshold, in the forms of ``y_true`` and ``y_prob``. The
+            evaluated rows then evaluate it. By default, the evaluated rows do both by
+            cross-fitting: the threshold for each of five folds is chosen on the other four. This is
+            repeated ten times.
 
         Returns
         -------
@@ -760,10 +774,10 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If there are no scores of two groups, one group has no rows, costs or metrics do not fit
-            two groups, or no threshold keeps the bound; the text gives the best that is reachable.
-            Also if the rows have sampling weights or clusters: choose on rows without them, and
-            judge by ``evaluate(..., threshold=chosen)``.
+            If the evaluation has no scores of two groups, one group has no rows, costs or metrics
+            do not fit two groups, or no threshold meets the bound (the message gives the best
+            reachable value). Also if the rows have sampling weights or clusters: choose the
+            threshold on rows without them, and evaluate it by ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------
@@ -778,12 +792,12 @@ class Evaluation(BaseEvaluation):
         return choose_threshold(self, costs, maximize, subject_to, calibration)
 
     def cost_at(self, shares: Mapping[Label, float] | Sequence[float]) -> CostAtShares:
-        """The mean cost where the actual classes have other shares.
+        """Return the mean cost if the actual classes had other shares.
 
         Parameters
         ----------
         shares : mapping of label to share, or sequence of length K
-            They sum to 1.
+            Shares of the actual classes, which sum to 1.
 
         Raises
         ------
@@ -796,22 +810,23 @@ class Evaluation(BaseEvaluation):
     def at(
         self, prevalence: Any, *, rows: float | None = None, counted: bool = False
     ) -> Transported:
-        """The metrics where the actual classes have other shares, without the data.
+        """Return the metrics if the actual classes had other shares, without the data.
 
         Parameters
         ----------
         prevalence : float, mapping, sequence, or estimate
-            Stated shares: of the positive class or group; by class, or by group of a step (the
-            others keep their mix and what is left); or of all classes in their order. Or the result
-            of :func:`~cmtrack.estimate_prevalence`, whose error is taken as independent of the
-            error of the labelled rows. Calibrate it on other rows if you have enough: with the
-            evaluated ones, intervals cover too seldom.
+            The share of the positive class or group; shares by class, or by group of a step; or the
+            shares of all classes in their order. Classes that a mapping does not name have the
+            remaining share, in their present mix. You can also pass the result of
+            :func:`~cmtrack.estimate_prevalence`. Its error is assumed to be independent of the
+            error of the labelled rows, so calibrate it on other rows if you have enough. Calibrated
+            on the evaluated rows, the intervals miss the true value too often.
         rows : float, optional
-            Number of rows of the target, with stated shares: gives ``own_intervals``, those for its
-            own labels.
+            Number of rows of the target, if the shares are stated. The result then has
+            ``own_intervals``, which hold for the metrics of exactly these rows.
         counted : bool, default False
-            Whether stated shares are those of these very rows, not those of the population that
-            they are drawn from.
+            Whether stated shares are the exact shares in the rows of the target. By default, they
+            are the shares in the population that the rows come from.
 
         Returns
         -------
@@ -822,16 +837,17 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         TypeError, ValueError
-            If the shares do not sum to 1, are of no class or group, one above 0 is of a class
-            without labelled rows, or the estimate is of other classes.
+            If the shares do not sum to 1 or name an unknown class or group, a class without
+            labelled rows has a share above 0, or the estimate is for other classes.
 
         Notes
         -----
-        This holds if, within each class, the model answers as on the labelled rows (Saerens,
-        Latinne & Decaestecker 2002). The sizes of the labelled classes are taken as given, so
-        errors are those within classes. An estimate tests the assumption (Pearson's X² of bins,
-        ``fit_pvalue``). If the target's scores do not fit (p < 0.01), the estimate is withdrawn,
-        and the metrics are NaN with that reason. The test sees gross changes only.
+        The result assumes that, within each class, predictions are distributed as for the labelled
+        rows (Saerens, Latinne & Decaestecker 2002). The sizes of the labelled classes count as
+        fixed, so the errors come from variation within classes. An estimate tests the assumption
+        (Pearson's X² of binned scores, ``fit_pvalue``). If the target's scores do not fit
+        (p < 0.01), the estimate is withdrawn, and the metrics are NaN with that reason. The test
+        only finds large changes.
 
         Examples
         --------
@@ -848,21 +864,22 @@ class Evaluation(BaseEvaluation):
     def reject(self, share: float, *, step: str | None = None) -> Rejection:
         """Return the outcome of handing the least confident rows to a person.
 
-        They are ordered as in :attr:`risk_coverage`.
+        The rows have the order of :attr:`risk_coverage`.
 
         Parameters
         ----------
         share : float
-            The largest share of the rows that is handed over, from 0 to below 1. Rows of one
-            confidence stay together, so it may be less.
+            The largest share of the rows to hand over, from 0 to below 1. Rows with equal
+            confidence stay together, so the actual share may be smaller.
         step : str, optional
-            A step of the grouping, whose accepted pairs are hits; by default only the class itself
-            is one.
+            A step of the grouping. Predictions that the step accepts are correct. By default, only
+            the actual class is correct.
 
         Raises
         ------
         ValueError
-            If `share` is not in [0, 1), there are no probabilities, or the step is unknown.
+            If `share` is not in [0, 1), the evaluation has no probabilities, or the step is
+            unknown.
 
         Examples
         --------
@@ -879,9 +896,9 @@ class Evaluation(BaseEvaluation):
     def segments(self) -> Segments:
         """Metrics by segment, by the name of the column that divides the rows.
 
-        ``evaluation.segments["region"].to_frame()`` is a table,
-        ``evaluation.segments["region"]["north"]`` the evaluation of a segment. The segments are
-        regrouped, priced and merged with the evaluation.
+        ``evaluation.segments["region"].to_frame()`` is a table.
+        ``evaluation.segments["region"]["north"]`` is the evaluation of a segment. If you regroup,
+        price or merge evaluations, the segments follow.
         """
         return Segments(self)
 
@@ -900,32 +917,35 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         metric : str
-            A mean over rows: a share such as accuracy, recall or precision, over its own rows (for
-            recall those of the class), a mean cost, log loss, Brier or spherical score.
+            A mean over rows: a share such as accuracy, recall or precision, a mean cost, log loss,
+            Brier or spherical score. The mean may be over some of the rows: recall is over the rows
+            of a class.
         depth : 1 or 2
-            2 searches crossings of two columns, too.
+            With 2, the search includes crossings of two columns.
         min_rows : int, optional
-            Least number of the metric's own rows in a segment. By default 100, or a fifth of these
-            rows if there are fewer than 500.
+            Smallest number of rows in a segment, among the rows that the metric is a mean over. By
+            default 100, or a fifth of these rows if there are fewer than 500.
         columns : frame or mapping of columns, optional
-            In the order of the evaluated rows; a column of more than 20 numbers is cut at
-            quantiles, and a note says so. By default the columns of ``evaluate(..., segments=)``.
+            Columns in the order of the evaluated rows. A column of more than 20 numbers is cut at
+            quantiles, and a note reports it. By default, the columns of
+            ``evaluate(..., segments=)``.
         n_permutations : int, default 999
         seed : int, default 0
 
         Returns
         -------
         SegmentSearch
-            The worst first, with the probability that the worst of all searched segments is as bad
-            by chance (family-wise). The value of a segment that a search found is biased.
+            The segments, worst first, with a family-wise p-value: the probability that the worst of
+            all searched segments is at least this bad by chance. The value of a segment that a
+            search found is biased.
 
         Raises
         ------
         KeyError
-            If there is no such metric.
+            If the evaluation has no such metric.
         ValueError
-            If the rows are not here, the metric is no mean over rows, no segment has enough rows,
-            or rows have sampling weights.
+            If the evaluation does not have its rows, the metric is not a mean over rows, no segment
+            has enough rows, or the rows have sampling weights.
 
         Examples
         --------
@@ -946,12 +966,15 @@ class Evaluation(BaseEvaluation):
     # -- copies: in `_copies` ----------------------------------------------------------------------
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
-        """The same evaluation with custom metrics, also those whose functions were lost in a file.
+        """Return the evaluation with custom metrics.
+
+        Also use this to add the functions of custom metrics after reading an evaluation from a
+        file.
 
         Parameters
         ----------
         extra_metrics : sequence of Metric
-            As in :func:`cmtrack.evaluate`; one with the name of an existing metric replaces it.
+            As in :func:`cmtrack.evaluate`. A metric replaces an existing metric of the same name.
 
         Examples
         --------
@@ -965,7 +988,7 @@ class Evaluation(BaseEvaluation):
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
         """Return the evaluation with other sections of metrics.
 
-        The statistics of all sections are kept.
+        The evaluation keeps the statistics of all sections.
 
         Parameters
         ----------
@@ -980,31 +1003,32 @@ class Evaluation(BaseEvaluation):
         return _copies.with_sections(self, sections)
 
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
-        """Return the evaluation with its classes in another order, or as equal numbers.
+        """Return the evaluation with its classes in another order, or as equal labels.
 
-        Metrics that depend on the order are undefined in an order other than their own: weighted
-        kappas of three classes or more, and a custom metric of counts whose value would change.
+        Equal labels differ in type only, such as False, 0 and 0.0.
+        Metrics that depend on the order become undefined if the order changes: weighted kappas of
+        three or more classes, and custom metrics of counts whose value would change.
 
         Raises
         ------
         ValueError
-            If the classes are not the same ones.
+            If the labels are not the classes of the evaluation.
         """
         return _copies.with_label_order(self, labels)
 
     def with_cluster_errors(self) -> Evaluation:
-        """The same evaluation with cluster-robust errors; unchanged without clusters."""
+        """Return the evaluation with cluster-robust errors; unchanged without clusters."""
         return _copies.with_cluster_errors(self)
 
     def without_probabilities(self) -> Evaluation:
-        """The same evaluation, its rows without their probabilities."""
+        """Return the evaluation without the probabilities of its rows."""
         if not isinstance(self.rows, Predictions):
             return self
         facts = replace(self.of_rows, errors=self.row_facts.errors)
         return replace(self, rows=replace(self.rows, source=None), of_rows=facts)
 
     def with_rows(self, content: bytes) -> Evaluation:
-        """The same evaluation with the rows that :meth:`write_rows` wrote."""
+        """Return the evaluation with rows that :meth:`write_rows` wrote."""
         rows = read_predictions(content, self)
         if self.statistics.digest.stored is None or not isinstance(rows, Predictions):
             return replace(self, rows=rows)
@@ -1012,7 +1036,7 @@ class Evaluation(BaseEvaluation):
         return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        """Merge the evaluations of two disjoint sets of rows, of the same classes and question."""
+        """Merge the evaluations of two disjoint sets of rows, with equal classes and options."""
         return _copies.merge(self, other) if isinstance(other, Evaluation) else NotImplemented
 
     # -- stored and shown --------------------------------------------------------------------------
@@ -1036,21 +1060,21 @@ class Evaluation(BaseEvaluation):
     def write_rows(self, file: Path | BinaryIO) -> None:
         """Write the rows as Parquet."""
         if self.rows is None:
-            raise ValueError("the rows are not here, so they cannot be written")
+            raise ValueError("this evaluation does not have its rows, so it cannot write them")
         write_predictions(file, self.rows)
 
     @classmethod
     def load(
         cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()
     ) -> Evaluation:
-        """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
+        """Read an evaluation that :meth:`save` wrote; ``directory`` may also be the file itself.
 
         Parameters
         ----------
         directory, rows
-            As in :meth:`BaseEvaluation.load`, which also says what is refused.
+            As in :meth:`BaseEvaluation.load`, which also lists the errors.
         extra_metrics : sequence of Metric, optional
-            The functions of custom metrics, which the file does not hold.
+            The functions of custom metrics, which files do not store.
         """
         return super().load(directory, rows=rows).with_metrics(extra_metrics)
 

@@ -1,4 +1,4 @@
-"""Facts of an evaluation that need its rows; they are kept without the rows and dropped as one."""
+"""Facts that need an evaluation's rows to compute, but remain after the rows are gone."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ ByMetric = dict[str, float]
 class RowFacts:
     """Facts computed from rows, by metric.
 
-    ``cluster_errors``: standard errors by clusters of rows that belong together.
-    ``effective_clusters``: effective number of clusters: of sums s of a cluster's influence values
-        (sum of s²)² / sum of s⁴.
+    ``cluster_errors``: cluster-robust standard errors.
+    ``n_clusters``: the number of clusters.
+    ``effective_clusters``: effective number of clusters, (sum of s²)² / sum of s⁴. Each s is the
+        sum of a cluster's influence values.
     ``pvalues``: p-values of calibration.
-    ``errors``: standard errors of averages of areas.
-    ``strata``: the class or group of each row whose share is given, (n,): influence is that within
-        these. Not stored.
+    ``errors``: standard errors of averages of areas under curves.
+    ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed:
+        influence then counts only within strata. Not stored.
     """
 
     cluster_errors: ByMetric | None = None
@@ -35,14 +36,14 @@ class RowFacts:
     strata: IntArray | None = field(default=None, compare=False, repr=False)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return plain data; facts that are not there are absent, and NaN is None."""
+        """Return plain data, without missing facts and with None for NaN."""
         plain: dict[str, Any] = {"cluster_errors": None}
         for name, key in _KEYS.items():
             fact = getattr(self, name)
             if fact is None:
                 continue
             if name != "n_clusters":
-                # NaN is, for one, the error of the area of a class with a single row.
+                # For example, the ROC AUC of a class with a single row has the error NaN.
                 fact = {
                     metric: None if math.isnan(number) else number
                     for metric, number in fact.items()
@@ -52,14 +53,14 @@ class RowFacts:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> RowFacts:
-        """Read :meth:`to_plain`."""
+        """Read the plain data that :meth:`to_plain` returned."""
         facts: dict[str, Any] = {}
         for name, key in _KEYS.items():
             if name != "n_clusters":
                 facts[name] = _read(data.get(key))
         n = data.get("n_clusters")
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-            raise ValueError(f"n_clusters must be a whole number from 1, got {n!r:.40}")
+            raise ValueError(f"n_clusters must be a whole number of at least 1, got {n!r:.40}")
         for name, number in (facts["effective_clusters"] or {}).items():
             if not (math.isfinite(number) and number > 0):
                 raise ValueError(
@@ -76,7 +77,7 @@ _KEYS = {
     "pvalues": "row_pvalues",
     "errors": "row_errors",
 }
-"""Keys of a stored evaluation."""
+"""Keys of the facts in a stored evaluation."""
 
 
 def _read(data: Any) -> ByMetric | None:
@@ -101,9 +102,9 @@ def merged(
 
     Sums of squares and of fourth powers of the clusters' influence add up.
 
-    ``totals``, (float, float): number (or weight) of samples of each side.
-    ``is_sum``: True for the name of a metric that doubles with the samples, as counts do; else it
-        is a mean over them.
+    ``totals``, (float, float): number (or weight) of the rows of each side.
+    ``is_sum``: returns True for the name of a metric that doubles with the rows, as counts do. All
+        other metrics are means over rows.
     """
     first, second = (side.cluster_errors for side in sides)
     if first is None and second is None:
@@ -111,12 +112,12 @@ def merged(
     if first is None or second is None:
         lacking = "first" if first is None else "second"
         raise ValueError(
-            "evaluations to be merged must both have groups or both have none, the "
+            "evaluations can be merged if both have groups or neither has groups, but the "
             f"{lacking} has none"
         )
     numbers = [side.n_clusters for side in sides]
-    # Earlier versions did not write the number of clusters. Errors then stay without the factor for
-    # few clusters, and there are no effective numbers.
+    # Earlier versions did not store the number of clusters. Errors from their files have no
+    # correction for few clusters, and effective numbers are missing.
     n_clusters = None if None in numbers else sum(n for n in numbers if n is not None)
     errors: ByMetric = {}
     effective: ByMetric = {}

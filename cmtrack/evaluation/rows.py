@@ -1,4 +1,4 @@
-"""Rows of an evaluation as frames: selections, and columns of a table joined by id."""
+"""Rows of an evaluation as frames: selected rows, and columns of a table joined by id."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ if TYPE_CHECKING:
 
 CONFIDENT = 0.9
 MISMATCH = "mismatch"
-"""Value of ``predicted`` with a step: the right group, by a pair that is not accepted."""
+"""Value of ``predicted`` for mismatches of a step: a wrong class of the right group."""
 CLASSES = "c"
 """Code in names of cells: the matrix of classes."""
 STEP = "s"
-"""Code in names of cells: the matrix of a step, whose number follows."""
+"""Code in names of cells: the matrix of a step; the number of the step follows."""
 ASIDE = "m"
 """Code in names of cells: mismatches."""
 OTHER = "o"
 """Code in names of cells: other classes."""
 TOTAL = "total"
-"""Entry of a frame's ``attrs``: the number of rows, of which the frame has the first."""
+"""Entry of a frame's ``attrs``: the number of rows found, of which the frame has the first."""
 
 
 def rows_of(evaluation: Evaluation) -> Predictions:
-    """Return rows of one actual and one predicted class; ValueError without such rows."""
+    """Return the rows of an evaluation; ValueError without rows, or for rows of spans."""
     rows = evaluation.rows
     if rows is None:
         raise ValueError(
-            "the rows are not here: they were not kept, or not loaded (load_evaluation(run, "
-            "rows=True) loads them); an evaluation of a table or a sum of evaluations has none"
+            "the evaluation does not have its rows: they were not stored, or not loaded "
+            "(load_evaluation(run, rows=True) loads them); an evaluation of a table or a sum of "
+            "evaluations has no rows"
         )
     if not isinstance(rows, Predictions):
         raise ValueError(
@@ -66,50 +67,51 @@ def rows_where(
 ) -> pd.DataFrame:
     """Return the rows behind a number: rows of a cell or a segment, or confident errors.
 
-    Every condition narrows the choice. The most certain rows come first, by the probability or the
-    decision value of the predicted class; without scores, and among equals, the first ones.
+    The rows meet all of the conditions. They are sorted by the probability or decision value of the
+    predicted class, highest first. Rows without scores, or with equal scores, keep their order.
 
     Parameters
     ----------
     actual, predicted : label, optional
-        A class, or a group of the step. Of a step ``predicted`` may be "mismatch": the right group,
-        by a pair of classes that it does not accept.
+        A class, or with ``step`` a group. With ``step``, ``predicted`` may also be "mismatch": the
+        right group, but a class that the step does not accept.
     step : str, optional
-        The name of a step of the grouping; by default the classes themselves count.
+        The name of a step of the grouping. By default, the conditions are about classes.
     right : bool, optional
-        Whether the step accepts the pair; of classes whether they are equal.
+        Whether the step accepts the prediction, or without ``step``, whether the class is correct.
     segment : mapping of column to value, optional
-        Of declared segments, or of columns of the table.
+        Values of declared segments, or of columns of the table.
     confident : float or bool, optional
-        The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and
-        certain.
+        The lowest probability of the predicted class; True for 0.9. With ``right=False``, this
+        finds confident errors.
     table : frame, mapping of columns, or path of a Parquet or CSV file, optional
-        Attributes of the rows, which are joined to them.
+        Attributes to join to the rows.
     row_ids : str or array-like of shape (n,), optional
-        The table's column of ids: in any order if the evaluation has its rows' ids (in memory, or
-        in a run that was logged under ``CMTRACK_ROW_IDS``), otherwise in the order of the rows. Or
-        the ids themselves, in the order of the rows, which are looked up in a DataFrame's index, as
-        in :func:`cmtrack.segment_runs`.
+        The table's column of ids. The table may have any order if the evaluation has the ids of its
+        rows (in memory, or in a run that was logged with ``CMTRACK_ROW_IDS``). Otherwise, it must
+        have the order of the rows. You can also pass the ids in the order of the rows, to look them
+        up in the index of a DataFrame, as in :func:`cmtrack.segment_runs`.
     limit : int or None, default 25
-        Rows of the frame; None for all.
+        Largest number of rows in the frame; None for all.
 
     Returns
     -------
     DataFrame
-        row (from 0), id, weight and group where there are some, actual, predicted, probability (of
-        the predicted class) and probability_actual (of the label) if there are probabilities, the
-        segments, and the columns of the table. ``attrs["total"]`` is the number of rows that meet
-        the conditions.
+        The columns are row (from 0), actual, predicted, probability (of the predicted class),
+        probability_actual (of the actual class), the segments, and the columns of the table. The
+        columns id, weight, group and the probabilities exist only if the rows have them.
+        ``attrs["total"]`` is the number of rows that meet the conditions.
 
     Raises
     ------
     ValueError
-        If the rows are not here, a name or value does not exist, or the table has other rows.
+        If the evaluation does not have its rows, a name or value does not exist, or the table has
+        other rows.
 
     Warns
     -----
     UserWarning
-        If rows are not in the table, or are matched by their place alone.
+        If rows are not in the table, or are matched by their order alone.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def rows_where(
     elif predicted is not None:
         chosen &= _has_label("predicted", predicted, groups, predicted_codes)
         if composed is not None and actual == predicted:
-            chosen &= is_right  # as in the cell of the matrix, whose mismatches are apart
+            chosen &= is_right  # like the cell of the matrix, which does not count mismatches
     joined = joined_columns(evaluation, table, row_ids, stacklevel=3)
     for column, value in (segment or {}).items():
         chosen &= _in_segment(rows, joined, column, value)
@@ -151,7 +153,7 @@ def rows_where(
     if confident is not None and confident is not False:
         least = CONFIDENT if confident is True else confident
         if scores is None or evaluation.statistics.ranking_only:
-            raise ValueError("confident needs probabilities of the rows, which are not here")
+            raise ValueError("confident needs probabilities, which the rows do not have")
         if not isinstance(least, (int, float, np.number)) or not 0 < least <= 1:
             raise ValueError(
                 f"confident must be a probability above 0 and at most 1, got {confident!r}"
@@ -181,7 +183,7 @@ def _check_conditions(limit: Any, right: Any, segment: Any) -> None:
 
 
 def _has_label(argument: str, label: Any, labels: Sequence[Label], codes: IntArray) -> BoolArray:
-    """Return the mask of the rows with a label; ValueError if there is no such label."""
+    """Return the mask of the rows with a label; ValueError if the label does not exist."""
     if label not in labels:
         choices = f"{listed(labels, 12)}{near(str(label), map(str, labels))}"
         raise ValueError(f"{argument} must be one of {choices}, got {label!r:.80}")
@@ -194,7 +196,7 @@ def steps_of(evaluation: Evaluation) -> Mapping[str, ComposedStep]:
 
 
 def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
-    """Return the step of the grouping of that name; ValueError if there is none."""
+    """Return the step of the grouping with a name; ValueError if it does not exist."""
     steps = steps_of(evaluation).values()
     for step in steps:
         if step.name == name:
@@ -203,16 +205,17 @@ def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
 
 
 def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
-    """Return the mask of correct rows (n,): pairs that the step accepts, or equal classes."""
+    """Return the mask of correct rows, (n,): equal classes, or pairs that the step accepts."""
     if step is None:
         return np.asarray(rows.actual == rows.predicted)
     return np.asarray(step.accept[rows.actual, rows.predicted])
 
 
 def certainty(rows: Predictions, places: IntArray, label: bool = False) -> FloatArray | None:
-    """Return the score of the predicted class, or of the label, of some rows; None without scores.
+    """Return the scores of some rows' predicted or actual classes; None without scores.
 
     A score is a probability or a decision value.
+    ``label``: True for the actual classes.
     """
     if rows.probabilities is None:
         return None
@@ -228,8 +231,8 @@ def frame_of(
 ) -> pd.DataFrame:
     """Return a frame of some rows, with the predictions of each side.
 
-    Its columns are number, id, weight, group and label; the predictions and probabilities of each
-    side; segments; and the columns of a table.
+    The columns are row number, id, weight, group and actual class, then the predictions and
+    probabilities of each side, the segments, and the columns of a table.
     """
     from cmtrack._pandas import pd
 
@@ -264,19 +267,18 @@ def joined_columns(
 ) -> dict[str, Any]:
     """Return the columns of a table as series with an entry for each row of the evaluation.
 
-    A row without a match has no value. ValueError if the rows of the table are not those of the
-    evaluation, or are not here.
+    A row without a match has a missing value. Raises ValueError if the table has other rows than
+    the evaluation, or the evaluation does not have its rows.
 
-    ``table``: a frame, a mapping of columns or the path of a file; without one there are no
-        columns.
+    ``table``: a frame, a mapping of columns or the path of a file; None for no columns.
     """
     if table is None and row_ids is not None:
-        raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
+        raise ValueError(f"row_ids= needs table=, got only row_ids={row_ids!r:.80}")
     if table is None:
         return {}
     from cmtrack._pandas import pd
 
-    # pyarrow, which a light environment does not have
+    # This module imports pyarrow, which a light environment does not have.
     from cmtrack.sources.table_file import read_frame
 
     if isinstance(table, (str, Path)):
@@ -291,12 +293,12 @@ def joined_columns(
         n_missing = int((order < 0).sum())
         if n_missing:
             warnings.warn(
-                f"{n_missing:,} of {n_rows:,} rows are not in the table, and have no values of its "
-                "columns",
+                f"{n_missing:,} of {n_rows:,} rows are not in the table, so the table's columns "
+                "have no values for them",
                 UserWarning,
                 stacklevel=stacklevel,
             )
-        # A number beyond the table's last row gives a missing value.
+        # A position after the table's last row gives a missing value.
         order = np.where(order < 0, len(columns[row_ids]), order)
         return {
             name: column.reindex(order).reset_index(drop=True) for name, column in columns.items()
@@ -305,8 +307,7 @@ def joined_columns(
     row_order = places_in(table, columns, row_ids, n_rows, digest, "evaluate with row_ids=")
     if row_ids is None:
         warnings.warn(
-            "rows of the table are matched by their place alone: give row_ids= to have that "
-            "checked",
+            "rows of the table are matched by their order alone: pass row_ids= to check the match",
             UserWarning,
             stacklevel=stacklevel,
         )
@@ -316,7 +317,7 @@ def joined_columns(
 
 
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
-    """Return the mask of the rows in a segment, by a declared column or a column of the table."""
+    """Return the mask of the rows in a segment of a declared column or a column of the table."""
     for segments in rows.segments:
         if segments.name != column:
             continue
@@ -331,4 +332,4 @@ def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value
         values = joined[column]
         return np.asarray(values.isna() if value is None else values == value)
     names = [*(segments.name for segments in rows.segments), *joined]
-    raise ValueError(f"segment must be of one of the columns {names[:20]}, got {column!r:.80}")
+    raise ValueError(f"segment must name one of the columns {names[:20]}, got {column!r:.80}")

@@ -1,8 +1,8 @@
 """Segments of an evaluation: tables of metrics by segment, disparity, and the worst segments.
 
-Everything follows from the statistics that are kept of each segment; where the rows are at hand,
-what these do not hold (ROC, the curve of calibration, errors of rows that belong together) comes
-from the segment's rows.
+Most numbers come from the statistics that an evaluation stores for each segment. ROC, calibration
+curves and cluster-robust errors need more. They come from the segment's rows, if the evaluation has
+its rows.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("multiclass/accuracy", "binary/recall", "binary/precision")
 _MEANS = ("probability/log_loss", "probability/brier", "probability/spherical", "cost/mean")
-_ROWS_AWAY = "the rows are not here, and its intervals do not know which of them belong together"
+_ROWS_AWAY = "without the rows, the intervals of this segment ignore which rows belong together"
 
 
 class Segments(Mapping[str, "SegmentTable"]):
     """The segments of an evaluation, by the name of the column that divides the rows.
 
-    Crossings are found by a tuple of names, or by their joined name such as ``"region ×
-    age_band"``.
+    Look up crossed columns by a tuple of names, or by their joined name such as
+    ``"region × age_band"``.
 
     Examples
     --------
@@ -82,20 +82,21 @@ class Segments(Mapping[str, "SegmentTable"]):
             return self._tables[text]
         if not self._tables:
             raise KeyError(
-                f"there are no segments, by {text!r} or otherwise: the rows were evaluated without "
-                "segments"
+                f"there are no segments by {text!r} or any other column: the rows were evaluated "
+                "without segments"
             )
         raise KeyError(
             f"there are no segments by {text!r}{near(text, self._tables)}; "
-            f"there are by {list(self)}"
+            f"the columns are {list(self)}"
         )
 
     @property
     def note(self) -> str:
-        """The sentence for missing rows in clusters, without which there are no intervals."""
+        """The sentence for clustered rows that are missing, so that segments lack intervals."""
         if any(table.without_clusters for table in self._tables.values()):
             return (
-                "metrics of segments have no intervals: rows belong together, and they are not here"
+                "metrics of segments have no intervals: they need the rows, because rows belong "
+                "together"
             )
         return ""
 
@@ -106,20 +107,20 @@ class Segments(Mapping[str, "SegmentTable"]):
         ----------
         name : str
             ``segment/<column>/<value>/<metric>``, such as ``segment/region/north/binary/recall``,
-            with column and value spelled as labels in metric names are; ``*`` in the place of the
-            value stands for all of them.
+            in which column and value are spelled like labels in metric names. A ``*`` instead of
+            the value stands for all values.
 
         Raises
         ------
         KeyError
-            If there is no such column, segment or metric.
+            If the column, segment or metric does not exist.
         ValueError
-            If the name has other parts, or the metric needs rows that are not here.
+            If the name has other parts, or the metric needs rows that the evaluation does not have.
         """
         parts = segment_parts(name)
         if parts is None:
             raise ValueError(
-                "a metric of segments must be called segment/<column>/<value>/<metric>, "
+                "a metric of segments must have the form segment/<column>/<value>/<metric>, "
                 f"got {name!r}"
             )
         column, value, metric = parts
@@ -154,17 +155,17 @@ class Segments(Mapping[str, "SegmentTable"]):
 
 @dataclass(frozen=True, eq=False)
 class SegmentTable:
-    """The segments of the rows by one column, or by crossed ones.
+    """The segments of the rows by one column, or by crossed columns.
 
-    ``table["north"]`` is the evaluation of a segment; the counts of all segments sum to those of
-    all rows.
+    ``table["north"]`` is the evaluation of a segment. The counts of all segments sum to the counts
+    of all rows.
 
     Attributes
     ----------
     evaluation : Evaluation
-        Of all rows.
+        The evaluation of all rows.
     name : str
-        Of the column.
+        The name of the column.
 
     Examples
     --------
@@ -180,17 +181,17 @@ class SegmentTable:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The value of each segment: a text, number or boolean, None, or a tuple of a crossing."""
+        """The value of each segment: a text, number or boolean, None, or a tuple for a crossing."""
         return self._counts.values
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The values as texts for people, all different: "(missing)" for rows without a value."""
+        """The values as distinct texts for people; "(missing)" for rows without a value."""
         return value_texts(self.values)
 
     @property
     def sizes(self) -> IntArray:
-        """Rows of each segment, shape (S,), whatever their weight."""
+        """Number of rows in each segment, shape (S,), without weights."""
         return self._counts.sizes
 
     def __len__(self) -> int:
@@ -205,7 +206,7 @@ class SegmentTable:
         Parameters
         ----------
         value : object
-            One of :attr:`values`, or of :attr:`texts`.
+            An entry of :attr:`values` or of :attr:`texts`.
         """
         plain = plain_value(value)
         if plain in self.values:
@@ -222,28 +223,30 @@ class SegmentTable:
         Parameters
         ----------
         metrics : str or list of str, optional
-            Full names; by default accuracy and, of two groups, recall and precision.
+            Full names of metrics. By default accuracy, and with two groups also recall and
+            precision.
 
         Returns
         -------
         DataFrame
-            segment, metric, rows (of the segment, whatever their weight), value, low and high (an
-            interval that holds for all segments of all columns together), rest (the value of all
-            rows outside), difference to the rest with difference_low and difference_high (which
-            hold for all segments of this column together, and hold 0 where the interval of the gap
-            of :meth:`disparity` does), and why the metric is undefined.
+            The columns are segment, metric, rows (their number, without weights), value, low and
+            high, rest (the value for all rows outside the segment), difference (from the rest),
+            difference_low and difference_high, and undefined (the reason why the metric is). The
+            intervals [low, high] hold for all segments of all columns together. The intervals of
+            the differences hold for all segments of this column together. They include 0 if the
+            interval of the gap of :meth:`disparity` does.
 
         Raises
         ------
         KeyError
             If the evaluation has no such metric.
         ValueError
-            If a metric needs rows that are not here.
+            If a metric needs rows that the evaluation does not have.
         """
         from cmtrack._pandas import pd
 
         names = self._choose_metrics(metrics)
-        # All metrics at once, so that the rows of a segment are counted once.
+        # Compute all metrics together, so that the rows of each segment are counted only once.
         self._compute(names, outside=False)
         self._compute(names, outside=True)
         blocks = []
@@ -274,7 +277,7 @@ class SegmentTable:
         return pd.concat(blocks, ignore_index=True)
 
     def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
-        """Return the differences to the rest; their intervals hold 0 if the gap may be 0."""
+        """Return the differences from the rest; their intervals include 0 if the gap may be 0."""
         level = self.evaluation.confidence_level
         gaps = differences(inside, outside, level)
         low, high = with_zero(gaps.low, gaps.high, disparity(inside, level).gap_low <= 0)
@@ -283,13 +286,13 @@ class SegmentTable:
     def disparity(self, metric: str) -> Disparity:
         """Return the difference and the ratio of the best and the worst segment.
 
-        Their intervals allow for the choice of these two.
-        ``lowest`` and ``highest`` are places in :attr:`values`.
+        The intervals allow for the selection of these two segments. ``lowest`` and ``highest`` are
+        positions in :attr:`values`.
 
         Raises
         ------
         KeyError, ValueError
-            As :meth:`to_frame` does.
+            In the same cases as :meth:`to_frame`.
         """
         return disparity(self.estimates(metric), self.evaluation.confidence_level)
 
@@ -299,24 +302,24 @@ class SegmentTable:
         Raises
         ------
         KeyError, ValueError
-            As :meth:`to_frame` does.
+            In the same cases as :meth:`to_frame`.
         """
         return self._estimates(metric)
 
     def order_of(self, metric: str) -> str:
-        """Return the order of :meth:`to_frame` for people."""
+        """Return the order of :meth:`to_frame` in words."""
         direction = self.evaluation.catalog.lookup(metric).better
         return "the worst first" if direction in ("higher", "lower") else "the lowest first"
 
     def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
-        """Return simultaneous intervals over all segments of all columns: low and high ends.
+        """Return the low and high limits of intervals for all segments of all columns together.
 
-        They are made on the metric's own scale.
+        The intervals are computed on the scale of the metric.
 
         Raises
         ------
         KeyError, ValueError
-            As :meth:`to_frame` does.
+            In the same cases as :meth:`to_frame`.
         """
         inside = self.estimates(metric)
         n_intervals = int(inside.known.sum())
@@ -329,7 +332,7 @@ class SegmentTable:
         return inside.ends(level)
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return intervals for each segment alone, not simultaneous."""
+        """Return intervals at a level that holds for each segment alone, not for all together."""
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
@@ -346,9 +349,9 @@ class SegmentTable:
         return None if self._rows is None else self._rows.codes
 
     def by_rows(self, metric: str) -> list[Evaluation]:
-        """Return the evaluations of all segments from their rows, with a metric alone.
+        """Return the evaluation of each segment from its rows, with one metric only.
 
-        The rows must be at hand: see :attr:`codes`.
+        The evaluation must have its rows, see :attr:`codes`.
         """
         return [self._evaluate_rows(k, (metric,)) for k in range(len(self))]
 
@@ -387,7 +390,7 @@ class SegmentTable:
 
     @property
     def without_clusters(self) -> bool:
-        """True if rows in clusters are not here, so that no segment's value has an error."""
+        """True if clustered rows are missing, so that no segment's value has an error."""
         return self.evaluation.cluster_errors is not None and self._rows is None
 
     def _evaluation(self, k: int) -> Evaluation:
@@ -404,24 +407,24 @@ class SegmentTable:
     ) -> Evaluation:
         """Return the evaluation of the rows of the k-th segment, or of the rows outside it.
 
-        ``sections``: sections or single metrics; None for those of the whole.
+        ``sections``: sections or single metrics; None for the sections of the whole evaluation.
         """
         whole = self.evaluation
         segments = self._rows
         if segments is None or not isinstance(whole.rows, Predictions):
-            raise ValueError(f"the rows by {self.name!r} are not here")
+            raise ValueError(f"this evaluation does not have its rows by {self.name!r}")
         rows = replace(whole.rows, segments=()).take((segments.codes == k) != outside)
         statistics = collect_rows(rows, whole.counting)
         return replace(_like(whole, statistics, sections), rows=rows).with_cluster_errors()
 
     @cached_property
     def _parts(self) -> list[EvaluationViews]:
-        """The statistics of each segment as metrics see them."""
+        """The views of each segment's statistics, from which metrics are computed."""
         return self._views(False)
 
     @cached_property
     def _rests(self) -> list[EvaluationViews]:
-        """The statistics of the rows outside each segment as metrics see them."""
+        """The views of the statistics of all rows outside each segment."""
         return self._views(True)
 
     def _views(self, outside: bool) -> list[EvaluationViews]:
@@ -431,16 +434,16 @@ class SegmentTable:
 
     @cached_property
     def _computed(self) -> dict[tuple[str, bool], list[Results]]:
-        """The results of all segments by the metric they have, and True for the rows outside."""
+        """The results of all segments, by metric, and True for the rows outside each segment."""
         return {}
 
     @cached_property
     def _evaluated(self) -> dict[str, list[Evaluation]]:
-        """The evaluations of the segments from their rows, by the metric that they have."""
+        """The evaluations of all segments from their rows, by metric."""
         return {}
 
     def _compute(self, metrics: Sequence[str], outside: bool) -> None:
-        """Compute metrics that are missing, of all segments or of the rows outside each."""
+        """Compute missing metrics for all segments, or for the rows outside each segment."""
         missing = [
             metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._computed
         ]
@@ -450,7 +453,7 @@ class SegmentTable:
             for k in range(len(self)):
                 part = self._evaluate_rows(k, by_rows, outside)
                 results.append(part._results)
-                if not outside:  # the rows outside all segments are too many to be kept
+                if not outside:  # copies of the rows outside each segment would take much memory
                     for metric in by_rows:
                         self._evaluated.setdefault(metric, []).append(part)
             for metric in by_rows:
@@ -461,12 +464,12 @@ class SegmentTable:
                 self._computed[metric, outside] = [self._alone(metric, part) for part in views]
 
     def _results_of(self, metric: str, outside: bool = False) -> list[Results]:
-        """Return the results of all segments, or of the rows outside each, that have a metric."""
+        """Return results with a metric for all segments, or for the rows outside each segment."""
         self._compute([metric], outside)
         return self._computed[metric, outside]
 
     def _at_level(self, metric: str, level: float) -> list[Results]:
-        """Return the results of all segments that have a metric, at another level."""
+        """Return results with a metric for all segments, at another confidence level."""
         self._compute([metric], outside=False)
         if metric in self._evaluated:
             return [part.at_level(level)._results for part in self._evaluated[metric]]
@@ -480,9 +483,9 @@ class SegmentTable:
         return results
 
     def _needs_rows(self, metric: str) -> bool:
-        """Return True if a metric of segments comes from their rows.
+        """Return True if a metric of segments is computed from their rows.
 
-        KeyError if the evaluation has no such metric, with the names of similar ones.
+        Raises KeyError with similar names if the evaluation does not have the metric.
         """
         whole = self.evaluation
         whole.metrics[metric]
@@ -494,8 +497,8 @@ class SegmentTable:
             return False
         if self._rows is None:
             raise ValueError(
-                f"{metric} of segments needs the rows, which this evaluation does not have: of "
-                "segments the counts and the moments of probabilities are kept"
+                f"{metric} of segments needs the rows, which this evaluation does not have: for "
+                "segments, only counts and moments of probabilities are stored"
             )
         return True
 
@@ -530,14 +533,14 @@ class SegmentTable:
 
 
 def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
-    """Return the custom metrics that can be computed for other rows."""
+    """Return the custom metrics whose functions are available."""
     return tuple(metric for metric in whole.extra_metrics if metric.value is not None)
 
 
 def _like(
     whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None
 ) -> Evaluation:
-    """Return the evaluation of a part of the rows of another one."""
+    """Return the evaluation of some rows with the options of the whole evaluation."""
     if sections is None:
         sections = whole.sections
     spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
@@ -545,7 +548,7 @@ def _like(
 
 
 FEWEST_SEARCHED = 100
-"""Rows of a segment below which a search skips it: a bad value of fewer is mostly chance."""
+"""Rows that a segment needs to be searched: a bad value of fewer rows is mostly chance."""
 
 
 # -- search --------------------------------------------------------------------------------------
@@ -565,7 +568,7 @@ def search(
     if not isinstance(rows, Predictions):
         raise ValueError(
             "worst_segments needs the rows, which this evaluation does not have: it was loaded "
-            "without them (rows=True loads them), merged, or made of a table or of spans"
+            "without rows (rows=True loads them), merged, or made from a table or from spans"
         )
     where, values = _row_values(evaluation, metric)
     searched = _searched_columns(rows, columns)
@@ -588,9 +591,9 @@ def search(
 
 
 def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, FloatArray]:
-    """Return the rows that a mean is over, None for all, and the value of each row.
+    """Return the mask of the rows that a mean is over (None for all) and the value of each row.
 
-    Raises ValueError for a metric that is no mean over rows.
+    Raises ValueError for a metric that is not a mean over rows.
     """
     value = evaluation.metrics[metric]
     entry = evaluation.catalog.lookup(metric)
@@ -604,16 +607,17 @@ def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, 
     if not math.isfinite(value):
         raise ValueError(f"{metric} is undefined: {evaluation.undefined[metric]}")
     if metric in _MEANS:
-        return None, psi + value  # the influence of a mean is a row's value less the mean
-    # A share's influence is 0 for rows outside it, above 0 for its hits and below 0 for the others.
+        return None, psi + value  # the influence on a mean is a row's value minus the mean
+    # The influence on a share is 0 for rows that it is not over, above 0 for correct rows and below
+    # 0 for all others.
     is_counted = np.abs(psi) > 1e-12
-    if not is_counted.any():  # all rows are hits, or none is
+    if not is_counted.any():  # the share is exactly 0 or 1
         return None, np.full(len(psi), value)
     return is_counted, (psi > 0).astype(np.float64)
 
 
 def _searched_columns(rows: Predictions, columns: Any) -> tuple[SegmentColumn, ...]:
-    """Return the columns to search: those given, or the declared ones without crossings."""
+    """Return the columns to search: the given columns, or the declared ones without crossings."""
     if columns is not None:
         columns = align_rows({"the evaluation": None, "columns": columns})["columns"]
         searched = search_columns(columns, len(rows))
@@ -627,7 +631,7 @@ def _searched_columns(rows: Predictions, columns: Any) -> tuple[SegmentColumn, .
         )
     if not searched:
         raise ValueError(
-            "worst_segments needs columns to search, got none: give columns=, or evaluate(..., "
+            "worst_segments needs columns to search, got none: pass columns=, or evaluate(..., "
             "segments=)"
         )
     return searched

@@ -1,4 +1,4 @@
-"""``evaluate_spans``: labelled spans of text to an :class:`Evaluation` with one more class."""
+"""``evaluate_spans``: from labelled spans of text to an :class:`Evaluation`."""
 
 from __future__ import annotations
 
@@ -37,53 +37,55 @@ def evaluate_spans(
 ) -> Evaluation:
     """Evaluate labelled spans, such as entities in texts.
 
-    Predicted spans without an actual one, and missed spans, are confusions with ``none``.
+    Missed spans, and predicted spans without an actual span, are confusions with the extra class
+    ``none``.
 
-    Averages are over the labels of spans. ``spans/`` holds the micro and macro averages by which
-    such tasks are judged; with ``match="exact"`` precision, recall and F1, micro and by class, are
-    those of seqeval.
+    Averages are over the labels of spans. ``spans/`` has the micro and macro averages that are
+    usual for such tasks. With ``match="exact"``, precision, recall and F1 equal seqeval's, both the
+    micro averages and the values by class.
 
     Parameters
     ----------
     true_spans, predicted_spans : frame, or iterable of (document, start, end, label)
-        A span reaches from ``start`` up to, but not including, ``end``.
+        Spans as (document, start, end, label). A span starts at ``start`` and ends before ``end``.
     match : "overlap" or "exact", default "overlap"
-        Which predicted spans may stand for an actual one: those that overlap it, or those of the
-        same start and end only.
+        Rule for pairing predicted and actual spans: they must overlap, or have the same start and
+        end.
     none : label, default "none"
-        The name of the extra class, the last one: its row holds predicted spans without an actual
-        one, its column actual spans that were missed.
+        The name of the extra class, which is last. The row of the extra class counts predicted
+        spans without an actual span, and the column counts missed spans.
     labels : sequence, optional
-        All labels in order, without ``none``; by default those seen, sorted.
+        All labels in order, without ``none``. By default, the sorted labels of the spans.
     grouping, positive
-        As in :func:`cmtrack.evaluate`; the groups must hold ``none`` as well.
+        As in :func:`cmtrack.evaluate`. The groups must also include ``none``.
     columns : (str, str, str, str), default ("document", "start", "end", "label")
-        Of frames.
+        The columns of frames.
     confidence_level : float, default 0.95
     extra_metrics : sequence of Metric, optional
-        As in :func:`cmtrack.evaluate`. Functions of counts get those of all labels, with ``none``
-        last.
+        As in :func:`cmtrack.evaluate`. Functions of counts get the counts of all labels, with
+        ``none`` last.
 
     Returns
     -------
     Evaluation
-        With a row for each actual span and each predicted one without a partner. Rows of one
-        document belong together, so intervals hold for independent documents. Evaluations of the
-        same actual spans and the same ``match`` are paired by document.
+        The rows are all actual spans, and all predicted spans without an actual span. Intervals
+        assume independent documents, not independent rows. Evaluations with the same actual spans
+        and the same ``match`` are paired by document.
 
     Raises
     ------
     ValueError
-        Wrong input; the text gives the rule and the value.
+        If the input is wrong. The message states the rule and the value.
 
     Notes
     -----
-    Spans are paired one to one: those of the same extent first, then by the longest overlap.
-    ``none`` is no class of its own: there is no span that neither side names, so it has no recall,
-    and agreement beyond chance (kappa, Matthews) is not defined.
+    Spans are paired one to one. Spans with equal start and end come first, then pairs with the
+    longest overlap.
+    ``none`` is not a real class: nobody counts the places that neither side labels as a span.
+    Therefore ``none`` has no recall, and agreement beyond chance (kappa, Matthews) is not defined.
 
-    This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels are
-    tied to spans of text, and an extra class stands for the absence of a label.
+    This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels
+    belong to spans of text, and an extra class represents the absence of a label.
 
     Examples
     --------
@@ -106,12 +108,12 @@ def evaluate_spans(
     predicted = read_spans("predicted_spans", predicted_spans, columns)
     matches = match_spans(actual, predicted, match)
     if not matches:
-        raise ValueError("at least one span is needed, got none")
+        raise ValueError("evaluation needs at least one span, got none")
     seen = list(dict.fromkeys(span.label for span in (*actual, *predicted)))
     names = seen if labels is None else [*seen, *labels]
     if str(none) in [str(name) for name in names]:
         raise ValueError(
-            f"no span may have the label {none!r}, which stands for no span: choose another none="
+            f'no span may have the label {none!r}, which means "no span": choose another none='
         )
     if labels is None:
         try:
@@ -123,7 +125,7 @@ def evaluate_spans(
     strange = [label for label in seen if label not in labels]
     if strange:
         raise ValueError(
-            f"labels must hold every label of the spans, {listed(strange)} not among "
+            f"labels must include every label of the spans, {listed(strange)} not in "
             f"{listed(list(labels), 20)}"
         )
     plain = evaluate(
@@ -136,11 +138,12 @@ def evaluate_spans(
         extra_metrics=extra_metrics,
     )
     if not isinstance(plain.rows, Predictions):
-        raise TypeError("an evaluation of arrays has rows")
+        raise TypeError("an evaluation of arrays must have rows")
     places, digest = places_of([pair.document for pair in matches], actual, match)
     design = replace(plain.rows.design, clusters=places)
     rows = SpanRows(replace(plain.rows, design=design), digest.rows + OTHER_DOCUMENTS)
-    # Without groups the last of two labels is not positive, because `none` is no class.
+    # Without groups, no label is positive by default: `none` is the last of two labels, but not a
+    # real class.
     asked = plain.asking(positive=None if grouping is None else plain.positive, none=none)
     statistics = replace(plain.statistics, digest=digest)
     return replace(asked, statistics=statistics, rows=rows).with_cluster_errors()

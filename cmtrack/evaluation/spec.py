@@ -1,8 +1,8 @@
-"""The question of an evaluation: one record of what was asked, which travels with the result.
+"""The question of an evaluation: one record of all options, which is part of the result.
 
 ``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command
-line take its options; an :class:`~cmtrack.Evaluation` holds it whole, and stores, merges and
-compares by it.
+line accept these options. An :class:`~cmtrack.Evaluation` has the whole record, stores it, and
+checks it when evaluations are merged or compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _grouping(grouping: Any) -> Any:
     if grouping is not None and not isinstance(grouping, Grouping):
         text = f"grouping must be a Grouping, got {type(grouping).__name__}"
         if isinstance(grouping, Mapping):
-            text += ": cmtrack.Grouping(...) makes one of it"
+            text += ": make one with cmtrack.Grouping(...)"
         raise TypeError(text)
     return grouping
 
@@ -47,7 +47,7 @@ def _threshold(threshold: Any) -> Any:
 
 
 def _write_threshold(threshold: float | None) -> float | str | None:
-    """Return a threshold as JSON can write it."""
+    """Return a threshold in a form that JSON can write."""
     return "infinity" if threshold == math.inf else threshold
 
 
@@ -62,7 +62,7 @@ def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
 
 
 def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of both sides, with the functions that one side knows."""
+    """Return the metrics of both sides, with the functions that either side has."""
     first = {metric.name: metric for metric in ours}
     second = {metric.name: metric for metric in theirs}
     if set(first) != set(second):
@@ -86,7 +86,7 @@ def _plain(value: Any) -> Any:
 
 
 def _names_in(data: Any, option: str = "headline") -> tuple[str, ...]:
-    """Return names of sections or metrics; names that only a later version has do nothing."""
+    """Return names of sections or metrics, and accept names that only a later version has."""
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
         raise ValueError(f"{option} must be a list of names, got {data!r:.80}")
     return tuple(data)
@@ -106,36 +106,36 @@ class Spec(Question):
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
     confidence_level, extra_metrics, headline
-        The options of :func:`cmtrack.evaluate`. Those of a result are as they were used: the
-        positive class or group is written down, ``reference`` is in the order of the classes,
-        ``weights_are`` is the kind of the weights.
+        The options of :func:`cmtrack.evaluate`. The record of a result has the values that were
+        used: ``positive`` and ``weights_are`` are set, and ``reference`` is in the order of the
+        classes.
     none : label or None
-        The label that stands for no span, in an evaluation of spans.
+        The label that means "no span", in an evaluation of spans.
     """
 
     positive: Label | None = entry(
         "label, optional",
-        "The positive class of two, or the positive group of a two-group step; by default the "
-        "last one (a grouping may name its own). The result keeps it.",
+        "The positive class (of two classes), or the positive group of a two-group step. By "
+        "default, the positive group that the grouping names, or else the last class or group.",
     )
     grouping: Grouping | None = entry(
         "Grouping, optional",
-        "Classes put into groups, in one step or a chain.",
+        "Groups of classes, in one step or a chain of steps.",
         check=_grouping,
         write=_plain,
         read=late("cmtrack.grouping:Grouping.from_dict"),
     )
     normalize: bool | str = entry(
         '"warn", True or False, default "warn"',
-        'Rows of rounded probabilities that sum to 0.98 to 1.02: "warn" scales them to sum to 1 '
-        "and warns of their number, True scales them without a warning, False refuses them. Rows "
-        "further off are always refused.",
+        "How to treat rows of rounded probabilities whose sums are between 0.98 and 1.02. "
+        '"warn" scales them to sum to 1 and warns, True scales them without a warning, and False '
+        "raises a ValueError. Other sums always raise a ValueError.",
         default="warn",
         check=late("cmtrack.statistics.probabilities:check_normalize"),
         flag="--normalize",
         help=(
-            "Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or "
-            "refuse them."
+            "Rows of rounded probabilities that sum to 0.98 to 1.02: scale them and warn, scale "
+            "them, or exit with an error."
         ),
         choices={"warn": "warn", "yes": True, "no": False},
         compare=False,
@@ -143,16 +143,17 @@ class Spec(Question):
     )
     weights_are: str | None = entry(
         '"frequency" or "sampling", optional',
-        'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, all of '
-        'which were seen. "sampling": a weight says how much of the population a row represents; '
-        "standard errors and intervals are robust (sandwich), whatever the scale of the weights. "
-        "By default integers are frequencies, and floats, even whole numbers, sampling weights; "
-        "the result says which (:attr:`Evaluation.weights_are`).",
+        'The meaning of ``sample_weight``. "frequency": a weight is a number of equal rows that '
+        'were all observed. "sampling": a weight is the part of the population that a row '
+        "represents; standard errors and intervals are robust (sandwich) and do not depend on the "
+        "scale of the weights. By default, integers are frequencies and floats are sampling "
+        "weights, even if they are whole numbers. :attr:`Evaluation.weights_are` has the kind "
+        "that was used.",
         check=_weights_are,
         flag="--weights-are",
         help=(
-            "What --weight holds: numbers of equal rows, or sampling weights. auto: integers are "
-            "the former, floats the latter."
+            "Meaning of --weight: frequencies (numbers of equal rows) or sampling weights. With "
+            "auto, integers are frequencies and floats are sampling weights."
         ),
         choices={"auto": None, "frequency": "frequency", "sampling": "sampling"},
         read=_weights_are,
@@ -160,10 +161,10 @@ class Spec(Question):
     )
     sections: tuple[str, ...] | None = entry(
         "list of str, optional",
-        'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by '
-        "default all that apply: multiclass, spans, class, reduced, binary, cost (where costs are "
-        "given), probability, calibration, confidence, spcc, prevalence and rough. The others are "
-        "absent from ``Evaluation.metrics``, and from figures and reports; "
+        'The sections of metrics to compute, such as ``["multiclass", "class"]``. By default, all '
+        "that apply: multiclass, spans, class, reduced, binary, cost (if costs are given), "
+        "probability, calibration, confidence, spcc, prevalence and rough. All other sections are "
+        "missing from ``Evaluation.metrics``, figures and reports. "
         ":meth:`Evaluation.with_sections` computes them later.",
         check=late("cmtrack.evaluation.compute:check_sections"),
         flag="--section",
@@ -179,36 +180,36 @@ class Spec(Question):
     reference: Mapping[Label, float] | tuple[float, ...] | None = entry(
         "mapping of label to share, or sequence of length K, optional",
         "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` "
-        "are measured against, such as those of the training set; by default the shares of the "
-        "evaluated rows.",
+        "are measured against, such as the shares of the training set. By default, the shares of "
+        "the evaluated rows.",
         check=_reference,
         write=_plain,
         read=_reference,
     )
     costs: Costs | None = entry(
         "Costs, mapping of (actual, predicted) to float, or path, optional",
-        "What decisions cost, of classes or groups: the section ``cost/``. "
-        ":meth:`Evaluation.price` adds it later, without the data. A path names a file that "
+        "Costs of decisions between classes or groups, for the section ``cost/``. "
+        ":meth:`Evaluation.price` adds them later, without the data. A path names a file that "
         ":meth:`Costs.from_file` reads.",
         check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
-        help="YAML or JSON file with what decisions cost, of classes or groups.",
+        help="YAML or JSON file with the costs of decisions between classes or groups.",
         metavar="FILE",
         write=_plain,
         read=late("cmtrack.grouping:Costs.from_dict"),
     )
     threshold: float | None = entry(
         "float or Threshold, optional",
-        "Threshold that makes the predictions from ``y_prob``: the positive class or group is "
-        "predicted where its probability reaches this, and inside the chosen group the most "
-        "probable class; with infinity it never is. With ``y_score`` of two classes it is a "
-        "decision value. By default the most probable of all classes is predicted. The result of "
-        ":meth:`Evaluation.threshold`, which chooses one, may be given. ``y_pred`` must then not "
-        "be given.",
+        "Threshold that makes the predictions from ``y_prob``, so do not pass ``y_pred``. The "
+        "positive class or group is predicted if its probability is at least the threshold. The "
+        "predicted class is the most probable class of the predicted group. With infinity, the "
+        "positive group is never predicted. With ``y_score`` of two classes, the threshold is a "
+        "decision value. You can also pass the result of :meth:`Evaluation.threshold`. By default, "
+        "the most probable of all classes is predicted.",
         check=_threshold,
         flag="--threshold",
         help=(
-            "Predict the positive class or group where its probability reaches this; needs no "
+            "Predict the positive class or group if its probability is at least this; not with "
             "--y-pred."
         ),
         of_flag=float,
@@ -227,8 +228,8 @@ class Spec(Question):
     )
     extra_metrics: tuple[Metric, ...] = entry(
         "sequence of Metric, optional",
-        "Metrics of your own: each has value, standard error and interval like the others, and "
-        "takes part in comparisons, rankings and gates.",
+        "Custom metrics. Like built-in metrics, they have values, standard errors and intervals, "
+        "and work in comparisons, rankings and gates.",
         default=(),
         check=late("cmtrack.metrics.own:own_metrics"),
         compare=False,
@@ -237,13 +238,13 @@ class Spec(Question):
     )
     headline: tuple[str, ...] = entry(
         "sequence of str, optional",
-        "Metrics, by full name, to show first and log to a run, besides the usual ones, such as "
-        '``["binary/npv", "class/7/recall"]``. A warning names those that the evaluation does not '
-        "have.",
+        "Full names of metrics to show first and log to a run, in addition to the usual ones, such "
+        'as ``["binary/npv", "class/7/recall"]``. If the evaluation does not have a metric, you '
+        "get a warning.",
         default=(),
         check=late("cmtrack.evaluation.catalog:check_headline"),
         flag="--headline",
-        help="Metric to show first and log, besides the usual ones; may be repeated.",
+        help="Metric to show first and log, in addition to the usual ones; may be repeated.",
         several=True,
         metavar="NAME",
         write=_plain,
@@ -254,7 +255,7 @@ class Spec(Question):
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The metrics that have a meaning here: the built-in ones, and ``extra_metrics``."""
+        """The metrics of evaluations with these options: built-in metrics and ``extra_metrics``."""
         from cmtrack.evaluation.catalog import OF_CLASSES
         from cmtrack.metrics.catalog import Catalog
 
@@ -263,7 +264,7 @@ class Spec(Question):
     def settled(
         self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None
     ) -> Spec:
-        """Return the question as it was used for rows of these classes."""
+        """Return the record as it was used: with the positive class and the kind of weights."""
         grouping = self.grouping
         has_groups = grouping is not None and step is not None and step.labels != labels
         if grouping is not None and has_groups and self.positive is not None:
@@ -275,7 +276,7 @@ class Spec(Question):
         return settled.with_reference_of(labels)
 
     def with_reference_of(self, labels: tuple[Label, ...]) -> Spec:
-        """Return the question with its reference in the order of the classes."""
+        """Return the record with the shares of ``reference`` in the order of the classes."""
         from cmtrack.statistics.inputs import shares_of
 
         return dataclasses.replace(self, reference=shares_of(self.reference, labels, "reference"))
@@ -301,5 +302,5 @@ takes_options = takes(Spec, Options)
 
 
 def unless_decided(y_pred: Any, options: Mapping[str, Any]) -> Any:
-    """Return the predicted labels; None if the option ``threshold`` makes them."""
+    """Return the predicted labels; None if the option ``threshold`` makes the predictions."""
     return y_pred if options.get("threshold") is None else None

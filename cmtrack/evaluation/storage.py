@@ -1,4 +1,4 @@
-"""The stored form of an evaluation of classes: its fields as plain data, and a file of its rows."""
+"""Storage of an evaluation of classes: its fields as plain data, and its rows as a file."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 _LABELS_HASHED = "labels_hashed"
 _BY_VALUE = "by value"
-"""Entry of evaluations of booleans or whole floats. Files of cmtrack 0.2 do not have it."""
+"""Value of ``labels_hashed`` if labels are booleans or whole floats; missing in files of 0.2."""
 
 _SUM_OF_ROW = 1.05
-"""Above the sum of a row's probabilities as they are read, and so above a group's probability."""
+"""Limit for a group's probability: reading accepts rows of probabilities with sums below it."""
 _ROUNDING = 1e-9
-"""Below this, times the number of rows, a sum of squares is negative only by rounding."""
+"""Relative size, per row, up to which a negative sum of squares is a rounding error."""
 
 
 def stored(evaluation: Evaluation) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def stored(evaluation: Evaluation) -> dict[str, Any]:
     if custom:
         fields["extra_metrics"] = evaluation.extra_data()
     numbers = evaluation.kept_numbers or {}
-    # Built-in metrics that mean nothing in this order of the classes, with the reasons.
+    # Built-in metrics that are undefined in this order of the classes, with the reasons.
     other_order = {name: kept.reason for name, kept in numbers.items() if name not in custom}
     if other_order:
         fields["of_another_order"] = other_order
@@ -86,9 +86,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         numbers[name] = Kept(math.nan, None, None, spec.confidence_level, str(reason))
     statistics = Statistics.from_plain(data["statistics"], labels)
     if spec.none is not None and spec.none not in labels:
-        raise ValueError(
-            f"the class that stands for no span must be a label, got {spec.none!r:.40}"
-        )
+        raise ValueError(f'the class that means "no span" must be a label, got {spec.none!r:.40}')
     _check_whole(statistics)
     if not statistics.ranking_only:
         _check_probable(statistics)
@@ -101,11 +99,12 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     is_by_value = data.get(_LABELS_HASHED) == _BY_VALUE or spec.none is not None
     if not is_by_value and _has_numbers_like_integers(labels):
         statistics = _with_digest_of_values(statistics, weights_are)
-    # These two raise an error if the labels, the grouping and the costs do not go together.
+    # These calls raise an error if the positive group, the grouping or the costs do not fit the
+    # labels.
     scored_step(labels, spec.grouping, spec.positive)
     if spec.costs is not None:
         spec.costs.matrix(labels, spec.grouping)
-    # Notes on segments follow from the statistics, which write them again.
+    # The statistics produce the notes on segments again, so the stored copies are dropped.
     derived = () if statistics.segments is None else statistics.segments.notes
     notes = [str(note) for note in data["notes"]]
     return {
@@ -119,12 +118,12 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_numbers_like_integers(labels: Sequence[Any]) -> bool:
-    """Return True for booleans or whole floats, which cmtrack 0.2 hashed as texts."""
+    """Return True if labels are booleans or whole floats, which cmtrack 0.2 hashed as texts."""
     return any(type(same_label(label)) is not type(label) for label in labels)
 
 
 def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> Statistics:
-    """Return statistics of cmtrack 0.2 with a digest that today's evaluations can have."""
+    """Return statistics of cmtrack 0.2 with the digest that this version would compute."""
     matrix = statistics.matrix
     rows = matrix.counts.sum(axis=1).astype(np.int64) if weights_are is None else None
     return replace(
@@ -135,14 +134,14 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
 def _read_weights_are(spec: Spec, statistics: Statistics) -> str | None:
     """Return the kind of the weights; ValueError if the statistics have another kind.
 
-    Early versions did not write the kind. Whole numbers were then repeated rows.
+    Early versions did not store the kind. In their files, whole numbers are repeated rows.
     """
     has_sampling_weights = statistics.has_sampling_weights
     if spec.weights_are is not None:
         if (spec.weights_are == SAMPLING) != has_sampling_weights:
             raise ValueError(
-                f"{spec.weights_are} weights must have squares if they are sampling weights, and "
-                "only then"
+                "statistics must have sums of squares if the weights are sampling weights, and "
+                f"none otherwise, got {spec.weights_are} weights"
             )
         return spec.weights_are
     if has_sampling_weights:
@@ -166,7 +165,7 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 
 
 def _check_whole(statistics: Statistics) -> None:
-    """Refuse fractions and numbers beyond 2**63 in counts of rows and of repeated rows."""
+    """Raise ValueError for fractions or numbers beyond 2**63 in unweighted or repeated rows."""
     parts = {}
     if not statistics.has_sampling_weights:
         parts = {"matrix": statistics.matrix.counts, **_counts_of(statistics)}
@@ -175,13 +174,13 @@ def _check_whole(statistics: Statistics) -> None:
         if part is not None:
             parts[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
     for name, counts in parts.items():
-        # A target that several models scored has a share of a row for each model.
+        # If several models scored a target, a row is split into equal parts, one for each model.
         if name.startswith("target"):
             if counts.max(initial=0) >= 2.0**63:
-                raise ValueError(f"target must be fewer than 2**63 rows, got {counts.max():g}")
+                raise ValueError(f"target must have fewer than 2**63 rows, got {counts.max():g}")
         elif counts.dtype.kind == "f" and not_whole(counts).any():
             raise ValueError(
-                f"{name} must be whole numbers of rows below 2**63, unless weights are fractions"
+                f"{name} must have whole numbers of rows below 2**63, unless weights are fractions"
             )
 
 
@@ -214,7 +213,7 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
 
 
 def _check_probable(statistics: Statistics) -> None:
-    """Refuse means and central moments that scores between 0 and 1 cannot have."""
+    """Raise ValueError for moments that scores between 0 and 1 cannot have."""
     total = float(statistics.matrix.total)
     for name in ("moments", "score_moments"):
         moments: ScoreMoments | None = getattr(statistics, name)
@@ -224,11 +223,11 @@ def _check_probable(statistics: Statistics) -> None:
             float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4)
         )
         mean = np.abs(moments.mean).max(initial=0.0)
-        # Sums of even powers are positive, except for the rounding of a merge.
+        # Sums of even powers are not negative, except by rounding when statistics are merged.
         least = min(float(part.min(initial=0.0)) for part in (moments.m2, moments.m4))
         is_negative = least < -_ROUNDING * total
         if mean > _SUM_OF_ROW or largest > total * _SUM_OF_ROW or is_negative:
-            raise ValueError(f"{name} must be of scores between 0 and 1")
+            raise ValueError(f"{name} must be moments of scores between 0 and 1")
 
 
 # -- rows: a compact Parquet file ----------------------------------------------------------------
@@ -244,7 +243,7 @@ _SEGMENT = "segment/"
 def predictions_size(rows: Predictions | SpanRows) -> int:
     """Return the number of bytes of the uncompressed columns."""
     if isinstance(rows, SpanRows):
-        return len(rows.matches) * 16  # two labels, and the document of 8 bytes
+        return len(rows.matches) * 16  # two labels of 4 bytes and a document of 8 bytes
     row_size = 8  # two labels of 4 bytes
     if rows.probabilities is not None:
         row_size += _score_type(rows).itemsize * rows.probabilities.shape[1]
@@ -262,17 +261,17 @@ def _score_type(rows: Predictions) -> np.dtype[Any]:
 
 
 def _code_type(segments: SegmentRows) -> np.dtype[Any]:
-    """Return the smallest type that numbers the segments of a column."""
+    """Return the smallest integer type for the positions of a column's segments."""
     return np.min_scalar_type(max(len(segments.values) - 1, 0))
 
 
 def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
     """Write rows as a Parquet file.
 
-    The columns are y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>``,
-    and stored row ids. Labels are dictionary-coded texts in the order of the evaluation's labels.
-    Probabilities are float32, decision values float64, since decision values far from 0 would be
-    tied in single precision. Segments are positions in :attr:`SegmentCounts.values` of the
+    The columns are y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>`` and
+    row ids. Labels are dictionary-coded texts in the order of the evaluation's labels.
+    Probabilities are float32. Decision values are float64, because single precision would make ties
+    of decision values far from 0. Segments are positions in :attr:`SegmentCounts.values` of the
     evaluation's statistics.
     """
     pa, _ = archive.parquet()
@@ -301,14 +300,17 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
 
 
 def file_without_probabilities(content: bytes) -> bytes:
-    """Return the file of rows without probabilities and row ids; unchanged if it has none."""
+    """Return a file of rows without probabilities and row ids; unchanged if it has neither."""
     return _file_without(
         content, lambda name: name.startswith(_PROBABILITY) or name in (_IDS, _HASHES)
     )
 
 
 def file_without_ids(content: bytes, hashes: bool) -> bytes:
-    """Return the file of rows without row ids, and their hashes; unchanged if it has none."""
+    """Return a file of rows without row ids; unchanged if it has none.
+
+    ``hashes``: True to drop the hashes of row ids as well.
+    """
     return _file_without(content, lambda name: name == _IDS or (hashes and name == _HASHES))
 
 
@@ -330,7 +332,7 @@ def _file_without(content: bytes, is_dropped: Callable[[str], bool]) -> bytes:
 
 
 def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | SpanRows:
-    """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes."""
+    """Read the rows of an evaluation from the bytes that :func:`write_predictions` wrote."""
     statistics = evaluation.statistics
     is_of_spans = evaluation.none is not None
     expected = int(statistics.matrix.total) if is_of_spans else statistics.digest.rows
@@ -381,16 +383,17 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
 
 
 def _span_rows(rows: Predictions, size: int) -> SpanRows:
-    """Return rows of spans, whose clusters are documents below ``size``."""
+    """Return rows as rows of spans; their clusters are documents, numbered below ``size``."""
     if not rows.design.has_clusters or int(rows.design.units.max(initial=0)) >= size:
         raise ValueError(
-            f"the predictions must name documents below {size}, as the evaluation of spans has them"
+            f"the predictions must have document numbers below {size}, the number of documents in "
+            "the evaluation"
         )
     return SpanRows(rows, size)
 
 
 def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
-    """Return the rows' ids, checked by the evaluation's digest, or hashes of them."""
+    """Return the ids of the rows, or their hashes, checked against the evaluation's digest."""
     column = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
     if column is None:
         return None
@@ -404,10 +407,10 @@ def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
         return RowIds(values, hashed=True, stored=True)
     digest = evaluation.statistics.row_ids
     is_same = digest is not None
-    if digest is not None and digest.ordered:  # only a sequence of ids has a digest to compare
+    if digest is not None and digest.ordered:  # only a digest of ordered ids can be compared
         is_same = LabelDigest.from_codes(*encode_row_ids(values, len(values))) == digest
     if not is_same:
-        raise ValueError("the predictions must have the row ids of the evaluation: they are others")
+        raise ValueError("the predictions must have the row ids of the evaluation, got other ids")
     return RowIds(values, stored=True)
 
 
@@ -431,7 +434,7 @@ def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) ->
 def _segments(
     columns: dict[str, npt.NDArray[Any] | None], evaluation: Evaluation
 ) -> tuple[SegmentRows, ...]:
-    """Return the segment of each row by each column; none for files of earlier versions."""
+    """Return the segment of each row by each column; empty for files of earlier versions."""
     counted = evaluation.statistics.segments
     if counted is None or all(column is None for column in columns.values()):
         return ()
@@ -440,7 +443,7 @@ def _segments(
         values = counted.columns[name].values
         if column is None:
             raise ValueError(
-                f"the predictions must have the segments by {name!r:.80}, as those by others"
+                f"the predictions must have segments for every column, got none by {name!r:.80}"
             )
         words = f"segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
         codes = _codes_below(len(values), column, "iu", words)
@@ -454,7 +457,7 @@ def _check_same(
     weights: FloatArray | IntArray | None,
     evaluation: Evaluation,
 ) -> None:
-    """Refuse rows of another evaluation: they must give its counts, and their labels its digest."""
+    """Raise ValueError if rows have other counts or another digest of labels."""
     statistics = evaluation.statistics
     counts = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
     same = np.allclose(counts, statistics.matrix.counts, rtol=1e-9, atol=1e-9)
@@ -462,12 +465,13 @@ def _check_same(
         same = statistics.digest.is_of(actual, evaluation.labels)
     if not same:
         raise ValueError(
-            "the predictions must give the evaluation's counts: they are of another evaluation"
+            "the predictions must give the counts of the evaluation, but they belong to another "
+            "evaluation"
         )
 
 
 def _codes(column: Any, names: dict[str, int]) -> IntArray:
-    """Return the class codes of a column of texts, by its dictionary."""
+    """Return the class codes of a column of texts."""
     encoded = column.combine_chunks()
     if not hasattr(encoded, "dictionary"):
         encoded = encoded.dictionary_encode()

@@ -1,4 +1,4 @@
-"""The :class:`Threshold` that an evaluation chooses: its value, and what it is worth."""
+"""The :class:`Threshold` that an evaluation chooses: its value and its performance."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ _FEW = 20
 
 @dataclass(frozen=True)
 class Judged:
-    """A number of a threshold.
+    """The cost or a metric at a chosen threshold.
 
     Attributes
     ----------
     name : str
         "cost/mean", or the name of a metric.
     value : float
-        On rows that did not choose the threshold; NaN where it is not known.
+        The value on rows that did not choose the threshold; NaN if it is not known.
     low, high : float
-        Ends of its interval; NaN without one.
+        The limits of its confidence interval; NaN without an interval.
     apparent : float
-        On the rows that chose it: too favourable.
+        The value on the rows that chose the threshold, which is too favourable.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Judged:
         return significant_with_interval(self.value, self.low, self.high)
 
     def to_dict(self) -> dict[str, float]:
-        """Plain data."""
+        """Return plain data."""
         return {name: getattr(self, name) for name in ("value", "low", "high", "apparent")}
 
 
@@ -100,26 +100,27 @@ class Threshold:
     Attributes
     ----------
     value : float
-        Rows whose score reaches it are positive; infinity where none should be.
+        Rows with at least this score are predicted positive. Infinity means no rows.
     objective : Judged
-        What was minimized or maximized: the mean cost, or the metric.
+        The mean cost that was minimized, or the metric that was maximized.
     bounded : Judged or None
         The metric that ``subject_to`` bounds.
     subject_to : str or None
     positive, negative : label
     confidence_level : float
     separate : bool
-        True where a calibration set chose it and the evaluated rows judge it; else folds of the
-        rows did both.
+        True if a calibration set chose the threshold and the evaluated rows evaluate it. False if
+        folds of the evaluated rows did both.
     costs : OutcomeCosts or None
-        Of the six outcomes, where there are costs of the two groups.
+        The costs of the six outcomes, if costs of the two groups are given.
     held_out : BinaryCounts
-        The outcomes of the rows that judge it; of folds, averaged over the repeats.
+        The outcomes of the rows that evaluate the threshold. Counts of folds are averaged over the
+        repeats.
     warnings : tuple of str
     thresholds : ndarray of shape (T,), ascending
-        All candidates of the rows that chose; the last is infinity.
+        All candidates from the rows that chose the threshold. The last is infinity.
     counts : BinaryCounts of ndarrays of shape (T,)
-        The six counts of these rows at each of them.
+        The six counts of these rows at each candidate.
 
     Examples
     --------
@@ -148,17 +149,17 @@ class Threshold:
 
     @property
     def cost(self) -> float:
-        """Mean cost on rows that did not choose the threshold; NaN where a metric was maximized."""
+        """Mean cost on rows that did not choose the threshold; NaN if a metric was maximized."""
         return self.objective.value if self.objective.name == COST else math.nan
 
     @property
     def calibrated(self) -> float:
-        """The threshold of least cost if scores are calibrated; NaN if there is none."""
+        """The threshold of least cost for calibrated scores; NaN if there is none."""
         return math.nan if self.costs is None else self.costs.calibrated
 
     @property
     def bound_in_words(self) -> tuple[str, float] | None:
-        """The bound for people, such as "precision ≥ 0.9", and its number."""
+        """The bound in words, such as "precision ≥ 0.9", and its number."""
         if self.subject_to is None:
             return None
         bound = Gate.parse(self.subject_to)
@@ -167,27 +168,28 @@ class Threshold:
 
     @property
     def low(self) -> float:
-        """Lower end of the objective's interval."""
+        """Lower limit of the objective's interval."""
         return self.objective.low
 
     @property
     def high(self) -> float:
-        """Upper end of the objective's interval."""
+        """Upper limit of the objective's interval."""
         return self.objective.high
 
     @property
     def apparent(self) -> float:
-        """The objective on the rows that chose the threshold: a warning, not a forecast."""
+        """The objective on the rows that chose the threshold, which is too favourable."""
         return self.objective.apparent
 
     def to_frame(self) -> pd.DataFrame:
-        """Every threshold of the rows that chose, the highest first.
+        """Return a row for each threshold of the rows that chose, the highest first.
 
         Returns
         -------
         DataFrame
-            threshold, the six counts and the metrics of ``binary/`` that they give, and cost where
-            there are costs. These are apparent numbers: a row selected from them is too favourable.
+            The columns are threshold, the six counts, the metrics of ``binary/`` that follow from
+            them, and cost if costs are given. These are apparent numbers: if you select a row by
+            its numbers, they are too favourable.
         """
         from cmtrack._pandas import pd
 
@@ -200,16 +202,16 @@ class Threshold:
         return pd.DataFrame(columns).iloc[::-1].reset_index(drop=True)
 
     def sentence(self) -> str:
-        """The threshold and what it is worth, for people."""
+        """Return the threshold and its performance as a sentence."""
         aim, words = self._aim()
         if math.isinf(self.value):
-            choice = f"0 rows should be called {quoted(self.positive)}, which gives {aim}"
+            choice = f"predicting {quoted(self.positive)} for no row gives {aim}"
         else:
             choice = (
                 f"{significant(self.value)} is the threshold of {aim} for {quoted(self.positive)}"
             )
         if not math.isfinite(self.objective.value):
-            return f"{choice}; its worth on other rows is not known. {self._apparent_numbers()}."
+            return f"{choice}; its value on other rows is not known. {self._apparent_numbers()}."
         worth = f"{words} {self.objective}"
         if self.bounded is not None:
             worth += f" and {_title(self.bounded.name)} is {self.bounded}"
@@ -217,7 +219,7 @@ class Threshold:
         return f"{choice}: {worth} {judges}. {self._apparent_numbers()}."
 
     def _aim(self) -> tuple[str, str]:
-        """The goal of the choice, and the words before the objective's number."""
+        """Return the goal of the choice, and the words before the objective's number."""
         if self.objective.name != COST:
             aim = f"the largest {_title(self.objective.name)}"
             words = f"{_title(self.objective.name)} is"
@@ -229,7 +231,7 @@ class Threshold:
         return aim, words
 
     def _apparent_numbers(self) -> str:
-        """The numbers on the rows that chose the threshold, and whether they are too favourable."""
+        """Return the numbers on the rows that chose, and say if they are too favourable."""
         objective = self.objective
         gain = objective.apparent - objective.value
         if objective.name == COST:
@@ -248,11 +250,11 @@ class Threshold:
                 f"{comma} and {_title(self.bounded.name)} {significant(self.bounded.apparent)}"
             )
         if self.separate:
-            return f"The calibration set, which chose it, shows {number}"
-        return f"The rows that chose it show {number}"
+            return f"The calibration set that chose it gives {number}"
+        return f"The rows that chose it give {number}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data: the threshold ("infinity" for no positive rows) and its worth."""
+        """Return plain data; the threshold "infinity" means that no row is predicted positive."""
         parts = {
             part.name: part.to_dict() for part in (self.objective, self.bounded) if part is not None
         }
@@ -270,7 +272,7 @@ class Threshold:
         }
 
     def figure(self) -> Figure:
-        """Draw the cost, if there are costs, and metrics against the threshold."""
+        """Draw metrics, and the cost if costs are given, against the threshold."""
         from cmtrack import plots
 
         return plots.threshold_figure(self)
@@ -287,7 +289,7 @@ class Threshold:
 
 
 def has_independent_rows(evaluation: Evaluation) -> bool:
-    """True if the counts are numbers of independent rows: no sampling weights, and no clusters."""
+    """Return True if rows are independent, without sampling weights or clusters."""
     return not evaluation.statistics.has_sampling_weights and evaluation.cluster_errors is None
 
 
@@ -298,7 +300,7 @@ def choose_threshold(
     subject_to: str | None,
     calibration: Any,
 ) -> Threshold:
-    """Choose and judge a threshold (see :meth:`cmtrack.Evaluation.threshold`)."""
+    """Choose and evaluate a threshold (see :meth:`cmtrack.Evaluation.threshold`)."""
     _check_rows(evaluation)
     scores = _scores_of(evaluation).scores
     rule, outcome_costs = _rule(evaluation, costs, maximize, subject_to)
@@ -307,7 +309,7 @@ def choose_threshold(
     if calibration is not None:
         choosing, notes = _calibration_scores(evaluation, calibration)
         if not scores.exact:
-            choosing = choosing.to_grid()  # so that the evaluated counts can judge its thresholds
+            choosing = choosing.to_grid()  # the thresholds must be edges of the evaluated counts
     counts = choosing.counts.astype(np.float64)
     thresholds = thresholds_of(choosing)
     place = int(rule.choose(thresholds, counts))
@@ -319,9 +321,8 @@ def choose_threshold(
         held = cross_fit(split_counts(scores.counts, n_folds), thresholds, rule)
         if held.folds_without and rule.bound is not None:
             notes.append(
-                f"{held.folds_without} of {n_folds * REPEATS} folds are left out: the others have "
-                f"no threshold with "
-                f"{rule.bound.text}"
+                f"{held.folds_without} of {n_folds * REPEATS} folds are left out: on the remaining "
+                f"folds, no threshold has {rule.bound.text}"
             )
     else:
         reached = int(np.searchsorted(thresholds_of(scores), thresholds[place]))
@@ -353,23 +354,26 @@ def choose_threshold(
 
 
 def _check_rows(evaluation: Evaluation) -> None:
-    """Refuse rows that count differently or belong together, and say what works."""
+    """Raise ValueError for rows with sampling weights or clusters, and name an alternative."""
     if has_independent_rows(evaluation):
         return
     if evaluation.statistics.has_sampling_weights:
         raise ValueError(
             "a threshold cannot be chosen on rows with sampling weights: choose it on rows "
-            "without weights, and evaluate(..., threshold=chosen, costs=...) shows what it is "
-            "worth on these"
+            "without weights, and evaluate it on these rows by "
+            "evaluate(..., threshold=chosen, costs=...)"
         )
     raise ValueError(
         "a threshold cannot be chosen on rows in clusters (groups=): choose it on one row of each "
-        "cluster, and evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
+        "cluster, and evaluate it on all rows by evaluate(..., threshold=chosen, costs=...)"
     )
 
 
 def _scores_of(evaluation: Evaluation, name: str = "") -> ScoreTable:
-    """Return the scores of both groups; ``name`` is of the rows, empty for the evaluated ones."""
+    """Return the scores of both groups.
+
+    ``name``: the name of the rows in messages; empty for the evaluated rows.
+    """
     owner = f" of the {name} set" if name else ""
     table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.statistics.ranking_only:
@@ -391,7 +395,7 @@ def _with_both(table: ScoreTable, name: str) -> ScoreTable:
         owner = f" of the {name} set" if name else ""
         raise ValueError(
             f"a threshold needs rows of both groups{owner}, got {positives:g} positive and "
-            f"{negatives:g} negative ones"
+            f"{negatives:g} negative rows"
         )
     return table
 
@@ -399,9 +403,9 @@ def _with_both(table: ScoreTable, name: str) -> ScoreTable:
 def _rule(
     evaluation: Evaluation, costs: Any, maximize: str | None, subject_to: str | None
 ) -> tuple[Rule, OutcomeCosts | None]:
-    """Return the rule, and the costs of the outcomes if there are any."""
+    """Return the rule, and the costs of the outcomes if costs are given."""
     if costs is not None and maximize is not None:
-        raise ValueError(f"give costs or maximize, not both, got maximize={maximize!r}")
+        raise ValueError(f"pass either costs or maximize, got costs and maximize={maximize!r}")
     if costs is None and maximize is None and evaluation.costs is None:
         raise ValueError("a threshold needs costs, or a metric to maximize, got neither")
     bound = None if subject_to is None else Gate.parse(subject_to)
@@ -433,7 +437,7 @@ def _metric(name: str) -> Any:
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreCounts, list[str]]:
-    """Return the scores of the rows that choose the threshold, and warnings."""
+    """Return the scores of the calibration set that chooses the threshold, and warnings."""
     if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
             expected = getattr(evaluation, name)
@@ -469,20 +473,20 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
 
 
 def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
-    """The words if no threshold keeps the bound."""
+    """Return the message for a bound that no threshold meets."""
     if rule.bound is None:
         raise ValueError("only a bound can leave no threshold")
     bounded = np.where(candidates(counts), rule.bounded(six_counts(counts)), np.nan)
     text = f"no threshold has {rule.bound.text}: {rule.bound.metric}"
     if np.isnan(bounded).all():
-        return f"{text} is undefined at all of them"
+        return f"{text} is undefined at all thresholds"
     if rule.bounds_from_below:
         place = int(np.nanargmax(bounded))
         most = "most"
     else:
         place = int(np.nanargmin(bounded))
         most = "least"
-    # Six digits, since 0.8999 must not read as 0.9 next to the bound 0.9.
+    # With six digits, 0.8999 does not read as 0.9 next to the bound 0.9.
     reached = significant(bounded[place], 6)
     return f"{text} is at {most} {reached}, at the threshold {significant(thresholds[place])}"
 
@@ -493,26 +497,23 @@ def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
     fewest = float(ScoreTable(Counted.unweighted(choosing)).sides.min())
     if fewest < _FEW:
         notes.append(
-            f"{significant(fewest)} rows in the smaller group: with fewer than {_FEW} a threshold "
-            f"rests on chance"
+            f"the smaller group has {significant(fewest)} rows: with fewer than {_FEW} rows, a "
+            "threshold depends on chance"
         )
     if not choosing.exact:
-        notes.append(
-            "the scores are counted by cell: thresholds are the edges of cells, 1,600 of them"
-        )
+        notes.append("scores are counted on a grid: thresholds are the edges of its 1,600 cells")
     bound = rule.bound
     if bound is not None and isinstance(lookup(bound.metric).value, Fraction):
         side = "below" if rule.bounds_from_below else "above"
         margin = "higher" if rule.bounds_from_below else "lower"
         notes.append(
             f"the true {_title(bound.metric)} at such a threshold is {side} {bound.bound:g} about "
-            f"half of the time: "
-            f"set a {margin} bound if it must be kept"
+            f"half of the time: set a {margin} bound if it must not be"
         )
     return notes
 
 
-# -- judging ---------------------------------------------------------------------------------------
+# -- evaluation on other rows ----------------------------------------------------------------------
 
 
 def _judge(
@@ -522,13 +523,13 @@ def _judge(
     level: float,
     costs: OutcomeCosts | None = None,
 ) -> Judged:
-    """Return a number on other rows, and on the rows that chose; undefined without outcomes."""
+    """Return the cost or a metric on other rows (NaN without outcomes) and on the choosing rows."""
     value = math.nan
     interval: Interval | None = None
     has_outcomes = held.mean.sum() > 0
     if name == COST:
         if costs is None:
-            raise ValueError("a rule of costs has costs")
+            raise ValueError("a rule that minimizes the cost needs costs")
         apparent = float(costs.of(chosen))
         if has_outcomes:
             value, interval = judged_cost(held, costs, level)
@@ -545,5 +546,5 @@ def _judge(
 
 
 def _title(name: str) -> str:
-    """A metric in a sentence."""
+    """Return the title of a metric for a sentence."""
     return lookup(name).heading()

@@ -1,11 +1,13 @@
-"""Thresholds of the positive group's score: the choice of one, and its value on other rows.
+"""Choice of a threshold of the positive group's score, and its evaluation on other rows.
 
-A sample is called positive if its score reaches the threshold; inside the chosen group the most
-probable class is taken, so that mismatches keep their place. The cost, or the metric, of a
-threshold on the rows that chose it is too favourable. Here the rows are split into folds, each is
-judged by the threshold that the others choose, and the interval of the result is widened by what
-differs from split to split. The rows are independent, so a split of rows is a split of the counts
-at each score, drawn without replacement, and no rows are needed.
+A row is predicted positive if its score is at least the threshold. Its predicted class is the most
+probable class of the predicted group, so a mismatch of the predicted group stays a mismatch.
+
+The cost or metric of a threshold is too favourable on the rows that chose the threshold. Therefore
+the rows are split into folds, and each fold is evaluated with the threshold that the other folds
+choose. The interval of the result is widened by the variation from split to split. The rows are
+independent, so splitting rows equals splitting the counts at each score by draws without
+replacement. The rows themselves are not needed.
 
 Source: Elkan (2001) for the threshold that calibrated probabilities need.
 """
@@ -40,18 +42,18 @@ REPEATS = 10
 SEED = 16_3
 COST = "cost/mean"
 _EQUAL = 1e-12
-_MOST_DRAWN = 10**9  # samples that NumPy draws from without replacement
+_MOST_DRAWN = 10**9  # NumPy's limit for draws without replacement
 _OUTCOMES = BinaryCounts._fields
 _OUTCOME = np.array([[1, 0], [1, 2], [4, 3], [5, 3]])
-"""Number of the outcome of each channel of scores, not called and called positive."""
+"""Index of the outcome of each channel of scores, if predicted negative and if positive."""
 
 
 @dataclass(frozen=True)
 class OutcomeCosts:
     """Costs of the six outcomes of two groups.
 
-    ``costs``: in the order of :class:`BinaryCounts`.
-    ``possible``: False for mismatches that the grouping does not have.
+    ``costs``: the costs in the order of :class:`BinaryCounts`.
+    ``possible``: False for mismatches that cannot occur in the grouping.
     """
 
     costs: tuple[float, ...]
@@ -59,7 +61,7 @@ class OutcomeCosts:
 
     @classmethod
     def of_matrix(cls, costs: FloatArray, step: ComposedStep) -> OutcomeCosts:
-        """Costs (K, K) of classes as those of the two groups."""
+        """Return the costs of the six outcomes from costs of classes (K, K)."""
         actual = step.in_positive[:, None]
         predicted = step.in_positive[None, :]
         where = {
@@ -76,16 +78,16 @@ class OutcomeCosts:
             if len(distinct) > 1:
                 pair = " and ".join(map(quoted, step.labels))
                 raise ValueError(
-                    f"a threshold needs costs of the two groups {pair}: pairs of classes with the "
-                    f"outcome "
-                    f"{name.upper()} must cost the same, got {distinct[0]:g} to {distinct[-1]:g}"
+                    f"a threshold needs costs of the two groups {pair}: all pairs of classes with "
+                    f"the outcome {name.upper()} must cost the same, got {distinct[0]:g} to "
+                    f"{distinct[-1]:g}"
                 )
             prices.append(float(distinct[0]) if len(distinct) else 0.0)
         return cls(tuple(prices), tuple(bool(where[name].any()) for name in _OUTCOMES))
 
     @property
     def calibrated(self) -> float:
-        """The threshold of least cost for calibrated scores (Elkan 2001); NaN without one."""
+        """The threshold of least cost for calibrated scores (Elkan 2001); NaN if there is none."""
         tp, fn, _, fp, tn, _ = self.costs
         alarm = fp - tn
         miss = fn - tp
@@ -95,7 +97,7 @@ class OutcomeCosts:
 
     @property
     def support(self) -> FloatArray:
-        """All values that a cost can take, ascending."""
+        """All possible costs of a row, ascending."""
         return np.unique(np.array(self.costs)[list(self.possible)])
 
     def of(self, six: Any) -> Any:
@@ -105,7 +107,7 @@ class OutcomeCosts:
     def at_thresholds(self, counts: FloatArray) -> FloatArray:
         """Return the mean cost at each threshold of counts (..., 4, U), shape (..., U + 1).
 
-        One cumulative sum is faster than six counts at each threshold.
+        A cumulative sum is faster than six counts at each threshold.
         """
         prices = np.array(self.costs)[_OUTCOME]
         not_called = prices[:, 0]
@@ -120,9 +122,11 @@ class OutcomeCosts:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule that chooses a threshold: least cost or largest metric, and maybe a bound.
+    """A rule that chooses a threshold: least cost or largest metric, and an optional bound.
 
-    ``maximize``: a function of the six counts; exactly one of it and ``costs`` is given.
+    Exactly one of ``costs`` and ``maximize`` is set.
+
+    ``maximize``: a metric of the six counts.
     """
 
     costs: OutcomeCosts | None
@@ -131,12 +135,12 @@ class Rule:
 
     @property
     def objective(self) -> str:
-        """Name of the quantity that is minimised or maximised."""
+        """Name of the cost that is minimized, or of the metric that is maximized."""
         return COST if self.maximize is None else self.maximize.name
 
     @property
     def bounds_from_below(self) -> bool:
-        """True if the bounded metric must be large."""
+        """True if the bound is a lower bound of the metric."""
         return self.bound is not None and self.bound.operator.startswith(">")
 
     def check(self) -> None:
@@ -145,7 +149,7 @@ class Rule:
             _check_six(self.maximize, "maximize")
             if self.maximize.better != "higher":
                 raise ValueError(
-                    "maximize must be a metric of which higher is better, got "
+                    "maximize must be a metric for which higher is better, got "
                     f"{self.maximize.name!r}: bound it by subject_to='{self.maximize.name} <= ...' "
                     "instead"
                 )
@@ -155,28 +159,34 @@ class Rule:
         _check_six(metric, "subject_to")
         if metric.interval == "count":
             raise ValueError(
-                f"subject_to must bound a share, which does not grow with the rows, got "
+                "subject_to must bound a share instead of a count, which grows with the rows, got "
                 f"{self.bound.text!r}"
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
-            raise ValueError(f"subject_to must bound a metric, got {self.bound.text!r}")
+            raise ValueError(
+                f"subject_to must bound the value of a metric for all rows, got {self.bound.text!r}"
+            )
         if self.bound.end:
             raise RemovedFeature(reason(BOUND_OF_LIMIT))
 
     def bounded(self, six: BinaryCounts) -> FloatArray:
-        """Return the bounded metric at each threshold of six counts (..., T); NaN if undefined."""
+        """Return the metric of the bound, given the six counts (..., T) at each threshold.
+
+        Undefined values are NaN.
+        """
         if self.bound is None:
             raise ValueError("the rule has no bound")
         return values_of(lookup(self.bound.metric), six)
 
     def choose(self, thresholds: FloatArray, counts: FloatArray) -> IntArray:
-        """Places of the chosen thresholds, shape (...,); -1 where none keeps the bound.
+        """Return the positions of the chosen thresholds, shape (...,); -1 if none meets the bound.
 
-        Of equal costs the one nearest to the threshold of calibrated scores is taken, of equal
-        metrics the one that keeps the bound best; then the larger.
+        Among thresholds of equal cost, the nearest to the threshold for calibrated scores is
+        chosen. Among thresholds with an equal metric, the farthest inside the bound is chosen.
+        Remaining ties go to the largest threshold.
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
-        ``counts``, shape (..., 4, U): by channel and score; scores that no sample has are no
+        ``counts``, shape (..., 4, U): counts by channel and score. Scores that no row has are not
             candidates.
         """
         allowed = candidates(counts)
@@ -184,7 +194,7 @@ class Rule:
             six = six_counts(counts)
         if self.bound is not None:
             bounded = self.bounded(six)
-            # an undefined value keeps no bound
+            # A comparison with NaN is False, so an undefined metric does not meet the bound.
             allowed &= OPERATORS[self.bound.operator](bounded, self.bound.bound)
         if self.costs is not None:
             largest_cost = max(map(abs, self.costs.costs))
@@ -202,7 +212,7 @@ class Rule:
 
 
 def _largest(values: FloatArray, allowed: BoolArray, tolerance: float) -> BoolArray:
-    """Return the allowed positions with the largest allowed value, up to a tolerance."""
+    """Return a mask of the allowed positions with the largest value, up to a tolerance."""
     ranked = np.where(allowed, values, -np.inf)
     largest = ranked.max(axis=-1, keepdims=True)
     return np.asarray(allowed & (ranked >= largest - tolerance))
@@ -221,33 +231,36 @@ def _check_six(metric: Metric, option: str) -> None:
     if metric.section != "binary" or metric.of != "binary":
         names = ", ".join(metric_of_six.name for metric_of_six in SIX)
         raise ValueError(
-            f"{option} must be a metric of the six counts, got {metric.name!r}; they are {names}"
+            f"{option} must be a metric of the six counts, got {metric.name!r}; these metrics are "
+            f"{names}"
         )
 
 
 def thresholds_of(scores: ScoreCounts) -> FloatArray:
-    """Return the thresholds of counts (U + 1,): scores or lower edges of cells, and infinity."""
+    """Return all thresholds, (U + 1,): the scores or lower edges of cells, and infinity."""
     lowest = scores.values if scores.exact else np.concatenate(([0.0], grid_edges()))
     return np.append(lowest, np.inf)
 
 
 def candidates(counts: Any) -> BoolArray:
-    """Return which thresholds of counts (..., 4, U) are scores of samples, (..., U + 1)."""
+    """Return a mask of the thresholds that are scores of rows, or infinity, (..., U + 1).
+
+    ``counts``, shape (..., 4, U): counts by channel and score.
+    """
     has_samples = counts.sum(axis=-2) > 0
     infinity = np.ones((*has_samples.shape[:-1], 1), dtype=np.bool_)
     return np.concatenate((has_samples, infinity), axis=-1)
 
 
-# -- judging on rows that did not choose -----------------------------------------------------------
+# -- evaluation on rows that did not choose --------------------------------------------------------
 
 
 def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Iterator[FloatArray]:
-    """Split counts of independent samples into folds with equal numbers of each group.
+    """Split counts of independent rows at random into folds with equal numbers of each group.
 
-    The split is repeated with other draws.
+    Yields the counts of the folds, shape (V, 4, U), of one random split after another.
 
     ``counts``, shape (4, U): whole numbers.
-    Each, shape (V, 4, U): the counts of each fold: those of samples that are dealt out at random.
     """
     rng = np.random.default_rng(SEED)
     size = counts.shape[1]
@@ -271,8 +284,8 @@ def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Ite
 
 
 def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntArray:
-    """Counts (C,) dealt into parts of these sizes (V,), shape (V, C)."""
-    if counts.sum() >= _MOST_DRAWN:  # so many that the parts' sizes need not be exact
+    """Return counts (C,) drawn at random into parts of given sizes (V,), shape (V, C)."""
+    if counts.sum() >= _MOST_DRAWN:  # in large counts, sizes that are only about right suffice
         return rng.multinomial(counts, np.full(len(sizes), 1 / len(sizes))).T
     remaining = counts.copy()
     parts = []
@@ -287,9 +300,9 @@ def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntAr
 class HeldOut:
     """Outcomes on rows that did not choose the threshold.
 
-    ``counts``, shape (R, 6): of each repeat.
-    ``folds_without``: number of folds, of all repeats, whose others have no threshold that keeps
-        the bound.
+    ``counts``, shape (R, 6): the six counts of each repeat.
+    ``folds_without``: number of folds in all repeats without outcomes, because no threshold meets
+        the bound on the remaining folds.
     """
 
     counts: FloatArray
@@ -302,9 +315,9 @@ class HeldOut:
 
 
 def cross_fit(splits: Iterable[FloatArray], thresholds: FloatArray, rule: Rule) -> HeldOut:
-    """Judge each fold by the threshold that the others choose.
+    """Evaluate each fold with the threshold that the other folds choose.
 
-    ``splits``, ndarrays of shape (V, 4, U): a split each.
+    ``splits``: counts by fold, channel and score, shape (V, 4, U), for each split.
     ``thresholds``, shape (U + 1,).
     """
     repeats = []
@@ -322,7 +335,7 @@ def cross_fit(splits: Iterable[FloatArray], thresholds: FloatArray, rule: Rule) 
 
 
 def six_at(counts: Any, place: int) -> FloatArray:
-    """The six counts (6,) of counts (4, U) at one threshold."""
+    """Return the six counts, (6,), at one threshold from counts (4, U) by channel and score."""
     below = counts[:, :place].sum(axis=1)
     reached = counts[:, place:].sum(axis=1)
     six = np.zeros(len(_OUTCOMES))
@@ -331,10 +344,9 @@ def six_at(counts: Any, place: int) -> FloatArray:
 
 
 def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float, Interval]:
-    """The mean cost of held-out outcomes and its profile-likelihood interval.
+    """Return the mean cost of held-out outcomes and its profile-likelihood interval.
 
-    The interval's critical value is widened by one and the variance between the repeats over that
-    of the mean.
+    The critical value of the interval is multiplied by :func:`_wider`.
     """
     price = np.array(costs.costs)
     mean = held.mean
@@ -352,7 +364,7 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float
 
 
 def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, Interval | None]:
-    """Return a metric of held-out outcomes and its interval, which is widened as for costs."""
+    """Return a metric of held-out outcomes and its interval, widened by :func:`_wider`."""
     weight = SixCells(held.mean, held.mean)
     if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
@@ -369,7 +381,10 @@ def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, I
 
 
 def _wider(values: FloatArray, variance: float) -> float:
-    """Factor of a critical value: 1 and the variance between repeats over that of the mean."""
+    """Return the factor by which variation between repeats increases a variance.
+
+    The factor is 1 + (variance of ``values``, one for each repeat) / ``variance``.
+    """
     defined = values[np.isfinite(values)]
     if len(defined) < 2 or variance <= 0:
         return 1.0

@@ -1,4 +1,4 @@
-"""Metrics where the actual classes have other shares: values, errors, intervals, and what changed.
+"""Metrics if the actual classes had other shares: values, errors, intervals, reasons for changes.
 
 :class:`Transported` is the result that people read. ``_target`` reads the shares, and ``_moved``
 computes the values and their squared errors.
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
-ASSUMES = "assumes that within each class the answers are as among the labelled rows"
+ASSUMES = "assumes that within each class the predictions are distributed as in the labelled rows"
 _UNTESTED = "stated shares cannot test this; an estimate from the target's scores can"
 _SAME = 1e-12
-"""Changes of a metric up to this size are rounding."""
+"""Largest change of a metric that is rounding."""
 _MOST_ANSWERS = 20
-"""Classes, the most frequent first, that are tried as the same answer for all rows."""
+"""Number of most frequent classes that are tried as one prediction for all rows."""
 _FEW = 20
 _ABSENT = 1e-6
-"""Below this, an estimated share is 0 but for rounding."""
+"""Estimated shares below this are 0 up to rounding."""
 _HEAVY = 0.1
-"""Weight of a negative, in the weight of all positives, from which on there is a warning.
+"""Weight of a negative row, relative to all positives, that gives a warning.
 
-The average precision of few heavy negatives is biased. If logits of the scores differ by two
-standard deviations, the bias is about .04 at this weight.
+The average precision of a few heavy negatives is biased. If the mean logits of the two groups
+differ by two standard deviations, the bias is about 0.04 at this weight.
 """
 _SHOWN = (
     "multiclass/accuracy",
@@ -58,26 +58,26 @@ _SHOWN = (
     "binary/recall",
 )
 _MOST_SHARES = 4
-"""Shares, the largest first, that the ``repr`` has room for."""
+"""Number of the largest shares that the ``repr`` shows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transported(RemovedAttributes):
-    """Metrics of an evaluation where the actual classes have other shares.
+    """Metrics of an evaluation if the actual classes had other shares.
 
     Attributes
     ----------
     evaluation : Evaluation
-        On the labelled rows.
+        The evaluation of the labelled rows.
     shares : dict of label to float
         Shares of all classes in the target.
     rows : float
-        Rows of the target; NaN where they are not known, and there are no own intervals.
+        Number of rows of the target. If it is unknown, it is NaN and there are no own intervals.
     fit_pvalue : float
-        Small if more than the shares of the classes changed. NaN for stated shares, which cannot
-        test it.
+        A small value shows that more has changed than the shares of the classes. NaN for stated
+        shares, which cannot test this.
     moved : Moved
-        The computation.
+        The computation of the values and errors.
 
     Examples
     --------
@@ -95,12 +95,12 @@ class Transported(RemovedAttributes):
 
     @property
     def withdrawn(self) -> bool:
-        """True if the target's scores do not fit the labelled ones: the metrics are then NaN."""
+        """True if the metrics are NaN because the target's scores do not fit the labelled ones."""
         return bool(refusal(self.fit_pvalue))
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The stated or estimated shares by the class or group as text; NaN if withdrawn."""
+        """The stated or estimated shares by class or group as text; NaN if withdrawn."""
         target = self.moved.target
         if self.withdrawn:
             return dict.fromkeys(target.names, math.nan)
@@ -109,7 +109,10 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Every metric that can be moved, by full name; :attr:`undefined` has reasons for NaN."""
+        """Every metric with a value at other shares, by full name.
+
+        :attr:`undefined` has the reasons for NaN.
+        """
         terms = self.moved.terms
         if self.withdrawn:
             return ByName(dict.fromkeys(terms, math.nan))
@@ -118,7 +121,7 @@ class Transported(RemovedAttributes):
     @property
     def undefined(self) -> dict[str, str]:
         """The reason why a metric is NaN, by name."""
-        terms = self.moved.terms  # computing the terms finds the undefined ones
+        terms = self.moved.terms  # computing the terms fills `moved.undefined`
         reasons = self.moved.undefined
         if self.withdrawn:
             reasons = dict.fromkeys(terms, f"withdrawn: {misfit(self.fit_pvalue)}")
@@ -126,7 +129,7 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def _parts(self) -> dict[str, Parts]:
-        """The squared errors of the metrics that have one, by full name."""
+        """The squared errors of metrics that have an error, by full name."""
         if self.withdrawn:
             return {}
         by_name = {name: self.moved.parts(term) for name, term in self.moved.terms.items()}
@@ -134,13 +137,13 @@ class Transported(RemovedAttributes):
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics of the population with these shares."""
+        """Standard errors of the metrics in a population with the shares of the target."""
         errors = {name: parts.error for name, parts in self._parts.items()}
         return ByName(errors, "standard error of")
 
     @property
     def own_standard_errors(self) -> dict[str, float]:
-        """Standard errors about metrics of the target's own labels; empty if it has no size."""
+        """Standard errors of the metrics in the target's own rows; empty if ``rows`` is unknown."""
         errors = {}
         if not math.isnan(self.rows):
             errors = {name: parts.own_error(self.rows) for name, parts in self._parts.items()}
@@ -148,17 +151,17 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics of the population with these shares."""
+        """Intervals (low, high) of the metrics in a population with the shares of the target."""
         return ByName(self._intervals(realised=False), "interval of")
 
     @cached_property
     def own_intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics of the target's own labels; empty if its size is unknown."""
+        """Intervals of the metrics in the target's own rows; empty if ``rows`` is unknown."""
         intervals = {} if math.isnan(self.rows) else self._intervals(realised=True)
         return ByName(intervals, "own interval of")
 
     def _intervals(self, realised: bool) -> dict[str, Interval]:
-        """Return the intervals of the population, or of the target's own labels (``realised``)."""
+        """Return the intervals for the population, or for the target's own rows (``realised``)."""
         intervals: dict[str, Interval] = {}
         for name, parts in self._parts.items():
             term = self.moved.terms[name]
@@ -178,7 +181,7 @@ class Transported(RemovedAttributes):
         if bounds == (0.0, 1.0):
             scale = "logit"
         elif scale == "atanh" and metric.section != "spcc":
-            scale = "wald"  # correlations of tables
+            scale = "wald"  # for correlations that are computed from tables
         level = self.evaluation.confidence_level
         value, padded = self.moved.centre(term, parts)
         interval = on_scale(scale, value, self._error(padded, realised), level, bounds)
@@ -186,7 +189,7 @@ class Transported(RemovedAttributes):
             interval = self.moved.fallback(term)
         if interval is None or value == term.value:
             return interval
-        # A further negative can only lower the value, so the upper end is that without one.
+        # One more negative can only lower the value, so the upper limit comes from the plain value.
         plain = on_scale(scale, term.value, self._error(parts, realised), level, bounds)
         high = term.value if plain is None else plain[1]
         return min(interval[0], term.value), max(interval[1], high)
@@ -196,9 +199,9 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def _at_ends(self) -> dict[str, list[float]]:
-        """The values at both ends of the interval of an estimated share of 0 or 1.
+        """The values at both limits of the interval of a share that is estimated as 0 or 1.
 
-        The error of such a share means nothing.
+        They replace the error of such a share, which is not meaningful.
         """
         values: dict[str, list[float]] = {}
         target = self.moved.target
@@ -218,8 +221,8 @@ class Transported(RemovedAttributes):
     def reweighted(self) -> Evaluation:
         """The evaluation with its rows weighted to the shares of the target.
 
-        It is for figures, thresholds and decision curves. Its own errors are errors of sampling
-        weights, which do not know that the shares are given: they are wider.
+        Use it for figures, thresholds and decision curves. Its standard errors treat the weights as
+        sampling weights. They ignore that the shares are fixed, so they are too large.
         """
         rows = self.evaluation.rows
         facts = RowFacts()
@@ -239,18 +242,18 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """The assumption of the numbers, and what is left out."""
+        """Warnings about the assumption, missing metrics and approximate intervals."""
         return tuple(warning for warn in _WARNINGS for warning in warn(self))
 
     def constant(self, metric: str) -> float:
-        """Return the value at the target of the best answer that is the same for all rows.
+        """Return the best value at the target if every row has the same prediction.
 
-        NaN for a metric that is not computed from the table.
+        NaN for a metric that is not computed from the confusion matrix.
 
         Parameters
         ----------
         metric : str
-            Its full name.
+            Full name of the metric.
         """
         moved = self.moved
         term = moved.terms[metric]
@@ -273,12 +276,12 @@ class Transported(RemovedAttributes):
         Parameters
         ----------
         metric : str, optional
-            Its full name; by default the accuracy, of groups that of the last step.
+            Full name of the metric. By default, the accuracy, with groups for the last step.
 
         Raises
         ------
         ValueError
-            If there is no positive class or group, or the metric cannot be moved.
+            If there is no positive class or group, or the metric has no value at other shares.
         """
         from cmtrack.plots.evaluation import at_prevalence_figure
 
@@ -289,24 +292,25 @@ class Transported(RemovedAttributes):
         figure = at_prevalence_figure(self.evaluation, metric, target=share)
         if figure is None:
             raise ValueError(
-                "the figure is of a positive class or group and a metric that moves, "
-                f"got {metric!r}"
+                "the figure needs a positive class or group, and a metric with a value at other "
+                f"shares, got {metric!r}"
             )
         return figure
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
-        """Test whether predictions within each class are as likely in audited rows of the target.
+        """Test if predictions have the same distribution within each class of the target.
 
         Parameters
         ----------
         audited : Evaluation
-            Of rows of the target whose labels are known, and the same classes.
+            Evaluation of rows of the target whose labels are known, with the same classes.
 
         Returns
         -------
         statistic, degrees, pvalue
-            Pearson's X² of the answers by set, summed over the actual classes; a small p-value
-            speaks against moving the metrics. NaN without a degree of freedom.
+            Pearson's X² that compares the predictions of the two sets of rows, summed over the
+            actual classes. If the p-value is small, do not trust the metrics at other shares. It is
+            NaN without a degree of freedom.
         """
         audited_labels = getattr(audited, "labels", ())
         labels = self.evaluation.labels
@@ -320,7 +324,7 @@ class Transported(RemovedAttributes):
         rows = both.sum(axis=2)
         columns = both.sum(axis=0)
         is_compared = (rows > 0).all(axis=0)
-        # Classes without rows on a side are not compared; they must not divide by 0.
+        # Classes without rows on a side are not compared. The small number avoids dividing by 0.
         totals = np.maximum(columns.sum(axis=1), 1e-300)
         expected = rows[:, :, None] * columns / totals[:, None]
         used = (columns > 0) & is_compared[:, None]
@@ -336,8 +340,9 @@ class Transported(RemovedAttributes):
         Returns
         -------
         DataFrame
-            metric, here, there, low, high (for the population with these shares; for the target's
-            own labels if the shares were estimated), change, why.
+            The columns are metric, here, there, low, high, change and why. The interval [low, high]
+            holds for a population with these shares, or for the target's own rows if the shares
+            were estimated.
         """
         from cmtrack._pandas import pd
 
@@ -347,14 +352,14 @@ class Transported(RemovedAttributes):
             here = self.evaluation.metrics.get(name, math.nan)
             change = value - here
             if abs(change) <= _SAME:
-                change = 0.0  # and no -0.000
+                change = 0.0  # avoids -0.000
             low, high = intervals.get(name, (math.nan, math.nan))
             rows.append((name, here, value, low, high, change, self._why(name, change)))
         columns = ["metric", "here", "there", "low", "high", "change", "why"]
         return pd.DataFrame(rows, columns=columns)
 
     def _why(self, name: str, change: float) -> str:
-        """Return the class whose share moves a metric most, for people."""
+        """Return the class whose share changes a metric most, in words."""
         if math.isnan(change):
             return self.undefined.get(name, "")
         if abs(change) <= _SAME:
@@ -368,7 +373,8 @@ class Transported(RemovedAttributes):
         step = self.evaluation.scored
         stratum = 0
         if size == 2:
-            # Two shares change alike. The first is the stated one; an estimate is of the positive.
+            # Both shares change by the same amount. Name the stated share, which is first, or the
+            # share of the positive group if it was estimated.
             if target.estimated is not None and step is not None:
                 stratum = int(target.strata[step.in_positive].min())
         elif parts is None or parts.means is None:
@@ -422,13 +428,13 @@ def _warn_of_mixed_groups(result: Transported) -> Iterator[str]:
     sizes = np.bincount(target.strata, minlength=len(target.names))
     mixed = [name for name, size in zip(target.names, sizes, strict=True) if size > 1]
     if mixed:
-        yield f"inside {' and '.join(mixed)} the classes keep their labelled mix"
+        yield f"within {' and '.join(mixed)}, the classes have the mix of the labelled rows"
 
 
 def _warn_of_missing_scores(result: Transported) -> Iterator[str]:
     if result.evaluation.scored is not None and result.moved.side_factors is None:
         yield (
-            "metrics of the positive group's score are left out: the mix of classes inside a group "
+            "metrics of the positive group's score are missing: the mix of classes within a group "
             "changes"
         )
 
@@ -457,16 +463,18 @@ def _warn_of_absent_classes(result: Transported) -> Iterator[str]:
     estimated = result.moved.target.estimated
     absent = [name for name, share in result.by_name.items() if share < _ABSENT]
     if estimated is not None and absent:
-        width = "too narrow" if estimated.ends is None else "as far as its own reaches"
+        width = "are too narrow"
+        if estimated.ends is not None:
+            width = "cover the range of the share's interval"
         names = ", ".join(absent[:8])
-        yield f"the estimated share of {names} is 0: intervals that rest on it are {width}"
+        yield f"the estimated share of {names} is 0: intervals of metrics that use it {width}"
 
 
 def _warn_of_clusters(result: Transported) -> Iterator[str]:
     has_rows = isinstance(result.evaluation.rows, Predictions)
     is_summed = has_rows and result.moved.target.estimated is None
     if result.evaluation.cluster_errors is not None and not is_summed:
-        yield "rows belong together in groups: these errors take them for independent"
+        yield "rows belong to groups, but the errors at other shares assume independent rows"
 
 
 _WARNINGS = (
@@ -483,7 +491,8 @@ _WARNINGS = (
 def _are_scores(evaluation: Evaluation, stated: Any) -> bool:
     """Return True for scores of rows instead of shares.
 
-    Scores are columns, rows of columns, or of two classes another number of values than two.
+    Scores have columns. For two classes, scores can also be one-dimensional, if their number is not
+    two.
     """
     if isinstance(stated, Mapping):
         return any(np.ndim(value) for value in stated.values())
@@ -498,12 +507,12 @@ def transported(
     """Return an evaluation's metrics at other shares of its classes (see :meth:`Evaluation.at`)."""
     if evaluation.none is not None:
         raise ValueError(
-            f"shares are of rows, which each have one actual class, got {evaluation!r}"
+            f"other shares need rows that each have one actual class, got {evaluation!r}"
         )
     if isinstance(prevalence, BasePrevalence):
         if rows is not None or counted:
             raise ValueError(
-                "rows= and counted= are of stated shares: an estimate brings its own rows"
+                "rows= and counted= are only for stated shares: an estimate has its own rows"
             )
         target = estimated_target(evaluation, prevalence)
     elif _are_scores(evaluation, prevalence):

@@ -207,7 +207,7 @@ def test_what_is_asked_for_is_headline_and_names_are_checked():
     assert set(more.headline) == {*plain.headline, "class/2/recall"}
     assert more.warnings == (
         *plain.warnings,
-        "headline names metrics that are not there, ['binary/roc_auc']",
+        "headline names metrics that the evaluation does not have, ['binary/roc_auc']",
     )
     assert loads(more.to_json()).headline == more.headline
     merged = more + cmtrack.evaluate(Y, y_prob=P, headline=["class/0/recall"])
@@ -218,6 +218,6 @@ def test_what_is_asked_for_is_headline_and_names_are_checked():
     ):
         cmtrack.evaluate(Y, y_prob=P, headline=["class/2/recal"])
     with pytest.raises(
-        TypeError, match="headline must be a list of names of metrics, got 'binary/npv'"
+        TypeError, match="headline must be a list of metric names, got 'binary/npv'"
     ):
         cmtrack.evaluate(Y, y_prob=P, headline="binary/npv")

@@ -82,7 +82,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
         ),
         (
             ["at", "run", "--at", "eggs=0.1"],
-            "of the classes ['ham', 'spam'] or of the groups of one step, got 'eggs'",
+            "the classes ['ham', 'spam'] or the groups of one step, got 'eggs'",
         ),
         (
             ["at", "run", "--at", "0.1", "--at", "0.2"],

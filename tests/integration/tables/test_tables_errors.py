@@ -121,7 +121,7 @@ def test_lists_of_other_lengths() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "y_pred or y_prob must be given"),
+        ({}, "evaluation needs y_pred or y_prob"),
         (
             {"y_pred": "nope"},
             r"y_pred must be a column of the table, got 'nope'; the columns are \['y', 't'",
@@ -222,7 +222,8 @@ def test_empty_tables_and_single_classes(engine: str, tmp_path: Path) -> None:
     y, _, p = random_problem(1, k=2)
     held = pd.DataFrame({"y": y, "s": p[:, 1]})
     with pytest.raises(
-        ValueError, match=r"calibration must hold labels of both \[0, 1\], got only \d+ like 1"
+        ValueError,
+        match=r"calibration must have labels of both \[0, 1\], got \d+ labels like 1 only",
     ):
         evaluate_table(held, y_true="y", y_prob="s", calibration=held[held["y"] == 1])
 

@@ -55,7 +55,7 @@ def test_rows_are_those_of_the_evaluations_that_were_logged(runs):
     table = {"id": np.arange(300), "text": [f"t{k}" for k in range(300)]}
     frame = loaded.rows_where(0, 1, table=table, row_ids="id")
     assert frame["text"].tolist() == [f"t{k}" for k in frame["row"]]
-    with pytest.raises(ValueError, match="the rows are not here"):
+    with pytest.raises(ValueError, match="does not have its rows"):
         load_evaluation(runs["first"][0]).rows_where()
 
 

@@ -549,11 +549,11 @@ def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
     assert frame.set_index("segment")["value"].to_dict() == pytest.approx(wanted["value"].to_dict())
     assert frame[["low", "high", "difference_low", "difference_high"]].isna().all(axis=None)
     assert loaded.segments.note in loaded.warnings
-    assert "rows belong together, and they are not here" in loaded.segments.note
+    assert "they need the rows, because rows belong together" in loaded.segments.note
     assert loaded.segments["site"]["B"].notes
     assert not of_persons().segments.note
     words = " ".join(called(str(tmp_path)).output.split())
-    assert "have no intervals: rows belong together" in words
+    assert "have no intervals: they need the rows" in words
     assert "hold together" not in words
     assert (
         "rows belong together"

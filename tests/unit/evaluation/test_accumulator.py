@@ -165,7 +165,7 @@ def test_wrong_input_is_told_at_once_and_changes_nothing() -> None:
         ),
         ({"y_true": [0, 1], "y_prob": [0.1, np.nan]}, "y_prob must be finite, got nan at row 1"),
         ({"y_true": [0, 1], "y_pred": [0, 1]}, "every batch must have the same columns"),
-        ({"y_true": [0, 1]}, "y_pred or y_prob must be given, got neither"),
+        ({"y_true": [0, 1]}, "evaluation needs y_pred or y_prob, got neither"),
         (
             {"y_true": [0], "y_prob": [0.1], "sample_weight": [-1.0]},
             "not negative, got -1.0 at row 0",
@@ -178,5 +178,5 @@ def test_wrong_input_is_told_at_once_and_changes_nothing() -> None:
         seen + Accumulator([1, 0])
     other = Accumulator([0, 1])
     other.update([0], [1])
-    with pytest.raises(ValueError, match="accumulators must have taken the same columns"):
+    with pytest.raises(ValueError, match="accumulators must have the same columns to be merged"):
         seen + other

@@ -240,7 +240,7 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
         Y,
         P,
         {"calibration": ([0, 0], [0.1, 0.2])},
-        r"calibration must hold labels of both \[0, 1\], got only 2 like 0",
+        r"calibration must have labels of both \[0, 1\], got 2 labels like 0 only",
     ),
     ("target", Y, P, {"target": [0.1, NAN]}, "target must be finite, got nan at row 1"),
     ("empty target", Y, P, {"target": []}, r"target must not be empty, got shape \(0,\)"),
@@ -263,7 +263,7 @@ def test_probabilities(y: Any, p: Any, options: dict[str, Any], text: str) -> No
 
 
 def test_what_evaluate_needs() -> None:
-    with pytest.raises(ValueError, match="y_pred or y_prob must be given, got neither"):
+    with pytest.raises(ValueError, match="evaluation needs y_pred or y_prob, got neither"):
         evaluate(Y)
     with pytest.raises(ValueError, match="calibration and target need y_prob, got none"):
         evaluate(Y, Y, target=P)
@@ -582,12 +582,12 @@ def test_a_grouping_that_does_not_fit_says_what_would():
     ):
         evaluate(["x", "y", "z"], ["x", "y", "z"], labels=["x", "y", "z"], grouping=party)
     with pytest.raises(
-        ValueError, match=r"give grouping=Grouping\(\{'x': \['x'\], 'other': \['y', 'z'\]\}\)"
+        ValueError, match=r"pass grouping=Grouping\(\{'x': \['x'\], 'other': \['y', 'z'\]\}\)"
     ):
         evaluate(["x", "y", "z"], ["x", "y", "z"], positive="x")
     with pytest.raises(ValueError, match=r"got 3 classes; did you mean 'left'\?"):
         evaluate(["left", "y", "z"], ["left", "y", "z"], positive="lefft")
-    with pytest.raises(TypeError, match=r"got dict: cmtrack.Grouping\(...\) makes one of it"):
+    with pytest.raises(TypeError, match=r"got dict: make one with cmtrack.Grouping"):
         evaluate(["x", "y"], ["x", "y"], grouping={"a": ["x"], "b": ["y"]})  # type: ignore[arg-type]
 
 
@@ -611,5 +611,5 @@ def test_labels_in_another_order_than_the_columns_are_noticed():
         ).warnings
         if "would be" in text
     )
-    assert mistaken.endswith("; one column of y_prob is of the positive class")
+    assert mistaken.endswith("; a single column of y_prob is for the positive class")
     assert not [said for one in (right, guessed) for said in one.warnings if "would be" in said]

@@ -215,7 +215,7 @@ def test_saturated_probabilities_of_several_classes_are_named(rows: int, classes
     for given, named in ((saturated, 1), (p, 0)):
         texts = [one for one in evaluate(y, y_prob=given).warnings if "are tied" in one]
         assert len(texts) == named
-        assert all("have for “2” the probability 1" in text for text in texts)
+        assert all("have the probability 1" in text for text in texts)
 
 
 def test_saturated_probabilities_of_many_rows_are_named() -> None:

@@ -146,8 +146,8 @@ def test_an_order_that_only_categories_state_is_remarked_where_columns_of_scores
 ):
     y, p = ["yes", "no", "no"], [[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]]
     unsorted = pd.Categorical(y, ["yes", "no"])
-    remark = "labels= is not given: the columns of the scores are taken in the order of the labels' categories"
-    assert f"{remark}, ['yes', 'no']; those of" in evaluate(unsorted, y_prob=p).warnings[0]
+    remark = "labels= is not given: the columns of the scores are read in the order of the labels' categories"
+    assert f"{remark}, ['yes', 'no']; the columns of" in evaluate(unsorted, y_prob=p).warnings[0]
     quiet: list[tuple[Any, dict[str, Any]]] = [
         (pd.Categorical(y), {"y_prob": p}),
         (unsorted, {"y_prob": p, "labels": ["no", "yes"]}),

@@ -103,7 +103,7 @@ def test_counts_are_those_of_a_fresh_evaluation(
     left_out = set(fresh.metrics) - set(regrouped.metrics)
     assert bool(left_out) == bool(regrouped.notes)
     assert not left_out or any(
-        "are left out" in warning or "is left out" in warning for warning in regrouped.warnings
+        "are missing" in warning or "is missing" in warning for warning in regrouped.warnings
     )
     shared = {
         name: regrouped.intervals[name] for name in regrouped.intervals if name in fresh.intervals
@@ -136,7 +136,9 @@ def test_scores_of_the_same_group_stay(given: bool) -> None:
     np.testing.assert_array_equal(loosened.roc.tp, relaxed.roc.tp)
     assert lost_parts(loosened) == ["HITS"]
     (note,) = loosened.notes
-    assert note.startswith("regrouped without the data: the calibration of the confidence in steps")
+    assert note.startswith(
+        "regrouped without the data: the calibration of the confidence is missing for"
+    )
     assert strict.regroup(LOW_HIGH) == strict
     weighted = evaluate(Y, y_prob=P, grouping=LOW_HIGH, sample_weight=WEIGHTS).regroup(RELAXED)
     fresh = evaluate(Y, y_prob=P, grouping=RELAXED, sample_weight=WEIGHTS)
@@ -167,14 +169,14 @@ def test_class_prevalence_is_said_to_be_lost() -> None:
     assert "prevalence/0/expected" in regrouped.metrics
     assert "prevalence/0/calibrated" not in regrouped.metrics
     assert any(
-        "calibrated prevalence of each class is left out" in warning
+        "calibrated prevalence of each class is missing" in warning
         for warning in regrouped.warnings
     )
     kept = evaluate(Y, y_prob=P).regroup(THREE)
     assert "prevalence/0/calibrated" in kept.metrics
     assert lost_parts(kept) == ["HITS", "LOSSES"]
     losses, hits = kept.notes
-    assert "log loss and Brier score of the groups" in losses
+    assert "log loss and Brier score are missing" in losses
     assert "the calibration of the confidence" in hits
 
 
@@ -235,8 +237,8 @@ def test_what_a_regrouping_lost_is_stored_by_name() -> None:
     bare = cmtrack.Evaluation.from_data(stored)
     assert lost_parts(bare) == ["LOSSES", "SCORES"]
     scores, losses = bare.notes
-    assert "ROC, sPCC and calibrated prevalence of the positive group are left out" in scores
-    assert "log loss and Brier score of the groups" in losses
+    assert "ROC, sPCC and calibrated prevalence of the positive group are missing" in scores
+    assert "log loss and Brier score are missing" in losses
     assert lost_parts(first) == []
 
 
@@ -258,7 +260,7 @@ def test_with_its_rows_only_the_calibrated_prevalence_falls_back(
         assert regrouped.notes == ()
     else:
         (note,) = regrouped.notes
-        assert "scores were kept for the former grouping only" in note
+        assert "scores were stored for the former grouping only" in note
         assert ("target" in note) == (given != "calibration")
         assert "cross-fitted" in note
         again = regrouped.regroup(grouping)

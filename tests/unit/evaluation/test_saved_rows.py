@@ -204,7 +204,7 @@ DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     ),
     "one of three": (
         lambda table: table.drop_columns(["segment/id"]),
-        "must have the segments by 'id'",
+        "must have segments for every column, got none by 'id'",
     ),
 }
 
@@ -296,5 +296,5 @@ def test_rows_of_another_evaluation_are_refused(tmp_path: Path) -> None:
     for name, evaluation in runs.items():
         evaluation.save(tmp_path / name)
     (tmp_path / "good" / NAME).write_bytes((tmp_path / "worse" / NAME).read_bytes())
-    with pytest.raises(ValueError, match="they are of another evaluation"):
+    with pytest.raises(ValueError, match="belong to another evaluation"):
         Evaluation.load(tmp_path / "good")

@@ -109,7 +109,7 @@ def test_clusters_are_not_known_of_sections_that_are_added_without_the_rows(tmp_
     one = evaluate(Y, **GROUPED, sections=["multiclass"])
     one.save(tmp_path, rows=False)
     added = Evaluation.load(tmp_path).with_sections(["multiclass", "class"])
-    assert any("do not know which rows belong together" in note for note in added.warnings)
+    assert any("ignore which rows belong together" in note for note in added.warnings)
     assert not any(
         "belong together" in note for note in added.with_sections(["multiclass"]).metrics
     )

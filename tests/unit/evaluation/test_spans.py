@@ -141,7 +141,7 @@ def test_spans_of_different_documents_never_match(actual, predicted, more_actual
             [(1, 0, 5, "a")],
             [(1, 0, 5, "b")],
             {"labels": ["a"]},
-            r"must hold every label of the spans, \['b'\]",
+            r"must include every label of the spans, \['b'\]",
         ),
         ([(1, 0, 5, "a"), (1, 0, 5, 1)], [], {}, "one kind"),
         (pd.DataFrame({"document": [1]}), [], {}, "columns= names them"),

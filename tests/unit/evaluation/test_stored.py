@@ -102,11 +102,12 @@ def test_a_regrouping_without_the_data_says_what_it_lost() -> None:
     assert stored["schema"] == 1
     lost = {part.name for part in kept.lost}
     assert lost == {"SCORES", "LOSSES", "HITS", "COSTS", "THRESHOLD", "ROWS"}
-    assert set(kept.notes) == set(stored["notes"])
+    assert set(kept.notes) == {part.value for part in kept.lost}
+    assert len(kept.notes) == len(stored["notes"])
     in_todays_words = {
         text.replace("fewer than 20 samples", "fewer than 20 rows") for text in stored["warnings"]
     }
-    assert set(kept.warnings) == in_todays_words
+    assert set(kept.warnings) - set(kept.notes) == in_todays_words - set(stored["notes"])
     assert kept.remarks == ()
     assert {name: kept.metrics[name] for name in stored["metrics"]} == pytest.approx(
         {name: np.nan if value is None else value for name, value in stored["metrics"].items()},
@@ -314,5 +315,5 @@ def test_negative_sums_of_squares_are_refused_unless_they_are_rounding(power: st
     fields["statistics"]["moments"][power][2][2] = -1e-12
     loads(json.dumps(fields))
     fields["statistics"]["moments"][power][2][2] = -1e-3
-    with pytest.raises(ValueError, match="moments must be of scores between 0 and 1"):
+    with pytest.raises(ValueError, match="moments must be moments of scores between 0 and 1"):
         loads(json.dumps(fields))

@@ -392,7 +392,7 @@ def test_scores_by_cell_have_edges_for_thresholds():
         statistics=replace(evaluation.statistics, scores=evaluation.statistics.scores.to_grid()),
     )
     found = by_cell.threshold(MISS_5)
-    assert any("counted by cell" in text for text in found.warnings)
+    assert any("counted on a grid" in text for text in found.warnings)
     frame = found.to_frame()
     for _, row in frame.iloc[[0, 5, 100, -1]].iterrows():
         # edges part the scores exactly
@@ -416,7 +416,7 @@ def test_extreme_models():
     assert (always.value, always.cost) == (0.4, 0.5)
     never = evaluate(y, y_prob=np.full(100, 0.4)).threshold({(1, 0): 1, (0, 1): 3})
     assert math.isinf(never.value)
-    assert never.sentence().startswith("0 rows should be called “1”")
+    assert never.sentence().startswith("predicting “1” for no row gives")
     assert never.to_dict()["threshold"] == "infinity"
     json.dumps(never.to_dict())
     for found in (perfect, always, never):
@@ -452,7 +452,7 @@ def of_scores():
         (lambda: of_scores().threshold(), "needs costs, or a metric to maximize, got neither"),
         (
             lambda: of_scores().threshold(MISS_5, maximize="binary/recall"),
-            "give costs or maximize, not both",
+            "pass either costs or maximize",
         ),
         (lambda: of_scores().threshold(maximize="binary/recal"), "did you mean"),
         (
@@ -463,7 +463,7 @@ def of_scores():
             lambda: of_scores().threshold(maximize="multiclass/accuracy"),
             "must be a metric of the six counts",
         ),
-        (lambda: of_scores().threshold(maximize="binary/fpr"), "of which higher is better"),
+        (lambda: of_scores().threshold(maximize="binary/fpr"), "for which higher is better"),
         (
             lambda: of_scores().threshold(MISS_5, subject_to="binary/precision"),
             "expected a comparison",
@@ -493,7 +493,7 @@ def of_scores():
         ),
         (
             lambda: of_scores().threshold(MISS_5, subject_to="binary/recall.difference >= 0"),
-            "must bound a metric, got",
+            "must bound the value of a metric for all rows",
         ),
         (
             lambda: of_scores().threshold(
@@ -592,7 +592,7 @@ def test_what_people_see():
     assert repr(found).startswith("Threshold(0.1: cost/mean ")
     assert "apparent 0.45" in repr(found)
     assert "<li>" in found._repr_html_()  # of fewer than 20 rows
-    assert any("10 rows in the smaller group" in text for text in found.warnings)
+    assert any("the smaller group has 10 rows" in text for text in found.warnings)
     assert found.to_dict()["metrics"]["cost/mean"]["apparent"] == pytest.approx(0.45)
 
 
@@ -717,7 +717,7 @@ def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_other
             lambda: evaluate(
                 np.arange(20) % 3, y_score=np.eye(3)[np.arange(20) % 3], threshold=0.5
             ),
-            "threshold=0.5 needs y_prob, since decision values of 3 classes have no sum; give .* as y_pred",
+            "threshold=0.5 needs y_prob, because decision values of 3 classes cannot be summed; pass .* as y_pred",
         ),
         (
             lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5),

@@ -224,8 +224,10 @@ def test_rows_that_belong_together_make_errors_wider() -> None:
         assert got.standard_errors[name] == pytest.approx(correction * expected[name], rel=1e-6), (
             name
         )
-    assert not any("belong together" in text for text in got.warnings)
-    assert any("belong together" in text for text in replace(twice, rows=None).at(shares).warnings)
+    assert not any("rows belong to groups" in text for text in got.warnings)
+    assert any(
+        "rows belong to groups" in text for text in replace(twice, rows=None).at(shares).warnings
+    )
 
 
 def test_the_reweighted_evaluation_has_views_but_chooses_no_threshold() -> None:
@@ -263,10 +265,10 @@ def test_a_figure_has_the_values_of_every_share(metric: str) -> None:
 
 def test_a_figure_needs_a_positive_class_and_a_metric_that_moves() -> None:
     with pytest.raises(
-        ValueError, match="the figure is of a positive class or group and a metric that moves"
+        ValueError, match="the figure needs a positive class or group, and a metric"
     ):
         TWO.at(0.1).figure("multiclass/nothing")
-    with pytest.raises(ValueError, match="the figure is of a positive class or group"):
+    with pytest.raises(ValueError, match="the figure needs a positive class or group"):
         of_table(FOUR).at([0.25] * 4).figure()
     assert "at_prevalence" not in of_table(FOUR).figures()
     assert np.isnan(
@@ -277,10 +279,13 @@ def test_a_figure_needs_a_positive_class_and_a_metric_that_moves() -> None:
 def test_what_is_left_out_is_said() -> None:
     there = GROUPED.at([0.1, 0.2, 0.3, 0.4])
     assert "binary/roc_auc" not in there.metrics
-    assert "the mix of classes inside a group changes" in " ".join(there.warnings)
+    assert "the mix of classes within a group changes" in " ".join(there.warnings)
     kept = GROUPED.at(0.1)
     assert "binary/roc_auc" in kept.metrics
-    assert "inside “high” and all others the classes keep their labelled mix" in kept.warnings
+    assert (
+        "within “high” and all others, the classes have the mix of the labelled rows"
+        in kept.warnings
+    )
     few = of_table([[90, 3], [2, 5]]).at(0.5)
     assert "fewer than 20 labelled rows of “1” (n = 7): intervals are approximate" in few.warnings
 
@@ -301,10 +306,10 @@ def test_intervals_stay_inside_their_range() -> None:
         (True, "shares must be a number, numbers by class or group"),
         ("x", "shares must be a number, numbers by class or group"),
         ({"high": 0.5, "low": 0.4}, "shares must lie between 0 and 1 and sum to 1"),
-        ([0.5, 0.5], "there must be one share for each of 4 classes, got 2"),
+        ([0.5, 0.5], "shares must have one number for each of 4 classes, got 2"),
         (
             {0: 0.5, 7: 0.5},
-            "shares must be of the classes [0, 1, 2, 3] or of the groups of one step, got 7",
+            "shares must name the classes [0, 1, 2, 3] or the groups of one step, got 7",
         ),
         ({0: -0.5}, "shares must lie between 0 and 1"),
         ({}, "shares must be a number, numbers by class or group"),
@@ -318,10 +323,10 @@ def test_bad_shares(given: Any, text: str) -> None:
 
 
 def test_bad_evaluations() -> None:
-    with pytest.raises(ValueError, match="a single share is that of the positive class or group"):
+    with pytest.raises(ValueError, match="a single share needs two classes or groups"):
         of_table(FOUR).at(0.5)
     absent = evaluate([0, 1, 1], [0, 1, 2], labels=[0, 1, 2])
-    with pytest.raises(ValueError, match=r"labelled rows of the class, and there are none of “2”"):
+    with pytest.raises(ValueError, match=r"needs labelled rows, got none of “2”"):
         absent.at({2: 0.5})
     assert absent.at({2: 0.0}).shares == pytest.approx({0: 1 / 3, 1: 2 / 3, 2: 0})
     with pytest.raises(
@@ -533,13 +538,14 @@ def test_scores_are_refused_with_what_to_do(scores: Any) -> None:
 
 def test_an_estimate_has_rows_of_its_own() -> None:
     with pytest.raises(
-        ValueError, match="rows= and counted= are of stated shares: an estimate brings its own rows"
+        ValueError,
+        match="rows= and counted= are only for stated shares: an estimate has its own rows",
     ):
         BINS.at(ESTIMATE, rows=5)
 
 
 def test_an_estimate_of_other_classes_is_refused() -> None:
-    with pytest.raises(ValueError, match="the estimate must be of the positive 'high'"):
+    with pytest.raises(ValueError, match="the estimate must be for the positive 'high'"):
         GROUPED.at(ESTIMATE)
 
 
@@ -562,7 +568,7 @@ def test_an_estimated_share_of_0_is_said() -> None:
     there = BINS.at(estimated(np.repeat(SCORES, [1430, 395, 146, 29])))
     assert (there.shares[1], there.withdrawn) == (0, False)
     assert (
-        "the estimated share of “1” is 0: intervals that rest on it are as far as its own reaches"
+        "the estimated share of “1” is 0: intervals of metrics that use it cover the range of the share's interval"
         in there.warnings
     )
     low, high = there.moved.target.estimated.ends

@@ -151,7 +151,7 @@ def test_a_bayes_index_that_is_not_told_from_0_has_no_interval_and_says_why() ->
     assert "spcc/d_b" not in judged.intervals
     (said,) = remarks(judged)
     assert said.startswith("spcc/d_b is at most 0.")
-    assert "not told from 0" in said
+    assert "not significantly above 0" in said
 
 
 def test_scores_that_part_the_groups_have_no_upper_end() -> None:
@@ -253,7 +253,7 @@ def test_pairs_of_single_samples_do_not_count_in_the_fisher_mean() -> None:
     assert judged.metrics["spcc/ovo_fisher"] == pytest.approx(wanted)
     assert judged.standard_errors["spcc/ovo_fisher"] < 0.2
     assert np.ptp(judged.intervals["spcc/ovo_fisher"]) < 0.6
-    said = "spcc/ovo_fisher and spcc/ovo_min leave out 2 correlations: two classes have fewer than 4 rows together"
+    said = "spcc/ovo_fisher and spcc/ovo_min leave out 2 correlations: their two classes together have fewer than 4 rows"
     assert said in judged.warnings
     whole = evaluate(y[:150], y_prob=p[:150], labels=range(5))
     assert not any("leave out" in text and "correlations" in text for text in whole.warnings)

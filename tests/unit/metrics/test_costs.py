@@ -186,7 +186,7 @@ def test_decisions_are_counted_wherever_the_rows_are(engine, tmp_path):
 
 def test_spans_have_no_costs():
     spans = cmtrack.evaluate_spans([("d", 0, 1, "a")], [("d", 0, 1, "a")])
-    with pytest.raises(ValueError, match="costs are of rows"):
+    with pytest.raises(ValueError, match="costs need rows"):
         spans.price({("a", "b"): 1.0})
 
 
@@ -395,7 +395,7 @@ def test_clusters_without_rows_are_said_not_to_reach_the_costs(tmp_path):
     evaluate(*rows_of(TV1), groups=np.arange(60) // 2).save(tmp_path)
     found = Evaluation.load(tmp_path, rows=False).price({})
     assert "cost/mean" in found.standard_errors
-    assert any("do not know which rows belong together" in note for note in found.warnings)
+    assert any("ignore which rows belong together" in note for note in found.warnings)
 
 
 def test_evaluations_add_up_with_equal_costs_only(tv1):
@@ -415,7 +415,7 @@ def test_regrouping_keeps_costs_of_classes_and_drops_those_of_groups_that_are_go
     by_group = priced(TV4, TV4_COSTS, grouping=TV4_GROUPS).regroup(other)
     assert by_group.costs is None
     assert "cost/mean" not in by_group.metrics
-    assert any("cost/ is left out" in note for note in by_group.notes)
+    assert any("cost/ is missing" in note for note in by_group.notes)
     assert by_group.price({("low", "high"): 2}).notes == ()
 
 

@@ -369,7 +369,7 @@ def test_the_error_bound_of_a_grid_holds():
     cells = replace(exact.statistics, scores=exact.statistics.scores.to_grid())
     grid = replace(exact, statistics=cells, rows=None)
     name = "binary/average_precision"
-    said = r"the average precision is within (\S+) of the exact one"
+    said = r"the average precision is within (\S+) of the exact value"
     (bound,) = re.findall(said, " ".join(grid.warnings))
     assert 0 < abs(grid.metrics[name] - exact.metrics[name]) <= float(bound) < 0.1
     assert not re.search(said, " ".join(exact.warnings))

@@ -215,7 +215,7 @@ def test_files_of_before_say_what_their_numbers_took_weights_for(tmp_path: Path)
         assert data.pop("weights_are", None) == kind
         assert Evaluation.from_data(data).weights_are == kind
     damaged = json.loads(evaluate(Y, T, sample_weight=W).to_json()) | {"weights_are": "sampling"}
-    with pytest.raises(ValueError, match="must have squares"):
+    with pytest.raises(ValueError, match="must have sums of squares"):
         Evaluation.from_data(damaged)
 
 

@@ -71,8 +71,16 @@ def test_a_pipeline_is_told() -> None:
     [
         ("flips/broken.high <= 0.01", {}, "needs against="),
         ("flips/broke <= 0.01", {"against": "champion"}, "did you mean 'flips/broken'"),
-        ("flips/broken.difference <= 0.01", {"against": "champion"}, "of a baseline as it is"),
-        ("segment/x/a/flips/broken <= 0.01", {"against": "champion"}, "is of all rows"),
+        (
+            "flips/broken.difference <= 0.01",
+            {"against": "champion"},
+            "compares all rows with a baseline",
+        ),
+        (
+            "segment/x/a/flips/broken <= 0.01",
+            {"against": "champion"},
+            "compares all rows with a baseline",
+        ),
     ],
 )
 def test_gates_that_are_refused(gate: str, options: dict, words: str) -> None:

@@ -123,7 +123,7 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
     assert evaluation.rows_where(segment={"text": "t150"}, table=table, row_ids="id")[
         "row"
     ].tolist() == [150]
-    with pytest.warns(UserWarning, match="by their place alone"):
+    with pytest.warns(UserWarning, match="by their order alone"):
         evaluation.rows_where(table=table)
 
 
@@ -133,7 +133,7 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
         ({"actual": 7}, "actual must be one of"),
         ({"predicted": "mismatch"}, "predicted must be one of"),
         ({"step": "halves"}, "step must be one of"),
-        ({"segment": {"region": "north"}}, "segment must be of one of the columns"),
+        ({"segment": {"region": "north"}}, "segment must name one of the columns"),
         ({"confident": 1.5}, "confident must be a probability above 0 and at most 1, got 1.5"),
         ({"limit": -1}, "limit must be a number of rows"),
         ({"limit": 2.5}, "limit must be a number of rows, or None for all, got 2.5"),
@@ -143,7 +143,7 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
             "confident must be a probability above 0 and at most 1, got 'high'",
         ),
         ({"segment": "north"}, "segment must map columns to values, .* got 'north'"),
-        ({"row_ids": "id"}, "row_ids goes with table=, got 'id' alone"),
+        ({"row_ids": "id"}, "row_ids= needs table=, got only row_ids='id'"),
         (
             {"table": {"id": [None, *range(199)]}, "row_ids": "id"},
             "an id in each row, got 1 without, the first is 0",
@@ -273,7 +273,7 @@ def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
 
 def test_rows_that_are_not_here() -> None:
     evaluation = scored()
-    with pytest.raises(ValueError, match=r"the rows are not here.*rows=True"):
+    with pytest.raises(ValueError, match=r"does not have its rows.*rows=True"):
         (evaluation + evaluation).rows_where()
     with pytest.raises(ValueError, match="confident needs probabilities"):
         evaluate(Y, A).rows_where(confident=True)

@@ -393,7 +393,7 @@ def test_metrics_of_segments_are_logged_where_they_are_named(run_id):
         ("segment/region/nort/binary/recall", KeyError, "did you mean"),
         ("segment/regoin/*/binary/recall", KeyError, "no segments by 'regoin'"),
         ("segment/region/*/binary/recal", KeyError, "recal"),
-        ("segment/region", ValueError, "must be called segment/<column>/<value>/<metric>"),
+        ("segment/region", ValueError, "must have the form segment/<column>/<value>/<metric>"),
     ],
     ids=["value", "column", "metric", "parts"],
 )
