@@ -100,7 +100,7 @@ def send(
         return Sent()
     if held.other_evaluation and entry.on_existing == "error":
         raise ValueError(
-            f"run {run_id} holds {held.other_evaluation}: use prefix= for another one, "
+            f"run {run_id} holds {held.other_evaluation}: use prefix= to keep both, "
             "or on_existing='replace'"
         )
     is_late = late()

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 VARIABLE = "CMTRACK_PREDICTIONS"
 ROW_IDS = "CMTRACK_ROW_IDS"
 KEPT_IDS = ("off", "hashed", "on")
-"""From the strictest to the widest."""
+"""Values of ``CMTRACK_ROW_IDS``, from the strictest to the widest."""
 PROJECT = "pyproject.toml"
 SETTINGS = ("off", "labels", "auto", "on")
-"""From the strictest to the widest."""
+"""Values of ``CMTRACK_PREDICTIONS``, from the strictest to the widest."""
 _ALIKE = {"false": "off", "0": "off", "no": "off", "true": "on", "1": "on", "yes": "on"}
 _MAX_PROJECT = 1 << 20
 
