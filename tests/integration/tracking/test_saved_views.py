@@ -99,7 +99,7 @@ def test_nothing_is_written_for_a_version_that_is_not_known(three, monkeypatch, 
     comparison = compare()
     as_if(monkeypatch, version)
     with pytest.raises(
-        ValueError, match=f"known from MLflow 3.5 to 3.x, and this server has {version}"
+        ValueError, match=f"supported for MLflow 3.5 to 3.x, but this server has {version}"
     ):
         comparison.view()
     assert not any(key.startswith(TAG) for key in three.get_experiment_by_name("e").tags)

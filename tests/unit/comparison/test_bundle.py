@@ -790,7 +790,7 @@ UNSAFE = {
         archive_of((link(), b"/etc/passwd")),
         "plain files in plain folders, got 'review.html'",
     ),
-    "twice": (archive_of(("a", b"x"), ("a", b"y")), "must hold each file once, got 'a' twice"),
+    "twice": (archive_of(("a", b"x"), ("a", b"y")), "must contain each file once, got 'a' twice"),
     "cut": (archive_of(("a", b"x" * 999))[:-30], "the archive is damaged"),
     "text": (b"no archive", "the archive is damaged"),
     "foreign": (archive_of(("a", b"x")), "it holds no manifest.json"),
