@@ -1,8 +1,9 @@
-"""Count the instructions of evaluate, compare, log and import, here and at another commit; fail where they rise.
+"""Count the instructions of evaluate, compare, log and import, here and at another commit; fail if they rise.
 
-Instructions do not depend on what else the machine does, and hardly on the machine. They are counted by ``perf`` where
-the processor's counters can be read, else by valgrind (minutes). Of what is repeated, twice and once are counted, and
-the difference is the cost of one; the exit status is 1 where it is more than ``--most`` times that at the other commit.
+Instructions do not depend on other work of the machine, and hardly on the machine. ``perf`` counts them if it can read
+the processor's counters, else valgrind does (which takes minutes). A repeated task is counted with two repetitions and
+with one, and the difference is its cost. The exit status is 1 if a cost is more than ``--most`` times the other
+commit's cost.
 
 python .ci/instructions.py --against v0.2.0 [--most 1.03] [--only evaluate,import]
 """
@@ -70,7 +71,7 @@ for _ in range(times):
 
 @contextmanager
 def tree_at(commit: str) -> Iterator[Path]:
-    """A checkout of the commit that is gone afterwards."""
+    """Yield a checkout of the commit, and remove it afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             ["git", "worktree", "add", "-q", "--detach", folder, commit], cwd=ROOT, check=True
@@ -82,7 +83,7 @@ def tree_at(commit: str) -> Iterator[Path]:
 
 
 def counted(command: list[str], environment: dict[str, str], folder: str) -> int:
-    """Instructions of a process and of its children."""
+    """Return the instructions of a process and its children."""
     with tempfile.NamedTemporaryFile("r", dir=folder) as said:
         if _counters_can_be_read():
             counter = ["perf", "stat", "-x,", "-e", "instructions:u", "-o", said.name]
@@ -119,7 +120,7 @@ def _counters_can_be_read() -> bool:
 
 
 def cost(task: str, tree: Path) -> int:
-    """Instructions of a task, once, with the package of this tree."""
+    """Return the instructions of a task, run once with the package of this tree."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
@@ -143,7 +144,7 @@ def cost(task: str, tree: Path) -> int:
 
 
 def main() -> int:
-    """Print a table; 1 if a task costs more than it may."""
+    """Print a table; return 1 if a task costs more than it may."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,6 @@
-"""The main paths in the light environment of docs/reference/install.md, and its size; ``.ci/minimal`` runs it.
+"""Check the main paths and the size of the light environment of docs/reference/install.md, for ``.ci/minimal``.
 
-light.py MLFLOW FOLDER      the command that starts a server (of another environment), and a folder that is made
+light.py MLFLOW FOLDER      the command that starts a server (from another environment), and a folder to create
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 MOST = 350e6
-"""Bytes of the installed packages, with the byte code that pip compiles."""
+"""Most bytes of the installed packages, including the byte code that pip compiles."""
 ABSENT = ("duckdb", "flask", "matplotlib", "pandas", "pyarrow", "sklearn", "sqlalchemy")
 
 
 @contextmanager
 def server(mlflow: str, folder: Path) -> Iterator[str]:
-    """A tracking server that answers."""
+    """Yield a tracking server that answers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -48,7 +48,7 @@ def server(mlflow: str, folder: Path) -> Iterator[str]:
 
 
 def refused(what: Callable[[], object], install: str) -> None:
-    """Check that a call says in one sentence what is to be installed."""
+    """Check that an error of a call says in one sentence what to install."""
     sentence = ""
     try:
         what()

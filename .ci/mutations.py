@@ -1,11 +1,11 @@
 """Change the code in small ways and see whether its tests notice: the share of mutants that they kill, by file.
 
-Each mutant is one change of one expression or statement. The tests of a room are collected once and run once, which
-says who runs which line; then a fork for each mutant puts the changed function in place of the other and runs the tests
-of its lines, the quick ones and those that killed others first, until one fails. A change outside of functions is
-imported anew. The file of a copy of the repository is changed as well, for processes that tests start. A mutant that
-takes longer than ``--seconds`` counts as killed. The survivors are listed; the exit status is 1 where fewer than
-``--least`` are killed.
+Each mutant is one change of one expression or statement. The tests of a room are collected and run once, to learn which
+test runs which line. Then, for each mutant, a fork replaces the changed function and runs the tests of its lines until
+one fails: quick tests first, and tests that killed other mutants. A change outside of functions needs a new import of
+the module. The file in a copy of the repository is also changed, for processes that tests start. A mutant that takes
+longer than ``--seconds`` counts as killed. The survivors are listed. The exit status is 1 if fewer than ``--least`` are
+killed.
 
 python .ci/mutations.py [--each 30] [--only untrusted,inputs] [--seed 0] [--jobs 2] [--seconds 300] [--least 0.9]
 """
@@ -75,7 +75,7 @@ ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
         "tests/integration/hooks/test_evaluator_plugin.py",
     ),
 }
-"""Files, and the tests that are to notice a change in them."""
+"""Files, and the tests that should notice a change in them."""
 COMPARED = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -96,17 +96,17 @@ COMPUTED = {
     ast.Pow: ast.Mult,
 }
 _NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii", "indent", "synced")
-"""Arguments that claim equal lengths, say which line a warning names, how JSON is spelled, or wait for a disk."""
+"""Arguments that claim equal lengths, set the line of a warning or the form of JSON, or wait for a disk."""
 _ELSEWHERE = ("sys.platform == 'win32'", "os.name == 'nt'")
-"""Conditions of what no test here can run."""
+"""Conditions of code that no test can run on this system."""
 _SURVIVED, _TOO_LONG = 0, -signal.SIGKILL
 _MOST = 20.0
-"""Processor seconds of tests that a mutant is tried with: what quick ones do not notice, slow ones rarely do."""
+"""Most processor seconds of tests per mutant: slow tests rarely notice what quick ones do not."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file; ``function``: the first line of the function that it is in, if any."""
+    """A change of a file; ``function``: the first line of the function around it, if any."""
 
     path: str
     line: int
@@ -121,7 +121,7 @@ class Mutant:
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """The node with one change; None where there is none to make."""
+    """Return the node with one change; None if no change is possible."""
     new = copy.deepcopy(node)
     if isinstance(new, ast.Compare) and type(new.ops[0]) in COMPARED:
         new.ops[0] = COMPARED[type(new.ops[0])]()
@@ -149,7 +149,7 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def _left_out(tree: ast.AST) -> set[int]:
-    """Nodes that are no behaviour: annotations, decorators, bases, words of errors, some arguments, other systems'."""
+    """Return nodes without behaviour: annotations, decorators, bases, error messages, some arguments, other systems."""
     outside: list[ast.AST | None] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -174,7 +174,7 @@ def _left_out(tree: ast.AST) -> set[int]:
 def _places(
     tree: ast.AST, statement: int = 1, function: int | None = None
 ) -> Iterator[tuple[ast.AST, int, int | None]]:
-    """Each node with the first line of its statement and that of the outermost function whose body it is in."""
+    """Yield each node, the first line of its statement, and the first line of the outermost function around it."""
     for name, value in ast.iter_fields(tree):
         for node in value if isinstance(value, list) else [value]:
             if isinstance(node, ast.AST):
@@ -187,7 +187,7 @@ def _places(
 
 
 def mutants(path: str, most: int, seed: int) -> Iterator[Mutant]:
-    """A sample of the mutants of a file."""
+    """Yield a sample of the mutants of a file."""
     source = (ROOT / path).read_bytes()
     tree = ast.parse(source)
     starts = [0]
@@ -215,7 +215,7 @@ def mutants(path: str, most: int, seed: int) -> Iterator[Mutant]:
 
 
 def _functions(code: CodeType) -> Iterator[tuple[tuple[int, str], CodeType]]:
-    """The code of each function of a module or class, by its first line and name."""
+    """Yield the code of each function of a module or class, by its first line and name."""
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             yield (inner.co_firstlineno, inner.co_name), inner
@@ -223,7 +223,7 @@ def _functions(code: CodeType) -> Iterator[tuple[tuple[int, str], CodeType]]:
 
 
 def functions_of(paths: Iterable[str], folder: Path) -> dict[tuple[str, int], list[FunctionType]]:
-    """The functions of modules, by file and first line."""
+    """Return the functions of modules, by file and first line."""
     for path in paths:
         importlib.import_module(
             path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -240,7 +240,7 @@ def functions_of(paths: Iterable[str], folder: Path) -> dict[tuple[str, int], li
 def put_in_place(
     mutant: Mutant, file: Path, functions: dict[tuple[str, int], list[FunctionType]]
 ) -> None:
-    """Give the functions of a module that is imported the code of the mutant."""
+    """Give the functions of an imported module the code of the mutant."""
     codes = dict(_functions(compile(mutant.source, str(file), "exec")))
     for function in functions[str(file), mutant.function or 0]:
         function.__code__ = codes[mutant.function or 0, function.__code__.co_name]
@@ -248,7 +248,7 @@ def put_in_place(
 
 @dataclass
 class Room:
-    """A plugin of pytest that runs the collected tests once, and then some for each mutant."""
+    """A plugin of pytest that runs the collected tests once, and then some of them for each mutant."""
 
     folder: Path
     chosen: list[Mutant]
@@ -260,7 +260,7 @@ class Room:
     functions: dict[tuple[str, int], list[FunctionType]] = field(default_factory=dict)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Who runs what; then every mutant."""
+        """Find out which test runs which line, then try every mutant."""
         items = {item.nodeid: item for item in session.items}
         reached = self.reach or self.folder / "reached.json"
         if not reached.exists() and _ended(
@@ -269,7 +269,7 @@ class Room:
             self.passing = False
             return True
         seconds, lines, imported = json.loads(reached.read_text())
-        for name in imported:  # once, and not in every fork
+        for name in imported:  # once, instead of in every fork
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
         self.passing = math.inf not in seconds.values()
@@ -308,17 +308,19 @@ class Room:
     def judged(
         self, mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]
     ) -> tuple[int, str]:
-        """The exit status of a mutant's tests, and the one that failed."""
+        """Return the exit status of a mutant's tests, and the test that failed."""
         import pytest
 
         file, note = self.folder / mutant.path, self.folder / "killer"
-        unchanged = file.read_bytes()  # the repository may be worked on meanwhile
+        unchanged = file.read_bytes()  # somebody may edit the repository in the meantime
         note.write_text("")
         file.write_text(mutant.source)
 
         def run() -> int:
             if mutant.function is None:
-                for name in [*sys.modules]:  # ours anew, and not the libraries, which take seconds
+                for name in [
+                    *sys.modules
+                ]:  # import our modules again, but not the libraries, which take seconds
                     if (getattr(sys.modules[name], "__file__", None) or "").startswith(
                         str(self.folder)
                     ):
@@ -332,7 +334,7 @@ class Room:
         return status, note.read_text()
 
     def _first(self, session: pytest.Session, reached: Path) -> int:
-        """Run every test; write its seconds, and who runs which line: what a fixture runs, each of its users runs."""
+        """Run every test; write its seconds and lines. The lines of a fixture count for each of its users."""
         import coverage
 
         measured = coverage.Coverage(
@@ -345,7 +347,7 @@ class Room:
         shared: dict[Any, list[str]] = defaultdict(list)
         measured.start()
         for item, following in zip(session.items, [*session.items[1:], None], strict=True):
-            start = sum(os.times()[:4])  # of processors: a busy machine is to leave out no test
+            start = sum(os.times()[:4])  # processor time, so that a busy machine leaves out no test
             measured.switch_context(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             seconds[item.nodeid] = round(sum(os.times()[:4]) - start, 3)
@@ -387,7 +389,7 @@ class Room:
 
 
 def _run(session: pytest.Session, tests: list[pytest.Item], note: Path) -> int:
-    """Run tests until one fails; whether one did."""
+    """Run tests until one fails; return whether one failed."""
     for item, following in zip(tests, [*tests[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
@@ -398,7 +400,7 @@ def _run(session: pytest.Session, tests: list[pytest.Item], note: Path) -> int:
 
 
 def _ended(child: int, seconds: float) -> int:
-    """The exit status of a child, which is ended with all that it started where it takes longer."""
+    """Return the exit status of a child, and end it with all its processes if it takes longer."""
     deadline = time.monotonic() + seconds
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -427,7 +429,7 @@ def judged(
     options: argparse.Namespace,
     out: TextIO,
 ) -> int:
-    """Collect a room's tests in the copy and try its mutants; 0 where nothing stood in the way."""
+    """Collect a room's tests in the copy and try its mutants; return 0 if that was possible."""
     import pytest
 
     os.chdir(folder)
@@ -444,7 +446,7 @@ def judged(
 
 
 def main() -> int:
-    """Print the survivors and a table; 1 where too few are killed."""
+    """Print the survivors and a table; return 1 if too few are killed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

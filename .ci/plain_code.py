@@ -1,11 +1,11 @@
-"""Measure how much there is to read and how densely it is written; refuse growth and puzzles.
+"""Measure how much code there is to read and how dense it is; refuse growth and puzzles.
 
 plain_code.py                          print both tables; exit with 1 if something is refused
 plain_code.py FILE ...                 list the puzzles of these files or folders
 plain_code.py --accept                 store numbers that fell, and the shorter list of exempt files
 plain_code.py --accept --reason TEXT   also store numbers that rose, and newly exempt files
 
-The first table counts, by room of a package:
+The first table has these numbers for each room of a package:
 
 nodes       syntax-tree nodes without Load, Store and Del contexts and docstrings: how much there
             is to understand
@@ -18,13 +18,13 @@ ternaries   conditional expressions; `nested` in another one, `fstring` inside a
 repeat      a written sequence times a condition
 andor       `(a and b) or c` with a literal c, and `{True: a, False: b}[...]`
 skip        `# fmt: skip`
-dense       nodes a statement: how much one statement asks of its reader, which no formatter changes
-chars       characters a line of code, without indentation
+dense       nodes per statement: how much a statement asks of its reader; no formatter changes it
+chars       characters per line of code, without indentation
 
-The second table counts what could hide code from the first. A number is refused if it is above the
-accepted one in `.ci/plain_code.toml`. Puzzles (`.ci/puzzles.py`) are refused in each file that
-`.ci/plain_code_exempt.txt` does not list. That list only shrinks: a listed file without puzzles is
-refused as well.
+The second table counts the places that could hide code from the first. A number is refused if it
+is above the accepted number in `.ci/plain_code.toml`. Puzzles (`.ci/puzzles.py`) are refused in
+each file that is not in `.ci/plain_code_exempt.txt`. That list only shrinks: a listed file without
+puzzles is also refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ACCEPTED = ROOT / ".ci" / "plain_code.toml"
 EXEMPT = ROOT / ".ci" / "plain_code_exempt.txt"
 PACKAGES = {"cmtrack": "cmtrack", "integrations": "integrations/cmtrack_integrations"}
 SUPPORT = ("docs/_ext", "tests/support")
-"""Folders of Python code beside the packages, into which code of the product could be moved."""
+"""Folders of Python code next to the packages, into which code of the product could be moved."""
 
 COLUMNS = (
     "files",
@@ -84,7 +84,7 @@ LIMITED = (
     "wide",
     "skip",
 )
-"""Numbers that may not rise. Lines, statements and comments may: plain code has more of them."""
+"""Numbers that may not rise. Lines, statements and comments may rise: plain code has more of them."""
 
 CONTEXTS = (ast.Load, ast.Store, ast.Del)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -113,7 +113,7 @@ LAYOUT = {
 
 PAGE_PARTS = {".html", ".js", ".css", ".svg", ".jinja", ".j2"}
 LONG_TEXT = 200
-"""Characters above which a string is searched for code; shorter ones hold messages."""
+"""Strings with more characters are searched for code; shorter ones are messages."""
 SQL = (
     r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE (OR REPLACE )?(TEMP |MACRO |TABLE |VIEW ))\b"
 )
@@ -139,7 +139,7 @@ def is_branchy(node: ast.AST) -> bool:
 def is_wide(node: ast.AST) -> bool:
     """Return whether a private function has too many parameters.
 
-    A body that is only a docstring declares a call, and does not count.
+    A body that is only a docstring declares a call and does not count.
     """
     if not isinstance(node, FUNCTIONS) or not node.name.startswith("_"):
         return False
@@ -174,7 +174,7 @@ MEASURES: dict[str, Callable[[ast.AST], int]] = {
     "repeat": puzzles.is_repeat_by_condition,
     "andor": is_disguised_conditional,
 }
-"""What one node adds to a number."""
+"""What a single node adds to a number."""
 
 
 def docstring_of(node: ast.AST) -> ast.stmt | None:
@@ -209,7 +209,7 @@ def nodes_of_code(tree: ast.AST) -> list[ast.AST]:
 
 
 def count_nodes(nodes: Iterable[ast.AST]) -> Counter[str]:
-    """Count what a syntax tree has."""
+    """Count the nodes of a syntax tree by the numbers of the first table."""
     counts: Counter[str] = Counter()
     for node in nodes:
         for name, count in MEASURES.items():
@@ -247,7 +247,7 @@ def measure(source: str) -> Counter[str]:
 
 
 def long_code_texts(source: str) -> Iterator[str]:
-    """Yield the strings that are longer than ``LONG_TEXT`` and hold code."""
+    """Yield the strings that are longer than ``LONG_TEXT`` and contain code."""
     nodes = nodes_of_code(ast.parse(source))
     formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     parts = {id(part) for node in formatted for part in node.values}
@@ -259,7 +259,7 @@ def long_code_texts(source: str) -> Iterator[str]:
 
 
 def text_of(node: ast.AST) -> str:
-    """Return the text of a string; of an f-string what is written, with ``{}`` for each value."""
+    """Return the text of a string; in an f-string, ``{}`` replaces each value."""
     if isinstance(node, ast.JoinedStr):
         return "".join(text_of(part) for part in node.values)
     if isinstance(node, ast.Constant):
@@ -272,7 +272,7 @@ def text_of(node: ast.AST) -> str:
 
 @dataclass(frozen=True)
 class HidingPlace:
-    """What could hold code that the first table does not count, and how much it holds."""
+    """A place that could hide code from the first table, and how much code it has."""
 
     name: str
     files: int
@@ -301,14 +301,14 @@ def rooms_of(package: Path) -> dict[str, Counter[str]]:
 
 
 def densities(counts: Mapping[str, int]) -> Numbers:
-    """Return the nodes a statement and the characters a line of code."""
+    """Return the nodes per statement and the characters per line of code."""
     dense = counts["nodes"] / max(1, counts["statements"])
     characters = counts["characters"] / max(1, counts["code"])
     return {"dense": round(dense, 2), "chars": round(characters, 1)}
 
 
 def hiding_places(root: Path, packages: Iterable[Path]) -> list[HidingPlace]:
-    """Measure everything that could hide code from the first table."""
+    """Measure all places that could hide code from the first table."""
     sources: list[str] = []
     pages: list[str] = []
     data: list[str] = []
@@ -368,14 +368,14 @@ def print_hiding_places(places: Iterable[HidingPlace]) -> None:
 
 @dataclass(frozen=True)
 class Limit:
-    """The largest accepted value of a number, and why it rose when it last did."""
+    """The largest accepted value of a number, and the reason of its last rise."""
 
     most: float
     reason: str = ""
 
 
 Limits = dict[tuple[str, str], Limit]
-"""By the place that is measured, such as "cmtrack", and the name of the number."""
+"""Limits by the measured place, such as "cmtrack", and the name of the number."""
 HEADING = """\
 # The largest numbers that .ci/run accepts (.ci/plain_code.py says of what). To lower them:
 #     python .ci/plain_code.py --accept
@@ -409,7 +409,7 @@ def write_limits(limits: Limits) -> str:
 
 
 def risen(numbers: Mapping[tuple[str, str], float], limits: Limits) -> list[str]:
-    """Return a sentence for each number that is above the accepted one, or has none."""
+    """Return a sentence for each number that exceeds its limit or has none."""
     sentences = []
     for (place, name), number in numbers.items():
         limit = limits.get((place, name))
@@ -423,7 +423,7 @@ def risen(numbers: Mapping[tuple[str, str], float], limits: Limits) -> list[str]
 
 
 def accept(numbers: Mapping[tuple[str, str], float], limits: Limits, reason: str) -> Limits:
-    """Return the new accepted numbers: lower ones, and for a reason also higher ones."""
+    """Return the new limits: lower ones, and with a reason also higher ones."""
     accepted: Limits = {}
     for key, number in numbers.items():
         before = limits.get(key)
@@ -441,7 +441,7 @@ def accept(numbers: Mapping[tuple[str, str], float], limits: Limits, reason: str
 
 
 def python_files(root: Path) -> list[str]:
-    """Return the Python files that git tracks, or would track, relative to the repository."""
+    """Return the Python files that git tracks or would track, relative to the repository."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"]
     listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
     return sorted(name for name in set(listed.splitlines()) if (root / name).exists())
@@ -497,7 +497,7 @@ def refused(found: Mapping[str, list[puzzles.Puzzle]], exempt: Iterable[str]) ->
 
 
 def accept_files(found: Iterable[str], exempt: Mapping[str, str], reason: str) -> dict[str, str]:
-    """Return the exempt files that still have puzzles, and for a reason also new ones."""
+    """Return the exempt files that still have puzzles, and with a reason also new ones."""
     accepted = {}
     for name in found:
         if name in exempt:
@@ -508,7 +508,7 @@ def accept_files(found: Iterable[str], exempt: Mapping[str, str], reason: str) -
 
 
 def sentence_of(name: str, puzzle: puzzles.Puzzle) -> str:
-    """Return where a puzzle is, and what to write instead."""
+    """Return the place of a puzzle, and what to write instead."""
     return f"{name}:{puzzle.line}: {puzzle.form}: {puzzle.instead}"
 
 
@@ -516,7 +516,7 @@ def sentence_of(name: str, puzzle: puzzles.Puzzle) -> str:
 
 
 def list_puzzles(paths: Iterable[str]) -> int:
-    """Print the puzzles of files and folders, exempt or not; 1 if there are some."""
+    """Print the puzzles of files and folders, exempt or not; return 1 if there are some."""
     files: list[str] = []
     for path in paths:
         inside = [
@@ -537,7 +537,7 @@ def list_puzzles(paths: Iterable[str]) -> int:
 
 
 def main() -> int:
-    """Print both tables; 1 if a number rose or a file has a puzzle."""
+    """Print both tables; return 1 if a number rose or a file has a puzzle."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

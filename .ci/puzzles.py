@@ -1,7 +1,7 @@
-"""Forms of code that have to be read twice, and where a syntax tree has them.
+"""Forms of code that most people have to read twice, and how to find them in a syntax tree.
 
-Write an ``if`` statement, or one statement for each value, instead. Ruff refuses what it has a rule
-for, such as two statements on a line (E702). This module finds what ruff has no rule for.
+Write an ``if`` statement, or one statement for each value, instead. Ruff refuses the forms that it
+has a rule for, such as two statements on a line (E702). This module finds the others.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 DISPLAYS = (ast.Tuple, ast.List)
 LITERALS = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.JoinedStr)
 SCALAR_TESTS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-"""Comparisons that give one boolean: ``values > 0`` may be a mask, ``name in names`` cannot."""
+"""Comparisons that return one boolean: ``values > 0`` may be a mask, ``name in names`` cannot."""
 
 
 @dataclass(frozen=True)
 class Puzzle:
-    """A place in a file, the form that it has, and what to write instead."""
+    """A place in a file, its form, and what to write instead."""
 
     line: int
     form: str
@@ -38,14 +38,14 @@ def is_negation(node: ast.AST) -> bool:
 
 
 def is_call_of(node: ast.AST, function: str) -> bool:
-    """Return whether an expression calls a function of this name."""
+    """Return whether an expression calls a function with this name."""
     return (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function
     )
 
 
 def is_sequence(node: ast.AST) -> bool:
-    """Return whether an expression is a written text, list or tuple."""
+    """Return whether an expression is a literal text, list or tuple."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str)
     return isinstance(node, ast.List | ast.Tuple | ast.JoinedStr)
@@ -67,7 +67,7 @@ def is_text_with_conditional(node: ast.AST) -> bool:
 
 
 def is_repeat_by_condition(node: ast.AST) -> bool:
-    """Return whether a written sequence is multiplied by a condition, as in ``"s" * (n > 1)``."""
+    """Return whether a literal sequence is multiplied by a condition, as in ``"s" * (n > 1)``."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
         return False
     orders = [(node.left, node.right), (node.right, node.left)]
@@ -75,7 +75,7 @@ def is_repeat_by_condition(node: ast.AST) -> bool:
 
 
 def is_and_or(node: ast.AST) -> bool:
-    """Return whether ``(a and b) or c`` ends with a literal, and so picks one of two values."""
+    """Return whether ``(a and b) or c`` ends with a literal, so that it picks one of two values."""
     if not (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)):
         return False
     return bool(consequences_of(node.values[0])) and isinstance(node.values[-1], LITERALS)
@@ -96,7 +96,7 @@ def is_and_or_of_values(node: ast.AST) -> bool:
 
 
 def consequences_of(node: ast.AST) -> list[ast.expr]:
-    """Return ``b`` of ``a and b``, and nothing of another expression."""
+    """Return ``b`` of ``a and b``, and nothing for another expression."""
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
         return node.values[-1:]
     return []
@@ -161,7 +161,7 @@ def is_unrelated_assignment(node: ast.AST) -> bool:
 
 
 def is_loop_over_one_tuple(node: ast.AST) -> bool:
-    """Return whether a loop runs once, over a written tuple, to name its values."""
+    """Return whether a loop runs once, over a literal tuple, to name its values."""
     if not isinstance(node, ast.For | ast.comprehension):
         return False
     if not isinstance(node.iter, DISPLAYS) or len(node.iter.elts) != 1:
@@ -170,7 +170,7 @@ def is_loop_over_one_tuple(node: ast.AST) -> bool:
 
 
 def exchanges(targets: list[ast.expr], values: list[ast.expr]) -> bool:
-    """Return whether a value reads what a target before it is about to change."""
+    """Return whether a value reads a name that an earlier target is about to change."""
     changed: set[str] = set()
     # a starred target takes several values
     for target, value in zip(targets, values, strict=False):
@@ -185,7 +185,7 @@ def exchanges(targets: list[ast.expr], values: list[ast.expr]) -> bool:
 def are_variants(values: list[ast.expr]) -> bool:
     """Return whether all values are the first computation with another operand or operator.
 
-    Two attributes of one object are not computed, and two functions of one argument are two
+    Two attributes of one object are not computed. Two functions of one argument are two
     computations.
     """
     first = values[0]
@@ -202,7 +202,7 @@ def is_computed(node: ast.AST) -> bool:
 
 
 def is_variant(first: ast.expr, second: ast.expr) -> bool:
-    """Return whether two expressions are alike but for one place, not the function called."""
+    """Return whether two expressions differ in only one place, which is not the called function."""
     if name_of_function(first) != name_of_function(second):
         return False
     return count_differences(leaves(first), leaves(second)) <= 1

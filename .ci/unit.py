@@ -1,4 +1,4 @@
-"""The processor time of ten million additions in a Python loop: the unit L in which costs of other machines compare."""
+"""Print the processor time of ten million additions in a Python loop: the unit L, to compare costs across machines."""
 
 import time
 

@@ -1,9 +1,9 @@
-"""An epoch on an accelerator: what collecting its predictions costs a loop, beside other ways to collect them.
+"""Time an epoch on an accelerator: the cost of collecting its predictions, compared with other ways to collect them.
 
-A network scores batches that lie on the device. The loop is timed bare, and with each way of collecting labels and
-probabilities; `EpochAccumulator` and the arrays of each batch are then evaluated to the same numbers, torchmetrics
-gives a few metrics of its own. Transfers to the host are counted by PyTorch's profiler. Without CUDA it runs on the
-processor, where there is nothing to transfer.
+A network scores batches that are on the device. The loop is timed without and with each way of collecting labels and
+probabilities. `EpochAccumulator` and the arrays of each batch then give the same numbers; torchmetrics gives a few
+metrics of its own. PyTorch's profiler counts the transfers to the host. Without CUDA, the loop runs on the processor,
+where nothing has to be transferred.
 
 python benchmarks/accelerator.py [--rows 1e6] [--classes 2,11] [--batch 1024] [--width 1024,8192]
     [--repeats 5]
@@ -28,7 +28,7 @@ PEERS = importlib.util.find_spec("torchmetrics") is not None
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 Collect = Callable[[torch.Tensor, torch.Tensor], object]
 Way = Callable[[], tuple[Collect, Callable[[], object]]]
-"""Begins an epoch: what takes each batch, and what is done after the last."""
+"""Starts an epoch: returns the function for each batch, and the function for the end."""
 
 
 class Epoch:
@@ -47,14 +47,14 @@ class Epoch:
         self.network = torch.nn.Sequential(*layers[:-1]).to(DEVICE)
 
     def batches(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Labels and logits of each batch."""
+        """Yield labels and logits of each batch."""
         with torch.no_grad():
             for start in range(0, self.rows, self.batch):
                 part = slice(start, start + self.batch)
                 yield self.y[part], self.network(self.x[part])
 
     def run(self, collect: Collect) -> None:
-        """Once over all batches, until the device has done everything."""
+        """Run once over all batches, until the device has finished."""
         for y, logits in self.batches():
             collect(y, logits)
         if DEVICE.type == "cuda":
@@ -62,7 +62,7 @@ class Epoch:
 
 
 def timed(epoch: Epoch, way: Way) -> Action:
-    """The loop with one way of collecting, to the end."""
+    """Return the loop with one way of collecting, including the end."""
 
     def action() -> None:
         collect, end = way()
@@ -73,7 +73,7 @@ def timed(epoch: Epoch, way: Way) -> Action:
 
 
 def transfers(action: Action) -> str:
-    """Copies from the device to the host."""
+    """Return the number of copies from the device to the host."""
     if DEVICE.type != "cuda":
         return "–"
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -82,7 +82,7 @@ def transfers(action: Action) -> str:
 
 
 def by_batch(epoch: Epoch) -> Evaluation:
-    """The usual loop: arrays of each batch, and the evaluation of all of them."""
+    """Collect arrays of each batch, as usual loops do, and evaluate all of them."""
     labels, outputs = [], []
 
     def collect(y: torch.Tensor, logits: torch.Tensor) -> None:
@@ -95,7 +95,7 @@ def by_batch(epoch: Epoch) -> Evaluation:
 
 
 def ways(epoch: Epoch) -> dict[str, Way]:
-    """How each way collects a batch, and what it does after the last."""
+    """Return how each way collects a batch, and what it does after the last batch."""
 
     def ours() -> tuple[Collect, Callable[[], object]]:
         judge = EpochAccumulator(strict=True)

@@ -1,16 +1,16 @@
-"""Counts, metrics and whole evaluations of arrays beside scikit-learn, torchmetrics, PyCM, pandas and the floor.
+"""Time counts, metrics and evaluations of arrays, compared with scikit-learn, torchmetrics, PyCM, pandas and the floor.
 
-The floor is the time to read the same arrays once (the faster of their maximum and their sum): nothing that looks at
-every row can be below 1×. All that stands in one row of a table was timed in turns on the same arrays. "wall" is the
-ratio of times of the clock, "processor" that of the processor time of all threads; both are medians over the rounds.
-Every "cmtrack" includes the checks of its input, and metrics include their intervals, which no peer here gives.
+The floor is the time to read the same arrays once (the faster of their maximum and their sum). Code that looks at every
+row cannot be below 1×. The times in one row of a table were measured in turns on the same arrays. "wall" is the ratio
+of elapsed times, "processor" the ratio of the processor times of all threads. Both are medians over the rounds. Each
+"cmtrack" time includes the checks of the input. Its metrics include intervals, which no peer here computes.
 
 The eight scikit-learn calls are accuracy_score, balanced_accuracy_score, macro precision_score, recall_score and
-f1_score, weighted f1_score, cohen_kappa_score and matthews_corrcoef. torchmetrics' nine are the same eight and the
-confusion matrix, in one MetricCollection that shares what it counts.
+f1_score, weighted f1_score, cohen_kappa_score and matthews_corrcoef. torchmetrics' nine metrics are these eight and the
+confusion matrix, in one MetricCollection that shares its counts.
 
-Memory is the largest resident size during the call, in a new process that holds the input already, above the size
-before the call, as a share of the bytes of the input.
+Memory is the largest resident size during the call, in a new process that already has the input, minus the size before
+the call, relative to the bytes of the input.
 
 python benchmarks/arrays_speed.py [--rows 100000,1000000,10000000] [--classes 2,11,100] [--repeats 5]
     [--only counts,strings,metrics,probabilities,memory,many] [--quick]
@@ -55,7 +55,7 @@ SCORES = "roc_auc_score, one-vs-rest"
 
 
 def sklearn_eight(y: Any, p: Any) -> None:
-    """Eight calls, each of which counts anew."""
+    """Make eight calls, each of which counts again."""
     from sklearn import metrics as sk
 
     sk.accuracy_score(y, p)
@@ -69,7 +69,7 @@ def sklearn_eight(y: Any, p: Any) -> None:
 
 
 def torch_nine(classes: int, checked: bool) -> Callable[[Any, Any], object]:
-    """A collection that is made once and reset before each use."""
+    """Return a collection that is made once and reset before each use."""
     from torchmetrics import MetricCollection
     from torchmetrics import classification as tm
 
@@ -97,7 +97,7 @@ def torch_nine(classes: int, checked: bool) -> Callable[[Any, Any], object]:
 
 
 def pycm_all(y: Array, p: Array) -> None:
-    """The matrix and its overall statistics."""
+    """Compute the matrix and its overall statistics."""
     from pycm import ConfusionMatrix as Pycm
 
     Pycm(actual_vector=y, predict_vector=p).overall_stat  # noqa: B018
@@ -156,7 +156,7 @@ def of_metrics(y: Array, p: Array, classes: int) -> dict[str, Action]:
 def of_probabilities(
     y: Array, probabilities: Array, grouping: Grouping | None, auc: bool
 ) -> dict[str, Action]:
-    """Every metric of probabilities, its intervals included."""
+    """Every metric of probabilities, including its intervals."""
     from sklearn.metrics import roc_auc_score
 
     def one_vs_rest() -> object:
@@ -188,7 +188,7 @@ def texts(codes: Array, classes: int, kind: str) -> Any:
 
 
 def groupings(classes: int) -> dict[str, Grouping | None]:
-    """Groupings that are timed: NPS for its eleven classes; two groups, and none, for a hundred."""
+    """Return the groupings to time: NPS for its eleven classes; two groups and none for a hundred classes."""
     halves = Grouping(
         {"low": range(classes // 2), "high": range(classes // 2, classes)}, name="halves"
     )
@@ -198,7 +198,7 @@ def groupings(classes: int) -> dict[str, Grouping | None]:
 
 
 def timed(actions: dict[str, Action], small: dict[str, Action], repeats: int) -> dict[str, Times]:
-    """Times, after each action has met a small input: what is imported and set up once does not count."""
+    """Time actions after each has run on a small input, so that imports and set-up do not count."""
     for action in small.values():
         action()
     return interleaved(actions, repeats)
@@ -274,7 +274,7 @@ MEMORY = (
 
 
 def peak_of(what: str, rows: int, classes: int) -> tuple[int, int]:
-    """Peak above the input and the size of the input, bytes, of one call in this process."""
+    """Return the peak memory above the input, and the size of the input, in bytes, of one call in this process."""
     warnings.simplefilter("ignore")
     y, p = labels_of(rows, classes)
     grouping = next(iter(groupings(classes).values()))
@@ -321,7 +321,7 @@ def memory_table(rows: list[int], classes: int) -> None:
 
 
 def peak_of_many(n: int, classes: int, kind: str) -> tuple[int, int, float]:
-    """Memory and processor time of the numbers of n rows of many classes, and the bytes of their probabilities."""
+    """Return memory and processor time of the numbers of n rows of many classes, and the bytes of the probabilities."""
     y, p = labels_of(n, classes)
     given = (
         {"y_pred": p} if kind == "labels only" else {"y_prob": probabilities_of(y, classes, kind)}

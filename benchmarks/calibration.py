@@ -1,18 +1,18 @@
-"""How often the test of calibration rejects, and what the calibration error shows, where the truth is known.
+"""Measure how often the test of calibration rejects, and the calibration error, when the truth is known.
 
-Scores: "beta" Beta(2, 2), "rare" the logit N(-4, 1.5^2), "votes" the share of nine votes, with .05
-and .95 in place of 0 and 1. Labels are drawn with the scores for probabilities ("calibrated"), with the logit over 1.4
+Scores: "beta" is Beta(2, 2), "rare" has the logit N(-4, 1.5^2), "votes" is the share of nine votes, with .05
+and .95 instead of 0 and 1. Labels are drawn with the scores as probabilities ("calibrated"), with the logit over 1.4
 ("over-confident"), or with the logit plus .25 ("shifted").
 
-The last table is of calibrated scores in other settings. "clusters": five rows each, whose labels have the correlation
-.4, as each takes the cluster's uniform number with probability the root of .4 and else its own. "sampling weights":
-gamma of shape 2. "pooled": 20,000 scores, which the test puts together by cell. "classes": four, probabilities of
-Dirichlet(.5, 1, 2, 4), each tested in 32 blocks, and all of them by Holm's least p.
+The last table has calibrated scores in other settings. "clusters": five rows each, whose labels have the correlation
+.4: each label uses the cluster's uniform number with probability √.4, else its own number. "sampling weights": gamma of
+shape 2. "pooled": 20,000 scores, which the test pools by cell. "classes": four classes with probabilities from
+Dirichlet(.5, 1, 2, 4), each tested in 32 blocks, and all of them by Holm's smallest p.
 
-A table of its own has sparse labels and sharp scores, which a test by signs rejects too often: rows that are
-independent ("none"), the same with `groups=` that mean nothing, with sampling weights, drawn without regard to the rows
-or by label ("case-control": all positives, and one negative in so many), with labels that are correlated in groups, and
-the power.
+A separate table has rare labels and sharp scores, which a test by signs rejects too often. Its settings are independent
+rows ("none"), independent rows with meaningless `groups=`, sampling weights that are drawn regardless of the rows or by
+label ("case-control": all positives, and one of several negatives), labels that are correlated in groups, and the
+power.
 
     python benchmarks/calibration.py [--repeats 1000] [--quick] [--only scores|bands|settings|sparse]
 """
@@ -52,9 +52,9 @@ def with_error(values: Sequence[float], digits: int = 3) -> str:
 
 
 def row(kind: str, n: int, repeats: int, slope: float = 1.0, shift: float = 0.0) -> list[str]:
-    """Shares of p-values up to .05 and of each part, mean squared error, cover of the slope's and the error's interval.
+    """Return shares of p-values up to .05 and of each part, mean squared error, coverage of slope and error intervals.
 
-    The error's interval is held against the truth of calibrated scores, 0, and of others not at all.
+    The error's interval is compared with the truth of calibrated scores, 0. For other scores it is not checked.
     """
     rng = np.random.default_rng([n, len(kind), round(100 * slope), round(100 * shift)])
     found: dict[str, list[float]] = {
@@ -89,7 +89,7 @@ def row(kind: str, n: int, repeats: int, slope: float = 1.0, shift: float = 0.0)
 
 
 def left(n: int, repeats: int, slope: float) -> str:
-    """Share of the curves that leave the consistency band somewhere."""
+    """Return the share of the curves that leave the consistency band somewhere."""
     rng = np.random.default_rng([n, round(100 * slope)])
     found = []
     for _ in range(repeats):
@@ -106,7 +106,7 @@ def left(n: int, repeats: int, slope: float) -> str:
 
 
 def clustered(n: int, rng: np.random.Generator) -> list[float]:
-    """Rejections with the clusters known, and unknown: n clusters of five rows."""
+    """Return rejections with known and with unknown clusters: n clusters of five rows."""
     s, number = rng.beta(2, 2, 5 * n), np.repeat(np.arange(n), 5)
     own, common = rng.random(5 * n), rng.random(n)[number]
     y = (np.where(rng.random(5 * n) < math.sqrt(0.4), common, own) < s).astype(int)
@@ -123,13 +123,13 @@ def weighted(n: int, rng: np.random.Generator) -> list[float]:
 
 
 def pooled(kind: str, n: int, rng: np.random.Generator) -> list[float]:
-    """Rejections where scores are put together by cell."""
+    """Return rejections if scores are pooled by cell."""
     s = scores_of(kind, rng, n)
     return [pvalue(rng.random(n) < s, s) <= 0.05]
 
 
 def classes(n: int, slope: float, rng: np.random.Generator) -> list[float]:
-    """Share of the classes whose test rejects, and whether the least p by Holm does."""
+    """Return the share of the classes whose test rejects, and whether the smallest p by Holm does."""
     p = rng.dirichlet((0.5, 1, 2, 4), n)
     true = p**slope / (p**slope).sum(axis=1, keepdims=True)
     y = np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), 3)
@@ -140,7 +140,7 @@ def classes(n: int, slope: float, rng: np.random.Generator) -> list[float]:
 
 
 def pvalue(y: npt.ArrayLike, s: FloatArray, **options: Any) -> float:
-    """The p-value of calibration of two classes."""
+    """Return the p-value of calibration of two classes."""
     made = evaluate(
         np.asarray(y, dtype=int), y_prob=s, labels=[0, 1], sections=["calibration"], **options
     )
@@ -170,7 +170,7 @@ def of_rows(
     correlation: float = 0.0,
     slope: float = 1.0,
 ) -> float:
-    """The p-value with nothing, groups of five or random sampling weights given beside the rows."""
+    """Return the p-value with nothing, groups of five, or random sampling weights in addition to the rows."""
     s = scores(rng)
     options: dict[str, Any] = {}
     if kind in ("groups", "both"):
@@ -183,7 +183,7 @@ def of_rows(
 def case_control(
     n: int, weight: float, rng: np.random.Generator, slope: float = 1.0, centre: float = -3.0
 ) -> float:
-    """The p-value where all positives of n rows are taken, and one negative in so many, with that weight."""
+    """Return the p-value with all positives of n rows, and one of several negatives, weighted accordingly."""
     s = np.asarray(expit(rng.normal(centre, 1.5, n)))
     y = rng.random(n) < expit(slope * logit(s))
     taken = y | (rng.random(n) < 1 / weight)

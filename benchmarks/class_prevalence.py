@@ -1,9 +1,9 @@
-"""Shares of more than two classes: error against QuaPy's quantifiers, and coverage; prints Markdown.
+"""Shares of more than two classes: error compared with QuaPy's quantifiers, and coverage; prints Markdown.
 
-Usage: ``python benchmarks/class_prevalence.py [--quick] [--tasks digits/wine] [--cache folder]``. ``--cache`` keeps the
-peers' estimates; with them in it QuaPy need not be installed. Every split has its own training rows, labelled rows
-(equally many of each class) and target, all fresh from one population, so splits are independent and standard errors
-are those of means over splits.
+Usage: ``python benchmarks/class_prevalence.py [--quick] [--tasks digits/wine] [--cache folder]``. ``--cache`` stores
+the peers' estimates; if it has them, QuaPy need not be installed. Every split has its own training rows, labelled rows
+(equally many of each class) and target, all newly drawn from one population. So splits are independent, and standard
+errors are standard errors of means over splits.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DIGITS_PIXELS = [2, 4, 10, 13, 18, 20, 21, 26, 27, 28, 30, 33, 34, 36, 42, 43, 
 
 Rows = tuple[np.ndarray, np.ndarray]
 Population = Callable[[int], Callable[[np.random.Generator, np.ndarray], np.ndarray]]
-"""Of a seed: a function that draws one row of features for each of the classes wanted."""
+"""Takes a seed and returns a function that draws one row of features for each requested class."""
 
 
 def _made(n_classes: int, clusters: int = 1) -> Population:
@@ -82,7 +82,7 @@ def _wine() -> Population:
 
 
 def _alike(gap: float) -> Population:
-    """Five classes with heavy tails, of which the last two lie ``gap`` apart: one population for all seeds."""
+    """Return five classes with heavy tails, the last two ``gap`` apart: one population for all seeds."""
     rng = np.random.default_rng(5)
     centres, away = rng.normal(size=(5, 6)) * 1.3, rng.normal(size=6)
     centres[4] = centres[3] + gap * away / np.linalg.norm(away)
@@ -99,10 +99,10 @@ def _alike(gap: float) -> Population:
 
 @dataclass(frozen=True)
 class Task:
-    """A population, its classifier, and how many rows are labelled and judged.
+    """A population, its classifier, and the numbers of labelled and evaluated rows.
 
-    ``shares`` are the target's, and by default drawn uniformly; of several, the splits take turns. ``labelled_shares``
-    and ``train_shares`` are equal by default.
+    ``shares`` are the target's shares, by default drawn uniformly; if there are several, the splits take turns.
+    ``labelled_shares`` and ``train_shares`` are equal by default.
     """
 
     population: Callable[[], Population]
@@ -230,7 +230,7 @@ class GivenScores(ClassifierMixin, BaseEstimator):
 
 
 def peer(name: str, split: Split) -> np.ndarray:
-    """Shares by a quantifier of QuaPy; NaN where it fails."""
+    """Return shares by a quantifier of QuaPy; NaN if it fails."""
     from quapy.method.aggregative import EMQ, PACC, DMy, KDEyML
 
     method = {"EMQ": EMQ, "KDEy-ML": KDEyML, "DMy": DMy, "PACC": PACC}[name]
@@ -242,7 +242,7 @@ def peer(name: str, split: Split) -> np.ndarray:
 
 
 def cached(folder: Path | None, key: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
-    """The stored array, or a newly computed one that is stored."""
+    """Return the stored array, or compute and store it."""
     if folder is None:
         return compute()
     path = folder / f"{key.replace('/', '-').replace(' ', '_')}.npy"
@@ -254,7 +254,7 @@ def cached(folder: Path | None, key: str, compute: Callable[[], np.ndarray]) -> 
 
 @dataclass(frozen=True)
 class Ours:
-    """Our estimates of all splits: values, low, high and the numbers' ends (splits, K); p-values, seconds (splits,)."""
+    """Our estimates of all splits: values, low, high and the counts' intervals (splits, K); p-values, seconds (splits,)."""
 
     values: np.ndarray
     low: np.ndarray
@@ -297,7 +297,7 @@ def _mean(by_split: np.ndarray) -> tuple[float, float]:
 
 
 def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str, ...]) -> None:
-    """Errors by method, our error over the best peer's, coverage over all classes and of the worst one."""
+    """Print errors by method, our error over the best peer's, and coverage over all classes and of the worst class."""
     columns = (
         "ours (se)",
         "ours / best",

@@ -1,6 +1,6 @@
-"""How often a report says "clearly better" or "clearly worse" of a model that is as right as the most frequent class.
+"""How often a report says "clearly better" or "clearly worse" about a model that equals the most frequent class.
 
-A model answers independently of the row; the truth of "not different" is exact: its accuracy is the largest share.
+A model predicts independently of the row, and "not different" is exactly true: its accuracy is the largest share.
 
     python benchmarks/constant.py [--samples 400]
 """
@@ -30,7 +30,7 @@ SETTINGS = {
 def sample(
     shares: tuple[float, ...], n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, and predictions that are right in as many as the largest share, whatever the class."""
+    """Return labels, and predictions with the accuracy of the largest share, for every class."""
     k = len(shares)
     actual = rng.choice(k, n, p=shares)
     wrong = (actual + rng.integers(1, k, n)) % k
@@ -38,14 +38,14 @@ def sample(
 
 
 def clear(evaluation: object) -> tuple[bool, bool, bool]:
-    """Whether "better", "worse", and by the interval of the accuracy against the share as if it were known."""
+    """Return "better" and "worse", and whether the accuracy's interval excludes the share, treated as known."""
     constant = constant_answer(evaluation, "multiclass/accuracy")  # type: ignore[arg-type]
     low, high = evaluation.intervals["multiclass/accuracy"]  # type: ignore[attr-defined]
     return constant.shown_better, constant.shown_worse, not low <= constant.value <= high
 
 
 def leaders(n_reviews: int) -> None:
-    """How often the best of 20 models that are no better than the most frequent class is called better."""
+    """Return how often the best of 20 models that equal the most frequent class is reported as better."""
     rng, found = np.random.default_rng(1), np.zeros((n_reviews, 2))
     for review in range(n_reviews):
         y = rng.choice(2, 200, p=(0.6, 0.4))
@@ -66,7 +66,7 @@ def leaders(n_reviews: int) -> None:
 
 
 def guesses(n_reviews: int) -> None:
-    """How often any of several models that guess, with rare positives, has a higher correlation than guessing."""
+    """Return how often one of several guessing models, with rare positives, has a higher correlation than guessing."""
     for share, n in ((0.4, 200), (0.01, 2000)):
         for n_runs in (1, 2, 10):
             rng, found = np.random.default_rng(7), 0

@@ -1,6 +1,6 @@
-"""How often intervals and bands of decisions hold the truth: net benefit, break-even, reliability, risk by coverage.
+"""How often intervals and bands for decisions cover the truth: net benefit, break-even, reliability, risk by coverage.
 
-Scores are calibrated unless said otherwise: labels are drawn with the scores for probabilities.
+Scores are calibrated unless noted: labels are drawn with the scores as probabilities.
 
     OMP_NUM_THREADS=1 python benchmarks/decisions.py [--repeats 1000] [--quick]
 """
@@ -44,7 +44,7 @@ def counted(s: FloatArray, event: FloatArray) -> Counted[ScoreCounts]:
 
 
 def of_net_benefit(n: int, repeats: int, kind: str) -> list[str]:
-    """Cover of the band, of single intervals, of all single intervals at once, and the largest error of the mean."""
+    """Return coverage of the band, of single and of all intervals, and the largest error of the mean."""
     centre, spread = LOGITS[kind]
     s = expit(centre + spread * norm.ppf(_FINE))
     called = s[:, None] >= THRESHOLDS
@@ -66,7 +66,7 @@ def of_net_benefit(n: int, repeats: int, kind: str) -> list[str]:
 
 
 def of_break_even(n: int, repeats: int) -> list[str]:
-    """Cover of Fieller's set and how often it is bounded: the errors of two models on the same rows."""
+    """Return coverage of Fieller's set and how often it is bounded: the errors of two models on the same rows."""
     # of false alarms, of misses: A less B
     outcomes = np.array([(0, 0), (0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])
     shares = np.array([0.0375, 0.8625, 0.06, 0.005, 0.0075, 0.0275])
@@ -99,7 +99,9 @@ def of_reliability(n: int, repeats: int) -> list[str]:
 
 
 def of_risk(n: int, repeats: int) -> list[str]:
-    """Cover of the area's interval, on the log scale, and of Wilson's interval of the risk of the surest 80%."""
+    """Return coverage of the area's interval, on the log scale, and of Wilson's interval of the risk of the 80% most
+    confident rows.
+    """
     s = beta.ppf(_FINE, 2, 2)
     kappa = np.sort(np.maximum(s, 1 - s))[::-1]
     share = (np.arange(len(kappa)) + 0.5) / len(kappa)

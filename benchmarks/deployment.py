@@ -1,14 +1,14 @@
-"""Metrics at other shares of the classes, and the highest of many runs, where the truth is known.
+"""Metrics at other shares of the classes, and the highest of many runs, when the truth is known.
 
-"shares": scores are logits N(1, 1) of positives and N(-1, 1) of negatives, half of the labelled rows are positive, and
-a target has the shares of the row. Each metric is moved to the share that the target's scores estimate by the labelled
-rows. Its error is the mean distance from the metric of the target's own labels, beside the error of the labelled rows'
-metric taken as it is, and its own interval is to cover that. The same labelled rows calibrate the estimate, and then
-others. "stated": the population's interval where the share is known. "covariate shift": uncertain rows are four times
-as frequent; the test of the fit is to reject. "areas": the interval of the average precision at a stated share, of few
-rows to 2,000 of each class. "paired": the interval of the difference of two models on 600 rows at 10%. "chosen": 100
-equal runs of accuracy .85, and normal values whose errors are shared by all (.5) and by five (.2), of equal runs and of
-others.
+"shares": scores are logits, N(1, 1) for positives and N(-1, 1) for negatives. Half of the labelled rows are positive,
+and a target has the shares in the table's row. The target's scores and the labelled rows estimate the target's share,
+and each metric is moved to this share. Its error is the mean distance from the metric of the target's actual labels,
+compared with the error of the labelled rows' unmoved metric. Its interval should cover the actual metric. First, the
+same labelled rows calibrate the estimate, then other rows do. "stated": the population's interval if the share is
+known. "covariate shift": uncertain rows are four times as frequent, and the test of the fit should reject. "areas": the
+interval of the average precision at a stated share, with few rows to 2,000 of each class. "paired": the interval of the
+difference of two models on 600 rows at 10%. "chosen": 100 equal runs with accuracy .85, and normal values whose errors
+are shared by all (.5) and by five (.2), for equal and for different runs.
 
     python benchmarks/deployment.py [--repeats 100] [--only shares|areas|paired|chosen]
 """
@@ -42,7 +42,7 @@ def scores(positive: BoolArray, rng: np.random.Generator) -> FloatArray:
 
 
 def expected(share: float, gap: float = 1.0) -> dict[str, float]:
-    """The metrics of the population with this share of positives, of logits N(gap, 1) and N(-gap, 1)."""
+    """Return the metrics of the population with this share of positives, for logits N(gap, 1) and N(-gap, 1)."""
     right = float(ndtr(gap))
     tp, fn, fp, tn = (
         share * right,
@@ -56,7 +56,7 @@ def expected(share: float, gap: float = 1.0) -> dict[str, float]:
 
 
 def covers(intervals: Mapping[str, tuple[float, float]], name: str, value: float) -> float:
-    """1.0 if an interval contains a value, else 0.0; NaN if there is none, as of a withdrawn estimate."""
+    """Return 1.0 if an interval contains a value, else 0.0; NaN without an interval, as for a refused estimate."""
     if name not in intervals:
         return math.nan
     low, high = intervals[name]
@@ -64,7 +64,7 @@ def covers(intervals: Mapping[str, tuple[float, float]], name: str, value: float
 
 
 def shares(repeats: int) -> None:
-    """Errors and cover of moved metrics, and rejections under covariate shift."""
+    """Print errors and coverage of moved metrics, and rejections under covariate shift."""
     sections = ["multiclass", "binary"]
     for labelled, size, low, high in ((2000, 4000, 0.01, 0.05), (2000, 4000, 0.05, 0.2), (2000, 4000, 0.3, 0.7),
                                       (200, 1000, 0.05, 0.5)):  # fmt: skip
@@ -128,7 +128,7 @@ def shares(repeats: int) -> None:
 
 
 def paired(repeats: int) -> None:
-    """Cover of a paired difference at 10% positives, of half positive rows."""
+    """Print the coverage of a paired difference at 10% positives, from rows of which half are positive."""
 
     def both(y: BoolArray, rng: np.random.Generator) -> list[FloatArray]:
         shared = rng.normal(size=len(y))
@@ -160,7 +160,7 @@ def average_precision(share: float) -> float:
 
 
 def areas(repeats: int) -> None:
-    """Cover of the interval of the average precision at a stated share."""
+    """Print the coverage of the interval of the average precision at a stated share."""
     name = "binary/average_precision"
     for positives, negatives, share in (
         (15, 15, 0.05), (30, 30, 0.05), (100, 100, 0.05), (300, 300, 0.05), (30, 30, 0.3), (300, 300, 0.01),
@@ -195,7 +195,7 @@ TRUTHS = {
 def highest(
     values: FloatArray, truths: FloatArray, covariance: FloatArray, seed: int
 ) -> tuple[float, float, bool]:
-    """Of the highest value: how much too high it is, the same corrected, and whether the interval holds its truth."""
+    """Return the bias of the highest value, the bias after correction, and whether the interval covers the truth."""
     best, errors = int(values.argmax()), inference.error_draws(covariance, 5000, seed)
     reach, _ = inference.reach_of_best(errors, np.diag(covariance), 0.95)
     off, error = float(values[best] - truths[best]), math.sqrt(covariance[best, best])
@@ -207,7 +207,7 @@ def highest(
 
 
 def chosen(repeats: int) -> None:
-    """Bias of the highest of many runs, as it is and corrected, and the cover of the interval after choosing."""
+    """Print the bias of the highest of many runs, without and with correction, and the coverage after choosing."""
 
     def show(title: str, found: list[tuple[float, float, bool]], digits: int) -> None:
         naive, corrected, cover = zip(*found, strict=True)

@@ -1,12 +1,12 @@
-"""How often the 95% intervals of one evaluation hold the truth at the edges.
+"""How often the 95% intervals of one evaluation cover the truth at the edges.
 
-Near-perfect models, few clusters, survey weights, the least of many correlations, d_b, averages of areas, classes of
-single samples.
-Samples are drawn with replacement from a fixed population of 100,000 rows, so the truth is exact. In the clustered
-settings a person has ten rows that are right or wrong together for the most part. In the weighted settings a tenth of
-the rows drawn stand for 20 rows of the population each, the others for one: "heavy" has its errors among the former,
-"light" among the latter; the weights are whole floats, or scaled by 1.0001. In the normal settings the scores are
-normal in both classes, and d_b is known: the distance of the means, or 1.857 for N(0, .5^2) and N(1.3, 2^2).
+Near-perfect models, few clusters, survey weights, the smallest of many correlations, d_b, averages of areas, classes
+with single rows.
+Rows are drawn with replacement from a fixed population of 100,000 rows, so the truth is exact. In the clustered
+settings, a person has ten rows, which are mostly all correct or all wrong. In the weighted settings, a tenth of the
+drawn rows represent 20 rows of the population each, the others one. "heavy" has its errors among the former, "light"
+among the others. The weights are whole floats, or scaled by 1.0001. In the normal settings, the scores are normal in
+both classes and d_b is known: the distance of the means, or 1.857 for N(0, .5^2) and N(1.3, 2^2).
 
     python benchmarks/edges.py [--repeats 400] [--quick] [--only perfect2_150 ...] [--about weights]
 """
@@ -74,7 +74,7 @@ SIZE = 100_000
 
 
 class Setting(NamedTuple):
-    """Shares of the classes, strength of the signal, persons or rows drawn, rows of a person, and what it is about."""
+    """Shares of the classes, strength of the signal, persons or rows drawn, rows of a person, and the subject."""
 
     shares: tuple[float, ...]
     signal: float
@@ -84,7 +84,7 @@ class Setting(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """Shares of errors in the stratum that is drawn as it is and in the thinned one, the weights' scale, rows drawn."""
+    """Shares of errors in the fully drawn stratum and in the thinned one, the weights' scale, rows drawn."""
 
     errors: tuple[float, float]
     scale: float
@@ -93,7 +93,7 @@ class Survey(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """Mean and standard deviation of the positives' scores, that of the negatives', the true d_b, rows drawn."""
+    """Mean and standard deviation of the positives' and of the negatives' scores, the true d_b, rows drawn."""
 
     mean: float
     spreads: tuple[float, float]
@@ -103,7 +103,7 @@ class Normal(NamedTuple):
 
 
 class Sure(NamedTuple):
-    """Share of rows that are sure and wrong, and rows drawn; without a share, an ordinary model of area .85."""
+    """Share of confident errors, and rows drawn; without a share, an ordinary model with area .85."""
 
     wrong: float
     draws: int
@@ -177,7 +177,7 @@ QUICK = (
 
 
 def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (n,) and probabilities (n, K); the rows of a person stand together."""
+    """Return labels (n,) and probabilities (n, K); the rows of a person are adjacent."""
     rng = np.random.default_rng(7)
     size, persons = len(setting.shares), SIZE // setting.rows
     usual = rng.choice(size, persons, p=setting.shares).repeat(setting.rows)
@@ -196,7 +196,7 @@ def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
 
 
 def surveys(setting: Survey, repeats: int) -> Iterator[Evaluation]:
-    """The evaluation of the population, then those of weighted samples from it."""
+    """Yield the evaluation of the population, then evaluations of weighted samples from it."""
     rng = np.random.default_rng(7)
     # a tenth of the rows drawn are of the thinned stratum
     weight = np.where(rng.random(SIZE) < 20 / 29, 20.0, 1.0)
@@ -223,7 +223,7 @@ def normal(setting: Normal, repeats: int) -> Iterator[Evaluation]:
 
 
 def samples(setting: Setting, repeats: int) -> Iterator[Evaluation]:
-    """The evaluation of the population, then those of samples from it."""
+    """Yield the evaluation of the population, then evaluations of samples from it."""
     y, p = population(setting)
     size = len(setting.shares)
     half = {"low": list(range((size + 1) // 2)), "high": list(range((size + 1) // 2, size))}
@@ -239,7 +239,7 @@ def samples(setting: Setting, repeats: int) -> Iterator[Evaluation]:
 
 
 def sure(setting: Sure, repeats: int) -> Iterator[Evaluation]:
-    """The evaluation of the population, then those of samples from it, of two classes."""
+    """Yield the evaluation of the population of two classes, then evaluations of samples from it."""
     rng = np.random.default_rng(1)
     y = (rng.random(4 * SIZE) < 0.4).astype(int)
     if setting.wrong:
@@ -272,7 +272,7 @@ def drawn_from(
 
 
 def coverage(metric: str, truth: float, drawn: list[Evaluation]) -> str:
-    """Share of the intervals that hold the truth, its standard error, and the share of samples without an interval."""
+    """Return the share of intervals that cover the truth, its standard error, and the share without an interval."""
     known = [e for e in drawn if math.isfinite(e.metrics.get(metric, math.nan))]
     ends = [e.intervals[metric] for e in known if metric in e.intervals]
     if not known:

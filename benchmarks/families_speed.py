@@ -1,7 +1,7 @@
-"""Families of codes: the counts and metrics of many documents, beside a loop over a part of them, as a ratio.
+"""Families of codes: time of the counts and metrics of many documents, relative to a loop over a part of them.
 
-Times are of the processor, on one core. "All counts" are those of the four matchings, the documents' tallies with their
-sums of products, and what each document adds to the error of the macro averages (which the loop leaves out).
+Times are processor times on one core. "All counts" include the four matchings, the documents' tallies with their sums
+of products, and each document's contribution to the standard errors of the macro averages (not in the loop).
 
 python benchmarks/families_speed.py [--documents 1000000] [--codes 10000] [--labels 11] [--looped 10000]
 """
@@ -25,8 +25,8 @@ def generate(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Long frames of actual and predicted codes: codes of very different frequency, in families of ten.
 
-    Of the actual codes three quarters are found, an eighth are taken for a sibling, an eighth are missed or taken for
-    any other code.
+    Three quarters of the actual codes are found, an eighth are predicted as a sibling, and an eighth are missed or
+    predicted as any other code.
     """
     rng = np.random.default_rng(seed)
     document = np.repeat(np.arange(documents), rng.poisson(labels, documents))
@@ -60,7 +60,7 @@ def sets(frame: pd.DataFrame, documents: int) -> list[set[int]]:
 
 
 def loop(actual: list[set[int]], predicted: list[set[int]]) -> dict[tuple[int, int], list[float]]:
-    """The same counts as one would write them: document by document, with sets."""
+    """Count the same in the obvious way: document by document, with sets."""
     cells: defaultdict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0] * 4)
     tallies = []
     for held, called in zip(actual, predicted, strict=True):

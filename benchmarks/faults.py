@@ -1,9 +1,9 @@
-"""Faults of what stands between a training and its store: what becomes of the evaluation, and how long that takes.
+"""Faults between a training and its store: what happens to the evaluation, and how long it takes.
 
-PostgreSQL, S3 (moto), nginx and tracking servers are started as the tests start them (tests/support/components.py);
-what this machine lacks is left out and said. Seconds are those of log_evaluation, in a training that goes on; then the
-fault is mended and `push` sends what waits. "complete" is checked in the store: the closing tag, every metric once, the
-files, one image with its thumbnail, one dataset.
+PostgreSQL, S3 (moto), nginx and tracking servers are started as in the tests (tests/support/components.py). Components
+that this machine lacks are left out and listed. Seconds are the time of log_evaluation, in a training that continues.
+Then the fault is fixed, and `push` sends what waits. "complete" is checked in the store: the final tag, every metric
+once, the files, one image with its thumbnail, one dataset.
 
 python benchmarks/faults.py [--only TEXTS]
 """
@@ -63,7 +63,7 @@ TRAINING = textwrap.dedent("""
     logged = log_evaluation(y, y_prob=p, run_id=sys.argv[2])
     print(json.dumps([logged.status, time.monotonic() - start]), flush=True)
 """)
-"""A training script; CMTRACK_BEFORE is run in it before the evaluation."""
+"""A training script; it runs CMTRACK_BEFORE before the evaluation."""
 
 Result = tuple[str, float | None]
 FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Company], Result]]] = {}
@@ -72,7 +72,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Company], Result]]] = {}
 def fault(
     name: str, *needed: str
 ) -> Callable[[Callable[[Company], Result]], Callable[[Company], Result]]:
-    """Enter a scenario into the table; ``needed`` beside PostgreSQL and S3."""
+    """Add a scenario to the table; ``needed``: its components in addition to PostgreSQL and S3."""
 
     def enter(scenario: Callable[[Company], Result]) -> Callable[[Company], Result]:
         FAULTS[name] = (needed, scenario)
@@ -108,7 +108,7 @@ def training(
     environment: Mapping[str, str] | None = None,
     script: str = TRAINING,
 ) -> subprocess.Popen[str]:
-    """A training script that logs; it has said "begins" when this returns."""
+    """Start a training script that logs; it has printed "begins" when this returns."""
     process = subprocess.Popen(
         [*within, sys.executable, "-W", "ignore", "-c", script, uri, run_id],
         stdin=subprocess.PIPE,
@@ -129,7 +129,7 @@ def training(
 
 
 def ended(process: subprocess.Popen[str]) -> Result:
-    """What a training script says of its evaluation."""
+    """Return what a training script reports about its evaluation."""
     out, err = process.communicate(timeout=300)
     if process.returncode != 0 or not out.strip():
         return f"training ended with {process.returncode}: {err.strip().splitlines()[-1:]}", None
@@ -138,7 +138,7 @@ def ended(process: subprocess.Popen[str]) -> Result:
 
 
 def checked(run_id: str) -> str:
-    """What is in a run, in words."""
+    """Describe the contents of a run."""
     state = state_of(run_id)
     wrong = (
         []
@@ -155,7 +155,7 @@ def checked(run_id: str) -> str:
 
 
 def there(run_id: str, problems: Sequence[str] = ()) -> str:
-    """The same after a push that named what could not be made."""
+    """Describe the contents of a run after a push, with the problems that the push reported."""
     undone, state = ", ".join(problem.partition(":")[0] for problem in problems), checked(run_id)
     if state == "0 images" and "figure" in undone:
         state = "complete"
@@ -163,7 +163,7 @@ def there(run_id: str, problems: Sequence[str] = ()) -> str:
 
 
 def pushed(done: Result, run_id: str, **options: Any) -> Result:
-    """Push what waits, and say what is then in the run."""
+    """Push what waits, and describe the contents of the run afterwards."""
     status, seconds = done
     if status == "completed":
         return checked(run_id), seconds
@@ -185,7 +185,7 @@ def pushed(done: Result, run_id: str, **options: Any) -> Result:
 
 @contextlib.contextmanager
 def somewhere() -> Iterator[Path]:
-    """A working folder, a home and a cache for one scenario; the environment is as before afterwards."""
+    """Yield a working folder, a home and a cache for one scenario; restore the environment afterwards."""
     before, folder = dict(os.environ), Path.cwd()
     home = Path(tempfile.mkdtemp(prefix="cmtrack-fault-"))
     try:
@@ -357,7 +357,7 @@ _guarded: list[Service] = []
 
 @contextlib.contextmanager
 def guarded(company: Company) -> Iterator[Service]:
-    """One server with passwords for all scenarios; it ends with the script."""
+    """Yield one server with passwords for all scenarios; it ends with the script."""
     if not _guarded:
         folder = company.folder / "guarded"
         folder.mkdir()
@@ -466,7 +466,7 @@ STOP = """
 def stop(*_, **__): print('there', flush=True); time.sleep(600)
 import cmtrack.tracking.{} as part; part.{} = stop
 """
-"""Stops a training script at a function of ``cmtrack.tracking``, and says when it is there."""
+"""Stops a training script at a function of ``cmtrack.tracking``, and reports when it is there."""
 
 
 def _signalled(name: str, sign: signal.Signals, moment: str, module: str, function: str) -> None:

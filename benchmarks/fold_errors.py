@@ -2,9 +2,9 @@
 
     python benchmarks/fold_errors.py [--trials 200000]
 
-Differences of two models over J folds, in units of each fold's own row-level standard error, drawn as the theory of
-Nadeau and Bengio (2003) has them: the rows of a fold, the training set of a fold, and what all training sets share.
-The spread of the folds alone (corrected resampled t), the test rows alone, and the larger of the two p-values.
+Differences of two models over J folds, in units of each fold's own row-level standard error, are drawn from the model
+of Nadeau and Bengio (2003): the rows of a fold, the training set of a fold, and the part that all training sets share.
+Tests: the spread of the folds alone (corrected resampled t), the test rows alone, and the larger of the two p-values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy.stats import norm, t
 def pvalues(
     rng: np.random.Generator, trials: int, folds: int, training: float, shift: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """p-values by the spread and by the rows, each of shape (trials,)."""
+    """Return p-values by the spread and by the rows, each of shape (trials,)."""
     ratio = 1 / (folds - 1)
     shared = training * np.sqrt(ratio / (1 + ratio)) * rng.normal(size=(trials, 1))
     own = training * np.sqrt(1 / (1 + ratio)) * rng.normal(size=(trials, folds))

@@ -1,7 +1,7 @@
-"""How often the 95% intervals of one evaluation hold the truth, and what the textbook's would do.
+"""How often the 95% intervals of one evaluation cover the truth, compared with the textbook's intervals.
 
-Four classes, logits normal with a shift for the true class; the positive group is the last two classes, counted
-strictly, so that mismatches occur. The truth of each metric is its value on four million samples.
+There are four classes, with normal logits and a shift for the true class. The positive group is the last two classes,
+counted strictly, so that mismatches occur. The truth of each metric is its value on four million rows.
 
     python benchmarks/interval_coverage.py [--repeats 500]
 """
@@ -49,7 +49,7 @@ def sample(rng: np.random.Generator, n: int, shares: list[float]) -> tuple[np.nd
 def coverage(
     shares: list[float], n: int, repeats: int, truth: dict[str, float]
 ) -> dict[str, float]:
-    """Share of repeats whose interval holds the truth; also of the textbook interval of the correlation."""
+    """Return the share of intervals that cover the truth, also for the textbook interval of the correlation."""
     rng = np.random.default_rng(n)
     hits = dict.fromkeys([*METRICS, "textbook spcc"], 0)
     for _ in range(repeats):

@@ -1,15 +1,15 @@
-"""How far the leader of a review is to be trusted: the tied set, P(best), and the leader's own interval.
+"""How reliable is the leader of a review? The runs that may be the best, P(best), and the leader's own interval.
 
     python benchmarks/leader.py [--quick]
 
-Models of one test set that are right or wrong together as real ones are. Four questions:
+Models on one test set share errors as real models do. Four questions:
 
-* Equal models: how often does the tied set lose a given one of them (any of them may be called the best), and how often
-  any one at all? Small samples, rare classes, few persons, weights, metrics that are not normal.
-* One of six models is better by d standard errors of a pair: how many of the other five are told from it?
-* True values spread by a given standard deviation: is the leader the best as often as P(best) says, and what is the log
-  score of the true best? And does the leader's interval hold its true value?
-* The same on normal values, where the posterior is set against counting draws of the values.
+* Equal models: how often is a given one of them ruled out (any of them may be the best), and how often any one at all?
+  Few rows, rare classes, few persons, weights, metrics that are not normal.
+* One of six models is better by d standard errors of a pair: how many of the other five are ruled out?
+* True values spread by a given standard deviation: is the leader the best as often as P(best) states, and what is the
+  log score of the true best? And does the leader's interval cover its true value?
+* The same for normal values, with the posterior compared to counting draws of the values.
 
 The standard error in brackets is over the reviews.
 """
@@ -33,7 +33,7 @@ COMMON = 0.6  # share of the noise that is common to the models
 
 
 def noise(rng: np.random.Generator, n: int, models: int, persons: int = 0) -> np.ndarray:
-    """(n, R) difficulty of each row for each model; half of it is the person's where there are persons."""
+    """Return the (n, R) difficulty of each row for each model; if there are persons, half of it is the person's."""
     shared, own = rng.normal(size=(n, 1)), rng.normal(size=(n, models))
     if persons:
         of = np.repeat(np.arange(persons), n // persons)
@@ -45,7 +45,7 @@ def noise(rng: np.random.Generator, n: int, models: int, persons: int = 0) -> np
 def labels_of(
     rng: np.random.Generator, y: np.ndarray, skills: np.ndarray, classes: int, persons: int = 0
 ) -> np.ndarray:
-    """(n, R) predicted classes; a model is right with the probability of its skill."""
+    """Return (n, R) predicted classes; a model is correct with the probability of its skill."""
     hard = noise(rng, len(y), len(skills), persons)
     wrong = (y[:, None] + rng.integers(1, classes, hard.shape)) % classes
     return np.where(hard < norm.ppf(skills), y[:, None], wrong)
@@ -54,7 +54,7 @@ def labels_of(
 def review(
     y: np.ndarray, predicted: np.ndarray, metric: str, classes: int, **given: Any
 ) -> Comparison:
-    """The comparison of all columns."""
+    """Return the comparison of all columns."""
     evaluations = {
         f"m{r}": evaluate(y, p, labels=range(classes), **given) for r, p in enumerate(predicted.T)
     }
@@ -64,7 +64,7 @@ def review(
 def reviews_of_probabilities(
     rng: np.random.Generator, n: int, models: int, share: float, d: float
 ) -> Any:
-    """Evaluations of equal scores of two classes."""
+    """Return evaluations of equal scores of two classes."""
     y = (rng.random(n) < share).astype(int)
     x = (2 * y - 1)[:, None] * d + noise(rng, n, models)
     p = 1 / (1 + np.exp(-2 * d * x - math.log(share / (1 - share))))
@@ -113,7 +113,7 @@ def equal_models(
     weighted: bool = False,
     twice: bool = False,
 ) -> list[Comparison]:
-    """Reviews of equal models."""
+    """Return reviews of equal models."""
     found = []
     for seed in range(reviews):
         rng = np.random.default_rng([seed, 7])
@@ -132,7 +132,7 @@ def equal_models(
 
 
 def equal_scores(reviews: int, metric: str, **setting: Any) -> list[Comparison]:
-    """The same of scores of two classes."""
+    """Return reviews of equal scores of two classes."""
     found = (
         reviews_of_probabilities(np.random.default_rng([seed, 8]), **setting)
         for seed in range(reviews)
@@ -143,7 +143,7 @@ def equal_scores(reviews: int, metric: str, **setting: Any) -> list[Comparison]:
 
 
 def lost(comparisons: list[Comparison]) -> tuple[float, float, float]:
-    """Share of reviews that lose a given one of equal models, its standard error, and that lose any."""
+    """Return the share of reviews that rule out a given equal model, its standard error, and the share for any model."""
     out = np.array(
         [[not run.tied for run in one.runs] for one in comparisons if len(one.runs) > 1],
         dtype=float,
@@ -157,7 +157,7 @@ def lost(comparisons: list[Comparison]) -> tuple[float, float, float]:
 
 
 def power(reviews: int, d: float, models: int = 6, n: int = 5000) -> tuple[float, float, float]:
-    """Share of the worse models that are told from one better by d standard errors, its error, and the best kept."""
+    """Return the share of worse models that are ruled out at d standard errors, its error, and how often the best stays."""
     big = np.random.default_rng(1)
     pair = labels_of(big, np.zeros(400_000, dtype=int), np.full(2, 0.75), 3) == 0
     gain = d * float((pair[:, 0].astype(float) - pair[:, 1]).std()) / math.sqrt(n)
@@ -181,13 +181,13 @@ SPREADS = (
     (15, 0.027, 0),
     (8, 0.05, 60),
 )
-"""Models, standard deviation of the true values, and persons of ten rows each (0: 400 rows of their own)."""
+"""Models, standard deviation of the true values, and persons of ten rows each (0: 400 independent rows)."""
 
 
 def leaders(
     reviews: int, models: int, spread: float, persons: int = 0
 ) -> Iterator[dict[str, float]]:
-    """Of each review what it says of the leader, and what is so."""
+    """Return, for each review, its claims about the leader and the truth."""
     for seed in range(reviews):
         rng = np.random.default_rng([seed, 10])
         y = rng.integers(0, 3, 10 * persons or 400)
@@ -213,7 +213,7 @@ EDGES = (0.0, 0.3, 0.5, 0.7, 0.9, 1.01)
 
 
 def claims(repeats: int, models: int, spread: float) -> Iterator[tuple[float, bool, float, bool]]:
-    """Normal values: what posterior and counted draws say of the leader, and whether it is the best."""
+    """Yield, for normal values, the posterior's and counted draws' claims about the leader, and whether it is the best."""
     covariance = 0.5 + 0.5 * np.eye(models)
     errors = inference.error_draws(covariance, 4000)
     for seed in range(repeats):

@@ -1,9 +1,9 @@
-"""Logging one evaluation, with its figures, beside MLflow's own evaluator, in the same kind of store.
+"""Time the logging of one evaluation, with its figures, compared with MLflow's own evaluator in the same kind of store.
 
-Every logged evaluation gets a run of its own in a new local SQLite store with its files in a temporary folder; the
-time is that of the run, from its start to its end, computation and figures included. MLflow's evaluator gets the
-rows in both of its ways: static predictions (a frame with the labels, the predictions and the probability columns,
-which it keeps as features and does not use), and a scikit-learn model from which it takes the probabilities itself.
+Every evaluation is logged to its own run in a new local SQLite store, with files in a temporary folder. The time is the
+run's time from start to end, including computation and figures. MLflow's evaluator gets the rows in both of its ways:
+as static predictions (a frame with the labels, the predictions and the probability columns, which it stores as features
+and does not use), and as a scikit-learn model from which it computes the probabilities itself.
 
 python benchmarks/log_speed.py [--rows 10000] [--repeats 7] [--large 1000000] [--large-repeats 2]
     [--first-repeats 5] [--profile 15]
@@ -40,7 +40,7 @@ NAMES = ("log_evaluation", f"{EVALUATOR}, static predictions", f"{EVALUATOR}, mo
 
 
 class Rows:
-    """Features, labels and the probabilities of a fitted model that the store keeps, too."""
+    """Features, labels and the probabilities of a fitted model that is also in the store."""
 
     def __init__(self, rows: int, classes: int) -> None:
         rng = np.random.default_rng(0)
@@ -64,7 +64,7 @@ class Rows:
 
 
 def ways(rows: Rows, kept: dict[str, str]) -> dict[str, Action]:
-    """Ways to log the rows, by name; each leaves the run that it made last in `kept`."""
+    """Return ways to log the rows, by name; each puts the last run that it made into `kept`."""
 
     def in_a_run(name: str, log: Action) -> Action:
         def action() -> None:
@@ -107,7 +107,7 @@ def ways(rows: Rows, kept: dict[str, str]) -> dict[str, Action]:
 
 @contextlib.contextmanager
 def store() -> Iterator[Path]:
-    """A new local store; yields the folder of its files."""
+    """Yield the folder of the files of a new local store."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
         contextlib.chdir(scratch),
@@ -122,7 +122,7 @@ def store() -> Iterator[Path]:
 
 
 def left(folder: Path, run_id: str) -> tuple[int, str, str]:
-    """Number of a run's artifacts, what they are, and the number of its metrics."""
+    """Return the number of a run's artifacts, a list of them, and the number of its metrics."""
     files = [path for path in (folder / run_id / "artifacts").rglob("*") if path.is_file()]
     kinds = Counter(path.suffix for path in files)
     size = sum(path.stat().st_size for path in files) / 1e6
@@ -132,7 +132,7 @@ def left(folder: Path, run_id: str) -> tuple[int, str, str]:
 
 
 def whole(sizes: list[int], classes: list[int], repeats: int) -> None:
-    """Whole logging, with figures, and what it leaves."""
+    """Print the time of complete logging, with figures, and its results in the store."""
     lines = []
     for n in sizes:
         for k in classes:
@@ -163,7 +163,7 @@ def whole(sizes: list[int], classes: list[int], repeats: int) -> None:
 
 
 def first_calls(rows: int, classes: list[int], repeats: int) -> None:
-    """The one call that a training script makes: in a new process, imports included."""
+    """Print the time of the single call that a training script makes: in a new process, including imports."""
     lines = []
     for k in classes:
         had: dict[str, list[float]] = {}
@@ -191,7 +191,7 @@ def first_call(name: str, rows: int, classes: int) -> float:
 
 
 def large(rows: int, classes: int, repeats: int) -> None:
-    """The evaluator on many rows beside all metrics with their intervals, and beside logging these."""
+    """Print the time of the evaluator on many rows, of all metrics with their intervals, and of logging them."""
     say(f"{rows:,} rows, {classes} classes")
     kept: dict[str, str] = {}
     with store():
@@ -226,7 +226,7 @@ def large(rows: int, classes: int, repeats: int) -> None:
 
 
 def profile(rows: int, classes: int, depth: int) -> None:
-    """Where the time of `log_evaluation` goes, the thread that sends included."""
+    """Print where the time of `log_evaluation` goes, including the thread that sends."""
     with store():
         data = Rows(rows, classes)
         action = ways(data, {})["log_evaluation"]
@@ -243,7 +243,7 @@ def profile(rows: int, classes: int, depth: int) -> None:
 
 @contextlib.contextmanager
 def profiled() -> Iterator[list[cProfile.Profile]]:
-    """Profiles of this thread and of those that start meanwhile."""
+    """Yield profiles of this thread and of the threads that start in the block."""
     own = cProfile.Profile()
     collected = [own]
     run: Callable[[threading.Thread], None] = threading.Thread.run
@@ -263,7 +263,7 @@ def profiled() -> Iterator[list[cProfile.Profile]]:
 
 
 def silence() -> None:
-    """No progress bars and warnings of MLflow's between the lines."""
+    """Switch off MLflow's progress bars and warnings between the lines."""
     os.environ["GIT_PYTHON_REFRESH"] = "quiet"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     warnings.simplefilter("ignore")

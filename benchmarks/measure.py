@@ -1,7 +1,7 @@
-"""What the speed benchmarks share: interleaved repeats, peak memory in a fresh process, made-up predictions, tables.
+"""Tools of the speed benchmarks: interleaved repeats, peak memory in a fresh process, made-up predictions, tables.
 
-A time is compared with another one of the same run only: the two cores are shared and noisy. Every round calls each
-action once, so that a slow spell of the machine meets all of them; a ratio is the median over the rounds.
+Compare a time only with another time of the same run, because the two cores are shared and noisy. Every round calls
+each action once, so a slow phase of the machine affects all of them. A ratio is the median over the rounds.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ Action = Callable[[], object]
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of each round, of the wall clock and of the processor (all threads of this process)."""
+    """Seconds of each round: elapsed time, and processor time of all threads of this process."""
 
     wall: tuple[float, ...]
     cpu: tuple[float, ...]
 
     def over(self, other: Times, clock: str = "wall") -> float:
-        """How many times longer this takes than another action: the median over the rounds that both took part in."""
+        """Return how many times longer this takes than another action: the median over rounds that both took part in."""
         pairs = zip(getattr(self, clock), getattr(other, clock), strict=False)
         return float(np.median([ours / theirs for ours, theirs in pairs]))
 
     @property
     def median(self) -> float:
-        """Seconds of the wall clock."""
+        """Return the median elapsed seconds."""
         return float(np.median(self.wall))
 
 
@@ -48,9 +48,9 @@ def interleaved(
 ) -> dict[str, Times]:
     """Time actions in turns.
 
-    An action that has had `patience` seconds takes part in no further round, so that a peer that is a thousand times
-    slower costs minutes and not hours; the table says how many rounds it had. Short actions are called several times
-    a round, until they have had 20 ms.
+    An action that has used `patience` seconds takes no part in further rounds, so a peer that is a thousand times slower
+    costs minutes instead of hours. The table shows its number of rounds. Short actions are called several times per
+    round, until they have used 20 ms.
     """
     rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in actions}
     calls = dict.fromkeys(actions, 0)
@@ -79,7 +79,7 @@ def _calls(action: Action) -> int:
 
 
 def reading(*arrays: npt.NDArray[Any]) -> Action:
-    """The floor: every array read once, by the faster of its maximum and its sum."""
+    """Return the floor: every array read once, by the faster of its maximum and its sum."""
 
     def sums() -> None:
         for array in arrays:
@@ -99,7 +99,7 @@ def reading(*arrays: npt.NDArray[Any]) -> Action:
 def compared(
     times: Mapping[str, Times], what: Sequence[object], floor: str = "floor"
 ) -> list[tuple[object, ...]]:
-    """Rows of a table: the first action against each other one."""
+    """Return rows of a table: the first action compared with each other one."""
     ours, *others = times
     rows = []
     for name in others:
@@ -117,7 +117,7 @@ COMPARED = ("against", "wall", "processor", "", "cmtrack / the other, ms", "roun
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of a module's top level gives in a new interpreter."""
+    """Return the result of a module's top-level function in a new interpreter."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_answer, args=(sender, function, arguments))
@@ -142,10 +142,10 @@ def _answer(sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...
 
 
 class Peak:
-    """Largest memory of a ``with`` block above what the process held before, bytes (Linux only).
+    """Largest memory in a ``with`` block above the memory that the process had before, in bytes (Linux only).
 
-    Counted are the resident pages of this process and of those that it started, such as a Java machine. The input must
-    be there, and touched; free memory of the allocator is given back first, or the block could use it unseen.
+    It counts the resident pages of this process and of the processes that it started, such as a Java machine. The input
+    must be in memory and touched. The allocator's free memory is released first, or the block could use it unnoticed.
     """
 
     bytes: int = 0
@@ -165,7 +165,7 @@ class Peak:
 
 
 def family() -> list[int]:
-    """This process and all that it started, their children too."""
+    """Return this process and all that it started, including their children."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -190,7 +190,7 @@ def _memory(process: int, field: str) -> int:
 def labels_of(
     rows: int, classes: int, seed: int = 0
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Actual and predicted classes, seven of ten right."""
+    """Return actual and predicted classes, of which seven in ten are correct."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, rows)
     wrong = rng.random(rows) < 0.3
@@ -200,7 +200,7 @@ def labels_of(
 def probabilities_of(
     y: npt.NDArray[np.int64], classes: int, dtype: npt.DTypeLike = np.float64, seed: int = 1
 ) -> npt.NDArray[Any]:
-    """Probabilities of each class, shape (n, K), made in blocks so that nothing larger than the result is needed."""
+    """Return probabilities of each class, shape (n, K), made in blocks so that nothing is larger than the result."""
     rng = np.random.default_rng(seed)
     out = np.empty((len(y), classes), dtype)
     for rows in blocks(len(y), 1 << 16):
@@ -218,7 +218,7 @@ def blocks(rows: int, size: int) -> Iterator[slice]:
 
 
 def shown(value: float) -> str:
-    """Three digits."""
+    """Format a number with three digits."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
 
 
@@ -236,10 +236,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def say(message: str) -> None:
-    """Progress, beside the tables."""
+    """Print progress, not into the tables."""
     print(f"  {message}", file=sys.stderr, flush=True)
 
 
 def numbers(text: str) -> list[int]:
-    """``1000,1e6`` as whole numbers."""
+    """Read ``1000,1e6`` as whole numbers."""
     return [int(float(part)) for part in text.split(",") if part]

@@ -2,8 +2,8 @@
 
     python benchmarks/out_of_fold.py [--splits 40] [--targets 10]
 
-Generated populations, so that every target is fresh. For each split: labelled rows with 10-fold out-of-fold scores,
-and targets of 200 rows at shares of .05 to .95. Standard errors are by split, whose targets share the labelled rows.
+The populations are generated, so every target is new. For each split: labelled rows with 10-fold out-of-fold scores,
+and targets of 200 rows at shares of .05 to .95. Standard errors are by split, because its targets share the labelled rows.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ COLUMNS = ("refitted, no fold_ids", "refitted, fold_ids", "fold models", "held o
 
 
 def quantiles(seed: int) -> Data:
-    """Two classes, one around the other, of equal size: no line separates them."""
+    """Return two classes of equal size, one around the other: no line separates them."""
     return make_gaussian_quantiles(
         n_samples=POPULATION, n_features=2, n_classes=2, random_state=seed
     )
 
 
 def words(seed: int) -> Data:
-    """Sixty rare words: a normal density of one that a class has not shown has no width, and each fit lacks others."""
+    """Return sixty rare words. A normal density of a word that a class lacks has no width, and each fit lacks others."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, POPULATION)
     base, lift = rng.exponential(0.01, 60), np.exp(rng.normal(0, 1.0, 60))
@@ -45,7 +45,7 @@ def words(seed: int) -> Data:
 
 
 def noisy(seed: int) -> Data:
-    """Twenty features, five of them informative, one label in ten wrong."""
+    """Return twenty features, five of them informative, with one label in ten wrong."""
     return make_classification(
         POPULATION, 20, n_informative=5, flip_y=0.1, class_sep=0.7, random_state=seed
     )
@@ -66,7 +66,7 @@ TASKS: dict[str, tuple[Callable[[int], Data], Any, int]] = {
 def one_split(
     task: str, seed: int, n_targets: int
 ) -> dict[str, list[tuple[bool, bool, float, bool, float]]]:
-    """For each way and target: covered, count covered, absolute error, whether the fit is rejected, width."""
+    """Return for each way and target: covered, count covered, absolute error, whether the fit is rejected, width."""
     make, model, m = TASKS[task]
     x, y = make(seed)
     rng = np.random.default_rng(seed)

@@ -1,9 +1,9 @@
-"""Coverage of the interval of a paired difference: of accuracies, and of metrics that are no shares.
+"""Coverage of the interval of a paired difference, for accuracies and for metrics that are not shares.
 
 ``python benchmarks/paired.py`` prints both tables of benchmarks/README.md.
-Accuracies: 4,000 samples a line, two minutes;
-"Student" is the interval of value and error, by effective rows or clusters. Others: 1,500 samples a line, two minutes;
-"fourth moments" are the degrees of freedom that rankings had in 0.2.
+Accuracies: 4,000 data sets per line, two minutes;
+"Student" is the interval of value and standard error, by effective rows or clusters. Others: 1,500 data sets per line,
+two minutes; "fourth moments" are the degrees of freedom that rankings had in 0.2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLUSTERS = ((8, 25), (20, 10), (50, 4))
 
 
 def hits(rng: np.random.Generator, n: int, b: float, c: float, size: int) -> np.ndarray:
-    """Right answers of two runs, (n, 2); b and c are the shares that one alone gets right, alike in each cluster."""
+    """Return correct predictions of two runs, (n, 2); b and c are the shares that only one gets right, per cluster."""
     if size == 1:
         kind = rng.choice(4, n, p=(b, c, 0.8 * (1 - b - c), 0.2 * (1 - b - c)))
     else:
@@ -43,7 +43,7 @@ def hits(rng: np.random.Generator, n: int, b: float, c: float, size: int) -> np.
 
 
 def truth(b: float, c: float, size: int) -> float:
-    """The true difference, of clusters by 2·10⁶ of them."""
+    """Return the true difference; for clusters, from 2·10⁶ of them."""
     if size == 1:
         return b - c
     rng = np.random.default_rng(1)
@@ -52,7 +52,7 @@ def truth(b: float, c: float, size: int) -> float:
 
 
 def line(name: str, n: int, b: float, c: float, size: int = 1) -> str:
-    """One setting: coverage, mean width and share of intervals out of the range, of both intervals."""
+    """Return one setting: coverage, mean width and share of intervals beyond the range, for both intervals."""
     rng, true, z = np.random.default_rng(0), truth(b, c, size), normal_quantile(0.95)
     design = Design(n, clusters=None if size == 1 else np.arange(n) // size)
     found = []
@@ -100,7 +100,7 @@ Sample = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def areas(
     rng: np.random.Generator, positives: int, negatives: int, first: float, second: float
 ) -> Sample:
-    """Areas under the ROC curve of normal scores that correlate by .6, with DeLong's influence."""
+    """Return areas under the ROC curve of normal scores with correlation .6, with DeLong's influence."""
     y = np.repeat([1, 0], [positives, negatives])
     z = rng.normal(size=(len(y), 3))
     scores = math.sqrt(0.6) * z[:, :1] + math.sqrt(0.4) * z[:, 1:]
@@ -119,7 +119,7 @@ def areas(
 def correlations(
     rng: np.random.Generator, n: int, share: float, first: float, second: float, false: float
 ) -> Sample:
-    """Matthews correlations of two runs that decide alike in half of the rows."""
+    """Return Matthews correlations of two runs that predict the same in half of the rows."""
     y = (rng.random(n) < share).astype(np.int64)
     own, common = rng.random((n, 2)), rng.random(n)
     u = np.where((rng.random(n) < 0.5)[:, None], common[:, None], own)
@@ -139,7 +139,7 @@ def correlations(
 def other_line(
     name: str, draw: Callable[..., Sample], setting: tuple[float, ...], true: float, bounds: tuple
 ) -> str:
-    """Coverage, share of intervals without 0 and median width, by fourth moments and as they are; few rows differ."""
+    """Return coverage, share of intervals without 0 and median width, with fourth moments and without; few rows differ."""
     found, few = [], 0
     for sample in range(OTHER_SAMPLES):
         y, values, psi, answers = draw(np.random.default_rng([0, sample]), *setting)

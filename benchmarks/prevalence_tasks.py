@@ -1,4 +1,4 @@
-"""Tasks for the prevalence benchmark: scikit-learn's bundled and generated data, scored by honest classifiers."""
+"""Tasks for the prevalence benchmark: scikit-learn's bundled and generated data, with scores from held-out rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ SCORERS = {
 
 
 def splits(task: str, scorer: str, n_splits: int = 5, n_samples: int = 200) -> list[Split]:
-    """Half of the rows give 10-fold out-of-fold scores, the other half is the pool that samples are drawn from."""
+    """Return splits: half of the rows give 10-fold out-of-fold scores, and samples are drawn from the other half."""
     x, y = TASKS[task]()
     out = []
     for seed in range(n_splits):

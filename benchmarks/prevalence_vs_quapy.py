@@ -1,7 +1,7 @@
-"""Prevalence estimates against QuaPy's quantifiers, all from the same cross-validated scores; prints Markdown.
+"""Prevalence estimates compared with QuaPy's quantifiers, all from the same cross-validated scores; prints Markdown.
 
 Usage: ``python benchmarks/prevalence_vs_quapy.py [--quick] [--scorers logistic,"naive Bayes"] [--cache folder]``
-with QuaPy, abstention and cmtrack installed. ``--cache`` keeps the peers' estimates between runs.
+with QuaPy, abstention and cmtrack installed. ``--cache`` stores the peers' estimates between runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GivenScores(ClassifierMixin, BaseEstimator):
 
 
 def peer(name: str, y: np.ndarray, scores: np.ndarray) -> Callable[[np.ndarray], float]:
-    """A fitted peer: target scores -> prevalence. Scores of BCTS are kept 1e-8 from 0 and 1, where it fails."""
+    """Return a fitted peer, target scores -> prevalence. Scores for BCTS stay 1e-8 away from 0 and 1, where it fails."""
     kind, options = PEERS[name]
     margin = 1e-8 if name == "EMQ-BCTS" else 0.0
 
@@ -66,7 +66,7 @@ def peer(name: str, y: np.ndarray, scores: np.ndarray) -> Callable[[np.ndarray],
 
 
 def peer_estimates(name: str, split: Split) -> np.ndarray:
-    """One estimate a sample; NaN where the peer fails."""
+    """Return one estimate per sample; NaN if the peer fails."""
     out = np.full(len(split.samples), np.nan)
     try:
         estimate = peer(name, split.y, split.scores)
@@ -78,7 +78,7 @@ def peer_estimates(name: str, split: Split) -> np.ndarray:
 
 
 def our_estimates(split: Split, density: str) -> np.ndarray:
-    """Columns: estimate; low, high of the population's and of the sample's own prevalence."""
+    """Return columns: estimate; low, high of the population's and of the sample's own prevalence."""
     rows = []
     for sample in split.samples:
         e = estimate_prevalence(
@@ -90,7 +90,7 @@ def our_estimates(split: Split, density: str) -> np.ndarray:
 
 
 def cached(folder: Path | None, key: str, compute: Callable[[], np.ndarray]) -> np.ndarray:
-    """The stored array, or a newly computed one that is stored."""
+    """Return the stored array, or compute and store it."""
     if folder is None:
         return compute()
     path = folder / f"{key.replace('/', '-')}.npy"
@@ -101,12 +101,12 @@ def cached(folder: Path | None, key: str, compute: Callable[[], np.ndarray]) -> 
 
 
 def inside(low: np.ndarray, value: np.ndarray, high: np.ndarray) -> float:
-    """Share of intervals that hold the truth."""
+    """Return the share of intervals that cover the truth."""
     return float(np.mean((low <= value) & (value <= high)))
 
 
 def accuracy(scorers: list[str], n_splits: int, n_samples: int, cache: Path | None) -> None:
-    """The table of errors, ratios, coverage and width."""
+    """Print the table of errors, ratios, coverage and width."""
     print(
         "| scorer | task |",
         " | ".join(PEERS),
@@ -146,7 +146,7 @@ def accuracy(scorers: list[str], n_splits: int, n_samples: int, cache: Path | No
 
 
 def speed(n_labelled: int, n_target: int) -> None:
-    """Times of one fit and one estimate, as multiples of ours (with its interval)."""
+    """Print the times of one fit and one estimate, as multiples of ours (with its interval)."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], n_labelled // 2)
     scores = 1 / (1 + np.exp(-rng.normal(3 * y - 1.5)))

@@ -1,8 +1,8 @@
-"""How often the intervals of proper scores and average precision hold the truth, and the words on probabilities.
+"""How often intervals of proper scores and average precision cover the truth, and the report's words on probabilities.
 
-Labels have the given shares, logits are normal with a shift for the actual class ("sharp": a larger one); the second
-model sees the same noise in part. The truth of a metric is its value on two million samples. Metrics of one's own are
-held against the standard deviation of multinomial tables.
+Labels have the given shares, and logits are normal with a shift for the actual class ("sharp": a larger shift). The
+second model shares part of the noise. The truth of a metric is its value on two million rows. Custom metrics are
+compared with the standard deviation over multinomial tables.
 
     python benchmarks/probabilities.py [--repeats 2000] [--quick]
 """
@@ -51,7 +51,7 @@ COUNTS = 10 * np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]
 def sample(
     rng: np.random.Generator, n: int, shares: list[float], shift: float
 ) -> tuple[IntArray, FloatArray]:
-    """Labels (n,) and the probabilities of two models (2, n, K)."""
+    """Return labels (n,) and the probabilities of two models (2, n, K)."""
     size = len(shares)
     y = rng.choice(size, n, p=shares)
     common, own = rng.normal(size=(n, size)), rng.normal(size=(2, n, size))
@@ -64,12 +64,12 @@ def sample(
 def judged(
     y: IntArray, p: FloatArray, sections: list[str], grouping: Grouping | None = None
 ) -> Evaluation:
-    """The evaluation of a model."""
+    """Return the evaluation of a model."""
     return evaluate(y, y_prob=p, labels=range(p.shape[1]), grouping=grouping, sections=sections)
 
 
 def share(hits: npt.ArrayLike) -> str:
-    """A share with its standard error."""
+    """Format a share with its standard error."""
     found = np.asarray(hits, dtype=np.float64)
     return f"{found.mean():.3f} ± {found.std() / math.sqrt(len(found)):.3f}"
 
@@ -86,12 +86,12 @@ def heads(*cells: str) -> None:
 
 
 def holds(interval: tuple[float, float] | None, truth: float) -> bool:
-    """True where an interval is there and holds the truth."""
+    """Return True if an interval exists and covers the truth."""
     return interval is not None and interval[0] <= truth <= interval[1]
 
 
 def proper_scores(design: str, sizes: Iterable[int], repeats: int) -> None:
-    """Cover of the intervals of single scores and of paired differences."""
+    """Print the coverage of the intervals of single scores and of paired differences."""
     shares, shift, _ = DESIGNS[design]
     y, p = sample(np.random.default_rng(19), LARGE, shares, shift)
     first, second = (judged(y, own, ["probability"]).metrics for own in p)
@@ -118,7 +118,7 @@ def proper_scores(design: str, sizes: Iterable[int], repeats: int) -> None:
 
 
 def average_precision(design: str, sizes: Iterable[int], repeats: int) -> None:
-    """Cover of the interval, and the mean error of the value."""
+    """Print the coverage of the interval, and the mean error of the value."""
     shares, grouping, _ = RANKED[design]
     name = "binary/average_precision"
     of_positives = sum(shares[2:]) if grouping else shares[1]
@@ -139,7 +139,7 @@ def average_precision(design: str, sizes: Iterable[int], repeats: int) -> None:
 
 
 def own_metrics(scale: int, tables: int) -> None:
-    """Standard deviation over multinomial tables, by the standard error, of metrics of one's own."""
+    """Print the standard deviation of custom metrics over multinomial tables, divided by the standard error."""
 
     def recalls(c: Any) -> Any:
         return c.diagonal() / c.sum(axis=1)
@@ -194,7 +194,7 @@ WRONG = {
 
 
 def words(truth: str, n: int, repeats: int) -> None:
-    """What the report says of the probabilities of Beta(2, 2) scores."""
+    """Print what the report says about the probabilities of Beta(2, 2) scores."""
     slope, shift = WRONG[truth]
     rng = np.random.default_rng([14, n, len(truth)])
     found = []

@@ -1,10 +1,10 @@
-"""Counts of rare positives: coverage and width of the interval of the count, beside a bootstrap of the same estimate.
+"""Counts of rare positives: coverage and width of the count's interval, compared with a bootstrap of the same estimate.
 
     python benchmarks/rare_positives.py [--quick] [--splits 30] [--targets 4] [--resampled 6]
 
-Generated scores as of a good spam filter: 140 labelled positives, 900 labelled negatives, targets of 5,000 with .2 to
-1% positives. A split is one labelled set, whose targets share it; standard errors are by split. The bootstrap
-resamples the labelled scores of each class and the target's scores, and estimates anew each time. EMQ is
+The scores are generated like the scores of a good spam filter: 140 labelled positives, 900 labelled negatives, targets
+of 5,000 with .2 to 1% positives. A split is one labelled set, which its targets share. Standard errors are by split.
+The bootstrap resamples the labelled scores of each class and the target's scores, and repeats the estimate. EMQ is
 expectation-maximisation (Saerens et al. 2002) on scores that a logistic regression has calibrated first.
 """
 
@@ -24,17 +24,17 @@ POSITIVES, NEGATIVES, SIZE = 140, 900, 5_000
 SHARES = (0.002, 0.003, 0.005, 0.01)
 REPLICATES = 60
 Draw = Callable[[np.random.Generator, bool, int], np.ndarray]
-"""Scores of a class: generator, whether positive, number."""
+"""Draws scores of a class, from a generator, whether it is positive, and a number."""
 
 
 def normal(rng: np.random.Generator, positive: bool, n: int) -> np.ndarray:
-    """Normal logits of equal variance, calibrated at equal shares: a logistic ratio is exactly right."""
+    """Return normal logits of equal variance, calibrated at equal shares: a logistic ratio is exactly correct."""
     gap = 3.07
     return expit(gap * rng.normal(gap * positive, 1, n) - gap**2 / 2)
 
 
 def wider(rng: np.random.Generator, positive: bool, n: int) -> np.ndarray:
-    """Normal logits, the positives' of 1.6 times the spread: few negatives score as the better half of them."""
+    """Return normal logits. The positives' spread is 1.6 times larger: few negatives score like their better half."""
     return expit(1.6 * rng.normal(3.9 * positive, 1 + 0.6 * positive, n) - 3.5)
 
 
@@ -44,7 +44,7 @@ def beta(rng: np.random.Generator, positive: bool, n: int) -> np.ndarray:
 
 
 def heavy(rng: np.random.Generator, positive: bool, n: int) -> np.ndarray:
-    """Negatives with a heavy tail (Student's t with 4 degrees of freedom): some look like positives."""
+    """Return scores with a heavy tail of negatives (Student's t with 4 degrees of freedom): some look like positives."""
     return expit(1.3 * (rng.normal(5, 1.5, n) if positive else rng.standard_t(4, n)) - 2.5)
 
 
@@ -52,7 +52,7 @@ FAMILIES: dict[str, Draw] = {f.__name__: f for f in (normal, wider, beta, heavy)
 
 
 def emq(y: np.ndarray, scores: np.ndarray, target: np.ndarray) -> float:
-    """Number of positives by EMQ after a logistic calibration."""
+    """Return the number of positives by EMQ after a logistic calibration."""
     at, wanted_at = (logit(np.clip(s, 1e-12, 1 - 1e-12))[:, None] for s in (scores, target))
     model = LogisticRegression(C=1e6).fit(at, y)
     densities = model.predict_proba(wanted_at) / [np.mean(y == 0), np.mean(y == 1)]
@@ -62,7 +62,7 @@ def emq(y: np.ndarray, scores: np.ndarray, target: np.ndarray) -> float:
 def resampled(
     rng: np.random.Generator, y: np.ndarray, scores: np.ndarray, target: np.ndarray
 ) -> np.ndarray:
-    """Ends of the percentile interval of the count."""
+    """Return the percentile interval of the count."""
     counts = []
     for _ in range(REPLICATES):
         held = np.concatenate(

@@ -1,14 +1,14 @@
-"""Metrics at other shares on published probabilities: nothing here is drawn from a model.
+"""Metrics at other shares on published probabilities: no data here are drawn from a model.
 
 IMDB (25,000 film reviews, two classes), and with --data FOLDER CIFAR-10, 20news and MNIST: cross-validated
 probabilities published with "Pervasive label errors in test sets" (Northcutt, Athalye and Mueller 2021,
-github.com/cleanlab/label-errors, Apache-2.0; data/imdb.npz holds those of IMDB as float32). Beside them stand those
-that a naive Bayes classifier gives of scikit-learn's digits out of fold. Labelled rows and those of the target are
-disjoint, at random; the target has the shares of the row, of several classes any shares (uniform on the simplex).
+github.com/cleanlab/label-errors, Apache-2.0; data/imdb.npz has the IMDB probabilities as float32). In addition, a naive
+Bayes classifier predicts scikit-learn's digits out of fold. The labelled rows and the target's rows are disjoint and
+random. The target has the shares in the table's row; with several classes, any shares (uniform on the simplex).
 
-Each line: mean distance from the metric of the target's own labels, of the labelled rows' metric as it is, of the
-moved one, and of nannyml's CBPE where it installs; how often the own interval holds, and CBPE's band. "covariate
-shift": uncertain rows are four times as frequent; the test of the fit is to reject.
+Each line shows the mean distance from the metric of the target's actual labels: of the labelled rows' unmoved metric,
+of the moved metric, and of nannyml's CBPE if it is installed. It also shows how often our interval and CBPE's band
+cover this metric. "covariate shift": uncertain rows are four times as frequent, and the test of the fit should reject.
 
     python benchmarks/real_shares.py [--repeats 300] [--data FOLDER] [--only two|several|shift]
 """
@@ -45,14 +45,14 @@ def imdb() -> tuple[IntArray, FloatArray]:
 
 
 def published(folder: Path, name: str) -> tuple[IntArray, FloatArray]:
-    """Labels and probabilities of a set, as the repository has them; rows are scaled to sum to 1."""
+    """Return labels and probabilities of a set from the repository, with rows scaled to sum to 1."""
     p = np.load(folder / f"{name}_test_set_pyx.npy").astype(np.float64)
     y = np.load(folder / f"{name}_test_set_original_labels.npy").astype(np.int64)
     return y, p / p.sum(axis=1, keepdims=True)
 
 
 def digits() -> tuple[IntArray, FloatArray]:
-    """scikit-learn's digits and what a naive Bayes classifier gives out of fold."""
+    """Return scikit-learn's digits and out-of-fold probabilities of a naive Bayes classifier."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import cross_val_predict
     from sklearn.naive_bayes import GaussianNB
@@ -66,7 +66,7 @@ def digits() -> tuple[IntArray, FloatArray]:
 def split(
     y: IntArray, labelled: int, size: int, shares: FloatArray, rng: Any
 ) -> tuple[IntArray, IntArray]:
-    """Places of the labelled rows and of a target of these shares; of fewer rows where a class runs out."""
+    """Return positions of the labelled rows and of a target with these shares; it has fewer rows if a class runs out."""
     order = rng.permutation(len(y))
     here, rest = order[:labelled], order[labelled:]
     by_class = [rest[y[rest] == k] for k in range(len(shares))]
@@ -82,7 +82,7 @@ def split(
 def cbpe(
     y: IntArray, p: FloatArray, here: IntArray, there: IntArray
 ) -> Mapping[str, tuple[float, float, float]]:
-    """CBPE's estimates and bands; empty where nannyml is not installed."""
+    """Return CBPE's estimates and bands; empty if nannyml is not installed."""
     os.environ["NML_DISABLE_USAGE_LOGGING"] = "1"  # it would report its use to its makers
     try:
         import nannyml
@@ -128,7 +128,7 @@ class Tally:
     def add(
         self, y: IntArray, p: FloatArray, here: IntArray, there: IntArray, beside: bool
     ) -> None:
-        """One draw."""
+        """Add one draw."""
         labels = range(p.shape[1])
         asked: Any = {"labels": labels, "sections": ["multiclass", "binary"]}
         run, truth = (evaluate(y[rows], y_prob=p[rows], **asked) for rows in (here, there))
@@ -162,7 +162,7 @@ class Tally:
 
 
 def two(repeats: int, nanny: int, _: Path | None) -> None:
-    """IMDB at other shares."""
+    """Print the results for IMDB at other shares."""
     y, p = imdb()
     for labelled, size, low, high in ((2000, 4000, 0.01, 0.05), (2000, 4000, 0.05, 0.2), (2000, 4000, 0.3, 0.7),
                                       (200, 1000, 0.05, 0.5)):  # fmt: skip
@@ -177,7 +177,7 @@ def two(repeats: int, nanny: int, _: Path | None) -> None:
 
 
 def several(repeats: int, nanny: int, folder: Path | None) -> None:
-    """Sets of several classes at any shares."""
+    """Print the results for sets of several classes at any shares."""
     sets = {"digits": digits()}
     if folder is not None:
         sets |= {name: published(folder, name) for name in ("cifar10", "20news", "mnist")}
@@ -194,7 +194,7 @@ def several(repeats: int, nanny: int, folder: Path | None) -> None:
 
 
 def shift(repeats: int, nanny: int, _: Path | None) -> None:
-    """IMDB with uncertain rows four times as frequent: not only the shares change."""
+    """Print the results for IMDB with uncertain rows four times as frequent, so that more than the shares change."""
     (y, p), rng = imdb(), np.random.default_rng(7)
     tally = Tally("IMDB, covariate shift, 2,000 labelled, target 4,000", TWO[:2])
     uncertain = np.abs(p[:, 1] - 0.5) < 0.25

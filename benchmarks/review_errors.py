@@ -2,9 +2,9 @@
 
     python benchmarks/review_errors.py [--reviews 500]
 
-Six models of one test set, right or wrong together as real ones are (a shared difficulty of each row). Equal models:
-how often does the review call one better than another? One model better by three standard errors of the paired
-difference: how often is that found? Whether the leader is to be trusted is measured by leader.py.
+Six models on one test set share errors as real models do (a shared difficulty of each row). Equal models: how often
+does the review report that one is better than another? One model better by three standard errors of the paired
+difference: how often is that found? leader.py measures how reliable the leader is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLASSES = 4
 def predictions(
     rng: np.random.Generator, y: np.ndarray, skills: np.ndarray, common: float = 0.7
 ) -> np.ndarray:
-    """(n, R) predicted classes: right where a shared and an own difficulty together are below the model's skill."""
+    """Return (n, R) predicted classes: correct if a shared and an own difficulty together are below the model's skill."""
     shared = rng.normal(size=(len(y), 1))
     own = rng.normal(size=(len(y), len(skills)))
     right = np.sqrt(common) * shared + np.sqrt(1 - common) * own < norm.ppf(skills)
@@ -31,14 +31,14 @@ def predictions(
 
 
 def review(y: np.ndarray, predicted: np.ndarray, metric: str) -> Comparison:
-    """The comparison of all columns."""
+    """Return the comparison of all columns."""
     return compare(
         {f"m{r}": evaluate(y, column) for r, column in enumerate(predicted.T)}, rank_by=metric
     )
 
 
 def paired_error(rng: np.random.Generator, n: int, skill: float) -> float:
-    """Standard error of the paired difference in accuracy of two such models."""
+    """Return the standard error of the paired difference in accuracy of two such models."""
     big = 400_000
     y = np.zeros(big, dtype=np.int64)
     hits = predictions(rng, y, np.array([skill, skill])) == 0
@@ -46,7 +46,7 @@ def paired_error(rng: np.random.Generator, n: int, skill: float) -> float:
 
 
 def claims(comparison: Comparison) -> dict[str, float]:
-    """Share of the runs that are called behind, and whether any is called worse than another by each adjustment."""
+    """Return the share of runs that are ruled out, and whether any run is reported as worse, by each adjustment."""
     ranking = comparison.rankings[0]
     return {
         "a given model behind": float(np.mean([not run.tied for run in ranking.runs])),
@@ -57,7 +57,7 @@ def claims(comparison: Comparison) -> dict[str, float]:
 
 
 def equal_models(reviews: int, n: int, metric: str, models: int = 6) -> dict[str, float]:
-    """Share of reviews of equal models with a false claim."""
+    """Return the share of reviews of equal models with a false claim."""
     found: list[dict[str, float]] = []
     for seed in range(reviews):
         rng = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ def equal_models(reviews: int, n: int, metric: str, models: int = 6) -> dict[str
 
 
 def one_better(reviews: int, n: int, metric: str, models: int) -> dict[str, float]:
-    """Share of reviews that find a gain of three paired standard errors."""
+    """Return the share of reviews that find a gain of three paired standard errors."""
     gain = 3 * paired_error(np.random.default_rng(1), n, 0.75)
     found = []
     for seed in range(reviews):
@@ -89,7 +89,7 @@ def one_better(reviews: int, n: int, metric: str, models: int) -> dict[str, floa
 
 
 def standings(reviews: int, models: int, n: int) -> str:
-    """Equal models; of 0 models two contenders three standard errors apart among 18 far ones: what is ruled out."""
+    """Return which runs are ruled out among equal models; 0 models: two contenders 3 standard errors apart, 18 far ones."""
     rates = []
     gain = 0.0 if models else 3 * paired_error(np.random.default_rng(1), n, 0.75)
     skills = np.full(models, 0.75) if models else np.array([0.75 + gain, 0.75, *[0.45] * 18])

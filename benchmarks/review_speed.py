@@ -2,9 +2,9 @@
 
     python benchmarks/review_speed.py [--runs 1000]
 
-Fills an SQLite store with runs of which the best 50 hold a whole evaluation (10,000 rows, 11 classes, with the rows'
-predictions) and the others the metrics, parameters and tags of one; ranks all of them by a logged metric with a gate;
-reviews the best 50, paired, with every figure, to an HTML file. For the growth it lists a half and a quarter of them.
+It fills an SQLite store with runs. The best 50 have a whole evaluation (10,000 rows, 11 classes, with the rows'
+predictions), the others only its metrics, parameters and tags. It ranks all runs by a logged metric with a gate, and
+reviews the best 50, paired and with every figure, to an HTML file. To show the growth, it also lists half and a quarter.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GATE = "multiclass/accuracy >= 0.3"
 
 
 def fill(folder: Path, runs: int) -> None:
-    """Make the runs; those without files say that they are complete, and rank behind the others."""
+    """Make the runs; runs without files are marked complete and rank behind the others."""
     client = MlflowClient()
     experiment = client.create_experiment("many", artifact_location=(folder / "artifacts").as_uri())
     rng = np.random.default_rng(0)

@@ -1,10 +1,10 @@
-"""Rows across runs: joint cover of the intervals of flips, and the cost of 50 runs on 10^5 rows.
+"""Rows across runs: joint coverage of the intervals of flips, and the cost for 50 runs on 10^5 rows.
 
     python benchmarks/rows.py [cover|speed]
 
-``cover`` draws broken and fixed rows of parts at true rates, and counts how often all 2 S exact intervals hold the true
-rates together (``REPEATS``, by default 400; nine settings). ``speed`` gives the processor time of every question on 50
-runs (``ROWS``, by default 10^5, 4 classes) that are in memory, the peak memory that it adds, and that of the process.
+``cover`` draws broken and fixed rows of parts at true rates, and counts how often all 2 S exact intervals cover the
+true rates at once (``REPEATS``, by default 400; nine settings). ``speed`` prints the processor time of every question on
+50 runs in memory (``ROWS``, by default 10^5, 4 classes), the peak memory that it adds, and the memory of the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZES = {
 
 
 def cover() -> None:
-    """Shares of the samples in which all intervals hold together, at .95."""
+    """Print how often all intervals cover their rates at once, at .95."""
     from cmtrack.rows import Flips
 
     rng = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def cover() -> None:
 
 
 def speed() -> None:
-    """Seconds and added megabytes of each question."""
+    """Print the seconds and added megabytes of each question."""
     from cmtrack import evaluate
     from cmtrack.comparison import RunComparison
     from cmtrack.comparison.criterion import Criterion

@@ -1,12 +1,12 @@
-"""How often intervals of segments hold together, how often a search finds what is there and what is not, and its time.
+"""How often intervals of segments cover the truth jointly, how often a search is correct or false, and its time.
 
-Declared segments: rows fall into S segments, the largest four times the smallest, whose accuracies lie evenly between
-two values. Search: 3,000 rows, eight columns of four values drawn at random, so 480 segments of one or two columns, and
-errors at a rate of .15 that does not depend on them; "clusters" are 600 of five rows with columns and most of an
-error's chance in common; "costs" are exponential; "difference" is of two models with errors of their own. In the planted
-segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, others 0. Pairs: paired
-differences of two models' accuracies by segment. Sentences: what a report says of accuracy, recall and
-precision by one column; in the worse segment 65% of each class are right, elsewhere 85%.
+Declared segments: rows are divided into S segments, the largest four times the smallest, with accuracies evenly spaced
+between two values. Search: 3,000 rows and eight columns of four values drawn at random, so 480 segments of one or two
+columns, and errors at a rate of .15 that does not depend on them. "clusters" are 600 groups of five rows that share
+their columns and most of an error's chance. "costs" are exponential. "difference" is the difference of two models with
+independent errors. In the planted segment, about 188 rows, the rate is .28. Interaction: one true difference of 50
+standard errors, others 0. Pairs: paired differences of two models' accuracies by segment. Sentences: what a report says
+about accuracy, recall and precision by one column. In the worse segment 65% of each class are correct, elsewhere 85%.
 
     python benchmarks/segments.py [--repeats 3000] [--reviews 1000] [--quick] [--only declared ...]
 """
@@ -49,18 +49,18 @@ PARTS = (
 
 
 def share(hits: Any) -> str:
-    """A share with its standard error."""
+    """Format a share with its standard error."""
     p, n = float(np.mean(hits)), len(hits)
     return f"{p:.3f} ± {math.sqrt(max(p * (1 - p), 1 / n) / n):.3f}"
 
 
 def mean(values: Any, digits: int = 3) -> str:
-    """A mean with its standard error."""
+    """Format a mean with its standard error."""
     return f"{np.mean(values):.{digits}f} ± {np.std(values) / math.sqrt(len(values)):.{digits}f}"
 
 
 def declared(segments: int, rows: int, ends: tuple[float, float], repeats: int) -> list[str]:
-    """Joint cover of intervals, simultaneous and at 95% each, of differences to the rest, gap, ratio; its bias."""
+    """Return joint coverage of intervals, simultaneous and at 95% each, of differences to the rest, gap, ratio; its bias."""
     rng = np.random.default_rng([segments, rows, round(100 * ends[0])])
     parts = np.linspace(1, 4, segments)
     truth = rng.permutation(np.linspace(*ends, segments))
@@ -96,7 +96,7 @@ def declared(segments: int, rows: int, ends: tuple[float, float], repeats: int) 
 def sentences(
     segments: int, rows: int, positives: float, repeats: int, worse: bool = False
 ) -> list[str]:
-    """Reports that call a segment worse; that do where the gap holds 0; and that show the gap of two segments alone."""
+    """Return shares of reports that call a segment worse, that do so if the gap includes 0, and with the gap alone."""
     rng = np.random.default_rng([segments, rows, worse])
     some, against, alone = [], [], []
     for _ in range(repeats):
@@ -122,14 +122,14 @@ def sentences(
 
 
 def columns_of(rng: np.random.Generator, clusters: bool = False) -> tuple[SegmentColumn, ...]:
-    """Eight columns of four values."""
+    """Return eight columns of four values."""
     drawn = rng.integers(0, VALUES, (ROWS // 5 if clusters else ROWS, COLUMNS))
     drawn = drawn.repeat(5, axis=0) if clusters else drawn
     return search_columns(dict(enumerate(drawn.T)), ROWS)
 
 
 def review(kind: str, rng: np.random.Generator) -> Any:
-    """A search where no segment differs."""
+    """Return a search in which no segment differs."""
     columns = columns_of(rng, kind == "clusters")
     options: dict[str, Any] = {"n_permutations": PERMUTATIONS, "seed": int(rng.integers(1 << 31))}
     if kind == "costs":
@@ -145,7 +145,7 @@ def review(kind: str, rng: np.random.Generator) -> Any:
 
 
 def false_alarms(kind: str, reviews: int) -> list[str]:
-    """Share of reviews in which some segment is found; the same by unadjusted p-values of z; segments searched."""
+    """Return the share of reviews with a found segment, also by unadjusted p-values of z; and the searched segments."""
     rng = np.random.default_rng([len(kind), 17])
     found, plain, searched = [], [], []
     for _ in range(reviews):
@@ -157,7 +157,7 @@ def false_alarms(kind: str, reviews: int) -> list[str]:
 
 
 def planted(reviews: int) -> list[str]:
-    """Share of reviews that find the planted segment, in which it is the first and found; others without its rows."""
+    """Return shares of reviews that find the planted segment, that rank it first, and that find others without its rows."""
     rng = np.random.default_rng(18)
     found, first, beside, cover = [], [], [], []
     for _ in range(reviews):
@@ -179,7 +179,7 @@ def planted(reviews: int) -> list[str]:
 
 
 def interaction(segments: int, repeats: int) -> list[str]:
-    """Share of p-values up to .05 at the least favourable null, and where all differences are equal."""
+    """Return shares of p-values up to .05 at the least favourable null, and if all differences are equal."""
     rng = np.random.default_rng([segments, 19])
     ones = np.ones(segments)
     least = rng.normal(size=(repeats, segments)) + np.where(np.arange(segments) == 0, 50, 0)
@@ -191,9 +191,9 @@ def interaction(segments: int, repeats: int) -> list[str]:
 
 
 def two_models(segments: int, rows: int, apart: float, repeats: int) -> list[str]:
-    """Paired differences of accuracies by segment: joint cover by Student's and the normal quantile, and the sentence.
+    """Return joint coverage of paired differences by segment, by Student's and the normal quantile, and the sentence.
 
-    In a tenth of the rows exactly one model is right; the first is better by .04 in all segments, but in the last one,
+    In a tenth of the rows exactly one model is correct. The first is better by .04 in all segments except the last one,
     where it differs by ``apart``.
     """
     rng = np.random.default_rng([segments, rows, round(1000 * abs(apart)), 3])

@@ -15,7 +15,7 @@ PARTS = {
     "log_speed.py": ["--repeats", "3", "--large", "0", "--first-repeats", "0"],
     "tables_speed.py": ["--rows", "1e5", "--growth", "", "--widths", "", "--repeats", "1"],
 }
-"""The scripts, and how each of them is quick."""
+"""The scripts, and the options that make each of them quick."""
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
     python benchmarks/store_speed.py [--runs 2000] [--backend-store-uri postgresql+psycopg2://...] [--regroup 2000]
 
-Starts `mlflow server --serve-artifacts` on a database (by default SQLite; it is filled, so name an empty one), and
-fills it with runs of 300 rows, 7 classes, their files written where the server looks for them. Requests are counted
-where this process sends them. MLflow's own `download_artifacts` of the same 100 files stands beside the comparison.
+It starts `mlflow server --serve-artifacts` on a database (by default SQLite; the database is filled, so name an empty
+one), and fills it with runs of 300 rows and 7 classes. Their files are written where the server looks for them. This
+process counts the requests that it sends. MLflow's own `download_artifacts` of the same 100 files is the comparison.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PARITY = cmtrack.Grouping(
 
 
 def fill(backend: str, artifacts: Path, runs: int) -> None:
-    """Make complete runs: their numbers by the database's own store, their files in the server's folder."""
+    """Make complete runs: their numbers through the database's own store, their files in the server's folder."""
     client = MlflowClient(backend)
     experiment = client.create_experiment("many", artifact_location="mlflow-artifacts:/many")
     rng = np.random.default_rng(0)
@@ -122,7 +122,7 @@ def server(backend: str, scratch: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """Requests that this process sends meanwhile, by method and kind of address."""
+    """Yield a counter of the requests that this process sends in the block, by method and kind of address."""
     kinds: Counter[str] = Counter()
     send = HTTPAdapter.send
 
@@ -140,7 +140,7 @@ def counted() -> Iterator[Counter[str]]:
 
 
 def measured(name: str, action: Callable[[], object]) -> list[str]:
-    """A line of the table: what was done, its requests, its seconds."""
+    """Return a line of the table: the action, its requests, its seconds."""
     with counted() as kinds:
         start = time.perf_counter()
         action()
@@ -150,7 +150,7 @@ def measured(name: str, action: Callable[[], object]) -> list[str]:
 
 
 def by_mlflow(runs: list[str], folder: Path) -> None:
-    """The same files by MLflow's own function, with as many threads."""
+    """Download the same files with MLflow's own function and as many threads."""
     client = MlflowClient()
 
     def read(run_id: str) -> None:

@@ -1,13 +1,13 @@
-"""`evaluate_table` on Parquet files that are made for it: how time and memory grow, by source.
+"""`evaluate_table` on generated Parquet files: how time and memory grow, by source.
 
-Every line is a new process that evaluates the same files of class probabilities, after a first small table, and has
-DuckDB sum all columns for comparison ("floor"). Memory is the largest resident size of the process and of those it
-started (Spark's Java machine and Python workers, Ray's store) above what it was before the call, mapped pages of the
-files included; where the table is wanted in memory (pandas, PyArrow) it is there before, and the column "input" says
-how large. "Tallies" are what came back from the workers of a cluster, and "kB back" their bytes.
+Every line is a new process that evaluates the same files of class probabilities, after a first small table. DuckDB sums
+all columns for comparison ("floor"). Memory is the largest resident size of the process and of the processes that it
+started (Spark's Java machine and Python workers, Ray's store), minus the size before the call, including mapped pages
+of the files. If the table must be in memory (pandas, PyArrow), it is loaded before, and the column "input" shows its
+size. "Tallies" come back from the workers of a cluster, and "kB back" are their bytes.
 
-"Labels" are two columns of integers, or of texts, beside DuckDB's ``GROUP BY ALL`` of the same files, on the same
-threads.
+"Labels" are two columns of integers or texts, compared with DuckDB's ``GROUP BY ALL`` of the same files, with the same
+number of threads.
 
 python benchmarks/tables_speed.py [--rows 1e6,1e7] [--engines path,duckdb,polars,pandas,dask,spark,ray] [--classes 11]
     [--growth 1e6,1e7,1e8] [--widths 2,11,30,100] [--repeats 3] [--folder where the files are made]
@@ -47,7 +47,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Took:
-    """What one process measured."""
+    """Measurements of one process."""
 
     wall: float
     cpu: float
@@ -64,7 +64,7 @@ class Took:
 
 
 def make_files(folder: Path, rows: int, classes: int, dtype: str) -> float:
-    """Files of a million rows with ``y_true`` and ``p0``, ``p1``, …; gives their size in MB."""
+    """Write files of a million rows with ``y_true`` and ``p0``, ``p1``, …; return their size in MB."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -80,7 +80,7 @@ def make_files(folder: Path, rows: int, classes: int, dtype: str) -> float:
 
 @contextmanager
 def files(where: str | None, rows: int, classes: int, dtype: str) -> Iterator[tuple[Path, float]]:
-    """A folder of files that is gone afterwards."""
+    """Yield a folder of files, and remove it afterwards."""
     need = rows * classes * np.dtype(dtype).itemsize * 1.2
     with tempfile.TemporaryDirectory(prefix="tables", dir=where) as scratch:
         if shutil.disk_usage(scratch).free < need + 2e9:
@@ -167,7 +167,7 @@ ENGINES: dict[str, Callable[[str], Any]] = {
 
 
 def one(engine: str, folder: str, warm: str, classes: int, rows: int) -> Took:
-    """Evaluate the files in this process, after those of `warm` have met what is imported and set up once."""
+    """Evaluate the files in this process, after the files of `warm`, so that imports and set-up do not count."""
     from cmtrack import Grouping, evaluate_table
 
     warnings.simplefilter("ignore")
@@ -214,7 +214,7 @@ def _floor(pattern: str) -> float:
 
 
 def _cpu() -> float:
-    """Processor seconds of this process and of those it started."""
+    """Return the processor seconds of this process and of the processes that it started."""
     ticks = 0
     for process in family():
         try:
@@ -227,7 +227,7 @@ def _cpu() -> float:
 
 @contextmanager
 def results() -> Iterator[list[int]]:
-    """Bytes of each tally that workers hand back meanwhile."""
+    """Yield the bytes of each tally that workers return in the block."""
     from cmtrack.sources import source
 
     came: list[int] = []
@@ -245,7 +245,7 @@ def results() -> Iterator[list[int]]:
 
 
 def cells_of(value: Any) -> int:
-    """How many numbers a statistic holds."""
+    """Return how many numbers a statistic has."""
     if isinstance(value, np.ndarray):
         return value.size
     if isinstance(value, (int, float)):
@@ -256,7 +256,7 @@ def cells_of(value: Any) -> int:
 
 
 def labels_beside_duckdb(rows: int, folder: str | None) -> Iterator[tuple[object, ...]]:
-    """Lines of ratios, by the kind of labels: by the clock, and of processor time."""
+    """Yield lines of ratios by the kind of labels: of elapsed time and of processor time."""
     import duckdb
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -318,7 +318,7 @@ HEAD = (
 def line(
     engine: str, rows: int, classes: int, options: argparse.Namespace
 ) -> list[tuple[object, ...]]:
-    """One row of a table; what fails says so in it and stops nothing."""
+    """Return one row of a table; a failure is shown in it and stops nothing."""
     lines: list[tuple[object, ...]] = []
     with (
         files(options.folder, rows, classes, options.dtype) as (folder, size),

@@ -1,8 +1,8 @@
-"""What a chosen threshold seems to cost, what it is said to cost, and what it does cost, where that is known.
+"""Cost of a chosen threshold: the apparent cost, the reported cost and the true cost, when the truth is known.
 
-A miss costs 10, a false alarm 1. Logits are N(1.5 y - 2, 1), so that the true cost of any threshold is known. The naive
-interval is Wald's of the mean cost on the rows that chose the threshold. "mismatches": .8 of the positives and .9 of
-the negatives have the right class within their group whatever their score; the others cost 3 and .5.
+A miss costs 10, a false alarm 1. Logits are N(1.5 y - 2, 1), so the true cost of any threshold is known. The naive
+interval is Wald's for the mean cost on the rows that chose the threshold. "mismatches": .8 of the positives and .9 of
+the negatives have the correct class within their group at any score; the others cost 3 and .5.
 
     python benchmarks/thresholds.py [--repeats 2000] [--quick]
 """
@@ -35,13 +35,13 @@ def rows_of(rng: np.random.Generator, n: int, share: float) -> tuple[IntArray, F
 
 
 def true_rates(threshold: float) -> tuple[float, float]:
-    """Share of the positives below a threshold, and of the negatives above it."""
+    """Return the share of the positives below a threshold, and of the negatives above it."""
     at = math.inf if math.isinf(threshold) else float(logit(threshold))
     return float(ndtr(at - 1.5 + 2)), float(1 - ndtr(at + 2))
 
 
 def drawn(rng: np.random.Generator, n: int, share: float, kind: str) -> Evaluation:
-    """An evaluation of n rows."""
+    """Return an evaluation of n rows."""
     y, x = rows_of(rng, n, share)
     s = expit(x)
     if kind != "mismatches":
@@ -62,7 +62,7 @@ def _parts(of_group: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def costs_of(n: int, share: float, kind: str, repeats: int) -> list[str]:
-    """Bias of the apparent and of the honest cost, cover of the naive and of the honest interval, its mean width."""
+    """Return bias of the apparent and honest cost, coverage of the naive and honest interval, and its mean width."""
     rng = np.random.default_rng([n, round(1000 * share), len(kind)])
     found: list[tuple[float, ...]] = []
     costs: Any = COSTS if kind == "mismatches" else {(1, 0): MISS, (0, 1): ALARM}
@@ -104,7 +104,7 @@ def costs_of(n: int, share: float, kind: str, repeats: int) -> list[str]:
 
 
 def precision_of(n: int, repeats: int) -> list[str]:
-    """Share of the thresholds with a true precision below .8, of those that exist; mean recall, true and said."""
+    """Return the share of existing thresholds with a true precision below .8, and the mean recall, true and reported."""
     rng = np.random.default_rng([n, len(PRECISION)])
     below, recall, said, covered = [], [], [], []
     for _ in range(repeats):
@@ -135,7 +135,7 @@ def with_error(values: Sequence[float] | FloatArray, digits: int = 3) -> str:
 
 
 def relative(values: FloatArray, truth: FloatArray) -> str:
-    """The mean difference from the truth in per cent of it, with its standard error."""
+    """Return the mean difference from the truth in percent of the truth, with its standard error."""
     gap = (values - truth) / truth.mean()
     return f"{100 * gap.mean():+.1f} ± {100 * gap.std() / math.sqrt(len(gap)):.1f}%"
 
