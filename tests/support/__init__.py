@@ -1,4 +1,4 @@
-"""What the tests share: problems, tables of every engine, components, clusters, faulty networks, scripts."""
+"""Tools that tests share: problems, tables of every engine, components, clusters, faulty networks, scripts."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,6 @@ TESTS = ROOT / "tests"
 
 
 def public_names() -> set[str]:
-    """The full names that the reference of the Python interface lists."""
+    """Return the full names in the reference of the Python interface."""
     text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     return set(re.findall(r"^   (cmtrack\w*\.[\w.]+)$", text, re.MULTILINE))

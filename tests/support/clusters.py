@@ -1,4 +1,4 @@
-"""Clusters of several processes on this machine, and the loss of one of their workers in the middle of a query."""
+"""Clusters of several processes on this machine, and the loss of a worker in the middle of a query."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ import cmtrack
 from support import tables
 
 PATIENCE = 60.0
-"""Seconds after which something that should have happened has not."""
+"""Seconds to wait before a test fails."""
 
 
 def find_java() -> str | None:
-    """The command that Spark would start, by ``JAVA_HOME`` or ``PATH``."""
+    """Return the command that Spark would start, from ``JAVA_HOME`` or ``PATH``."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
 
 
 def need_java() -> None:
-    """Skip where there is no Java, but not in CI, where it has to be."""
+    """Skip a test if there is no Java; in CI, fail it."""
     if find_java() is None:
         missing = "Spark needs Java 17 or newer, and neither JAVA_HOME nor PATH leads to one"
         if os.environ.get("CI") == "true":
@@ -41,7 +41,7 @@ def need_java() -> None:
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> None:
-    """Ask again and again."""
+    """Check a condition again and again until it is true."""
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:
@@ -51,9 +51,10 @@ def wait_until(condition: Callable[[], Any], what: str) -> None:
 
 @contextlib.contextmanager
 def processes() -> Iterator[Callable[[str], list[psutil.Process]]]:
-    """Finds processes that were started inside, by a word of their command line; in the end none may be left.
+    """Yield a function that finds processes started in the block by a word of their command line.
 
-    They inherit a variable of the environment, so that those whose parent is gone are found as well.
+    At the end, none of them may be left. They inherit an environment variable, which also finds processes whose parent
+    is gone.
     """
     multiprocessing.resource_tracker.ensure_running()  # stays as long as Python itself
     name = f"CMTRACK_TEST_{uuid.uuid4().hex}"
@@ -87,7 +88,7 @@ def processes() -> Iterator[Callable[[str], list[psutil.Process]]]:
 
 
 class SparkCluster:
-    """Two executors, each a JVM of its own with one core."""
+    """Two executors, each a separate JVM with one core."""
 
     def __init__(self, session: Any, started: Callable[[str], list[psutil.Process]]) -> None:
         self.session = session
@@ -97,14 +98,14 @@ class SparkCluster:
         return self.session.read.parquet(str(folder))
 
     def workers(self) -> list[int]:
-        """Process ids of the executors that Spark knows and that run."""
-        # the driver is among them
+        """Return the process ids of the executors that Spark knows and that run."""
+        # the list includes the driver
         known = self.session._jsc.sc().getExecutorMemoryStatus().size() - 1
         pids = [process.pid for process in self._started("CoarseGrainedExecutorBackend")]
         return pids if known == len(pids) else []
 
     def only_the_frozen_one_is_left(self, frozen: int) -> bool:
-        """Whether every task of a stage is done but the one that the frozen executor has."""
+        """Return whether all tasks of a stage are done except the frozen executor's task."""
         tracker = self.session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return any(
@@ -115,20 +116,20 @@ class SparkCluster:
         )
 
     def executions(self) -> list[Any]:
-        """What Spark has executed since it began."""
+        """Return everything that Spark has executed since its start."""
         found = self.session._jsparkSession.sharedState().statusStore().executionsList()
         return [found.apply(number) for number in range(found.size())]
 
 
 @contextlib.contextmanager
 def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
-    """Spark's ``local-cluster``; other sessions of this process end before."""
+    """Yield Spark's ``local-cluster``; other sessions of this process end first."""
     need_java()
     import pyspark
     from pyspark.sql import SparkSession
 
     close_spark()
-    home = folder / "spark"  # Spark's workers write beside its programs
+    home = folder / "spark"  # Spark's workers write next to its programs
     home.mkdir()
     for entry in Path(pyspark.__file__).parent.iterdir():
         (home / entry.name).symlink_to(entry)
@@ -169,7 +170,7 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
 
 
 def close_spark() -> None:
-    """End Spark and its JVM in this process; a session that other tests share is made anew when they need it."""
+    """End Spark and its JVM in this process; a session that other tests share starts again when they need it."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -191,7 +192,7 @@ def close_spark() -> None:
 
 
 class DaskCluster:
-    """Two workers, each a process of its own with one thread and a nanny that starts it again."""
+    """Two workers, each a separate process with one thread and a nanny that restarts it."""
 
     def __init__(self, cluster: Any) -> None:
         self.cluster = cluster
@@ -202,7 +203,7 @@ class DaskCluster:
         return dd.read_parquet(str(folder))
 
     def workers(self) -> list[int]:
-        """Process ids of the workers that the scheduler knows."""
+        """Return the process ids of the workers that the scheduler knows."""
         nannies = [
             nanny for nanny in self.cluster.workers.values() if nanny.status.name == "running"
         ]
@@ -210,7 +211,7 @@ class DaskCluster:
         return [nanny.pid for nanny in nannies if nanny.worker_address in known]
 
     def only_the_frozen_one_is_left(self, frozen: int) -> bool:
-        """Whether the frozen worker has tasks, and the other one has done all that it can."""
+        """Return whether the frozen worker has tasks and the other worker has done all that it can."""
         workers = self.cluster.scheduler.workers
         own = [
             nanny.worker_address for nanny in self.cluster.workers.values() if nanny.pid == frozen
@@ -223,7 +224,7 @@ class DaskCluster:
 
 @contextlib.contextmanager
 def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
-    """Dask's ``LocalCluster``, where all frames are computed while it is open."""
+    """Yield Dask's ``LocalCluster``; it computes all frames while it is open."""
     import dask.config
     from distributed import Client, LocalCluster
 
@@ -247,26 +248,26 @@ def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
 
 
 class NothingLost(Exception):
-    """The scheduler gave the frozen worker no task, so that there was no middle in which to kill one."""
+    """The scheduler gave the frozen worker no task, so no worker could be killed in the middle."""
 
 
 @contextlib.contextmanager
 def one_lost(cluster: SparkCluster | DaskCluster, which: str) -> Iterator[list[int]]:
-    """Kill one of two workers in the middle of the query inside.
+    """Kill one of two workers in the middle of the query in the block.
 
-    One worker is frozen before the query, so that the query cannot end without it. When the other one has done its
-    part, either the one ``at work`` is killed, which has a task in its hands, or the one that is ``done``, with the
-    results that the rest of the query needs; the frozen one then goes on.
+    One worker is frozen before the query, so that the query cannot end without it. When the other worker has finished
+    its part, one of them is killed: either the worker ``at work``, which has an unfinished task, or the worker that is
+    ``done``, whose results the rest of the query needs. In that case the frozen worker continues.
 
     Yields
     ------
     list of int
-        Afterwards the process id of the worker that was killed.
+        Contains the process id of the killed worker at the end.
 
     Raises
     ------
     NothingLost
-        If the query ended before that.
+        If the query ends before that.
     """
     wait_until(lambda: len(cluster.workers()) == 2, "both workers ran")
     frozen, other = cluster.workers()

@@ -1,7 +1,8 @@
-"""The components that companies run beside MLflow, started for the tests: PostgreSQL, S3, nginx, tracking servers.
+"""Components that companies run next to MLflow, started for the tests: PostgreSQL, S3, nginx, tracking servers.
 
-Everything listens on free ports of the loopback and writes to a folder that is given; a :class:`Service` is a context
-manager, and ends with its block, with all processes that it started. It can be killed and started again in between.
+Each component listens on a free port of the loopback interface and writes to a given folder. A :class:`Service` is a
+context manager. It ends with its block, together with all processes that it started. A test can kill it and start it
+again in between.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ KEYS = {
 HOSTS = ("--allowed-hosts", "*")
 ADMIN = ("admin", "admin-password-1234")
 REQUIRED = "CMTRACK_REQUIRE_COMPONENTS"
-"""Environment variable: where it is set, a component that is missing fails its tests and does not skip them."""
+"""Environment variable: if it is set, a missing component fails its tests instead of skipping them."""
 
 
 def missing(*wanted: str) -> str:
-    """What of "postgresql", "nginx", "s3" and "basic-auth" is not here, as a sentence; empty where all of it is."""
+    """Return which of "postgresql", "nginx", "s3" and "basic-auth" are missing, as a sentence; empty if none is."""
     found = {
         "postgresql": (_postgres("postgres") is not None, "Debian's postgresql"),
         "nginx": (shutil.which("nginx", path=_path()) is not None, "Debian's nginx-light"),
@@ -56,7 +57,7 @@ def missing(*wanted: str) -> str:
 
 
 def need(*wanted: str) -> None:
-    """Skip a test that needs what is missing, or fail it where CMTRACK_REQUIRE_COMPONENTS is set."""
+    """Skip a test that needs a missing component, or fail it if CMTRACK_REQUIRE_COMPONENTS is set."""
     import pytest
 
     lacking = missing(*wanted)
@@ -67,7 +68,7 @@ def need(*wanted: str) -> None:
 
 
 def free_port() -> int:
-    """A port of the loopback on which nobody listens."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -75,7 +76,7 @@ def free_port() -> int:
 
 @dataclass
 class Service:
-    """A program that listens on a port, in a process group of its own.
+    """A program that listens on a port, in a separate process group.
 
     Attributes
     ----------
@@ -84,15 +85,15 @@ class Service:
     folder : Path
         Working folder; the program's output is in ``<name>.log``.
     ready : callable
-        Whether it answers.
+        Whether the program answers.
     environment : dict of str to str
-        Added to this process's.
+        Variables added to this process's environment.
     user : str, optional
-        Whom it runs as, where that is not the caller.
+        The user that runs the program, if it is not the caller.
     farewell : str
-        The signal that ends it with all that it started.
+        The signal that ends the program and all processes that it started.
     forked : bool
-        Whether it is ``mlflow server``, in a fork of the warm process (:mod:`support.scripts`).
+        Whether it is ``mlflow server`` in a fork of the warm process (:mod:`support.scripts`).
     """
 
     command: Sequence[str]
@@ -122,8 +123,8 @@ class Service:
         self.kill()
 
     def start(self) -> None:
-        """Start it, again where it was killed, and wait until it answers."""
-        setpriv = shutil.which("setpriv")  # it ends with this process, also where that is killed
+        """Start the program, or restart it after it was killed, and wait until it answers."""
+        setpriv = shutil.which("setpriv")  # it ends with this process, even if that is killed
         bound = [setpriv, f"--pdeathsig={self.farewell}", "--"] if setpriv else []
         environment = {**os.environ, **self.environment}
         with (self.folder / f"{self.name}.log").open("ab") as log:
@@ -153,7 +154,7 @@ class Service:
             raise
 
     def kill(self) -> None:
-        """End it with SIGKILL, and what it started; nothing where it has ended."""
+        """Kill the program and its processes with SIGKILL; do nothing if it has ended."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -163,7 +164,7 @@ class Service:
 
     @contextlib.contextmanager
     def silent(self) -> Iterator[None]:
-        """A block in which it takes connections and answers nothing."""
+        """In the block, the program accepts connections and answers nothing."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGSTOP)
         try:
@@ -181,10 +182,10 @@ def tracking_server(
     environment: Mapping[str, str] | None = None,
     forked: bool = True,
 ) -> Service:
-    """MLflow's tracking server; by default on SQLite, with its artifacts in the folder.
+    """Return MLflow's tracking server, by default on SQLite with its artifacts in the folder.
 
-    It runs no jobs: their seven consumers take several times the processor time of the server itself to start. What
-    ``mlflow server`` runs is run in a fork of a process that has imported it, or as a process of its own.
+    It runs no jobs, because the start of their seven consumers takes several times the processor time of the server.
+    ``mlflow server`` runs in a fork of a process that has imported its modules, or as a separate process.
     """
     port = free_port()
     settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **(environment or {})}
@@ -204,7 +205,7 @@ def tracking_server(
 def basic_auth(
     folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
 ) -> Service:
-    """A tracking server that asks for a password; users without a permission of their own may read."""
+    """Return a tracking server that asks for a password; users without their own permission may read."""
     settings = folder / "auth.ini"
     settings.write_text(
         f"[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///{folder}/auth.db\n"
@@ -221,11 +222,11 @@ def basic_auth(
 
 
 def postgresql() -> Service:
-    """A new PostgreSQL cluster in a folder of its own; :func:`database` gives its URI.
+    """Return a new PostgreSQL cluster in a new folder; :func:`database` returns its URI.
 
-    PostgreSQL refuses to run as root, whose place the user ``postgres`` or ``nobody`` takes.
+    PostgreSQL refuses to run as root, so the user ``postgres`` or ``nobody`` runs it instead.
     """
-    # pytest's folders are closed to others
+    # other users cannot read pytest's folders
     user, home = None, Path(tempfile.mkdtemp(prefix="cmtrack-pg-"))
     if os.getuid() == 0:
         user = next(
@@ -270,7 +271,7 @@ class _Cluster(Service):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the postmaster with SIGKILL, and wait for its children, which see that and are in groups of their own."""
+        """Kill the postmaster with SIGKILL, and wait for its children. They notice, and have separate process groups."""
         import psutil
 
         children = (
@@ -285,19 +286,19 @@ class _Cluster(Service):
 
 
 def database(cluster: Service) -> str:
-    """The URI of a cluster's database."""
+    """Return the URI of a cluster's database."""
     return f"postgresql+psycopg2://cmtrack@127.0.0.1:{cluster.port}/postgres"
 
 
 def s3(folder: Path) -> Service:
-    """moto's S3 server, and one bucket in it once it is :func:`filled`."""
+    """Return moto's S3 server, which has one bucket after :func:`filled`."""
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     return Service(command, port, folder, "s3", lambda: _answers(port, "/moto-api/"), KEYS)
 
 
 def filled(store: Service) -> dict[str, str]:
-    """Make the bucket, and return what a program's environment needs to reach it."""
+    """Make the bucket, and return the environment variables with which a program can reach it."""
     import boto3
 
     settings = {**KEYS, "MLFLOW_S3_ENDPOINT_URL": store.url}
@@ -313,7 +314,7 @@ def filled(store: Service) -> dict[str, str]:
 
 
 def nginx(folder: Path, target: int, *, body: str = "1m", seconds: int = 60) -> Service:
-    """nginx before a server, with a limit for the size of a request and one for the waiting."""
+    """Return nginx in front of a server, with limits for the size of a request and for the waiting time."""
     port, home = free_port(), folder / "nginx"
     home.mkdir()
     paths = "".join(
@@ -342,7 +343,7 @@ class Company:
     cluster, store, server : Service
         PostgreSQL, S3, and MLflow's tracking server; a run's artifacts go through the server to S3.
     reach : dict of str to str
-        What the environment of a client needs to reach S3 itself.
+        Environment variables with which a client can reach S3 itself.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -369,7 +370,7 @@ class Company:
 
     @property
     def stores(self) -> dict[str, Any]:
-        """Options of another tracking server on the same stores."""
+        """Return the options of another tracking server on the same stores."""
         return {
             "store": database(self.cluster),
             "artifacts": f"s3://{BUCKET}/proxied",
@@ -377,12 +378,12 @@ class Company:
         }
 
     def direct_experiment(self, name: str) -> str:
-        """A new experiment whose files its clients write to S3 themselves."""
+        """Return a new experiment to which clients write files directly in S3."""
         return str(mlflow.MlflowClient(self.url).create_experiment(name, f"s3://{BUCKET}/{name}"))
 
 
 def state_of(run_id: str) -> dict[str, Any]:
-    """Everything of a run that sending twice must not change."""
+    """Return everything about a run that must not change if it is sent twice."""
     client = mlflow.MlflowClient()
     run = client.get_run(run_id)
     return {
@@ -400,7 +401,7 @@ def state_of(run_id: str) -> dict[str, Any]:
 
 def _answers(port: int, path: str) -> bool:
     try:
-        # a proxy that the environment names does not know this machine's ports
+        # a proxy in the environment does not know this machine's ports
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         opener.open(f"http://127.0.0.1:{port}{path}", timeout=1).close()
     except OSError:
@@ -429,7 +430,7 @@ def _until(done: Callable[[], bool]) -> None:
 
 
 def _postgres(program: str) -> str | None:
-    """A program of PostgreSQL's server, which Debian keeps out of the path; the newest version's."""
+    """Return the newest version of a program of PostgreSQL's server, which Debian does not put on the path."""
     versions = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name)
     )

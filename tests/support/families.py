@@ -1,4 +1,4 @@
-"""Sets of codes in families, with published counts and drawn ones."""
+"""Sets of codes in families, with published and generated counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def by_ten(code: int) -> int:
 
 
 def generated(n: int, seed: int = 0, right: float = 0.7) -> tuple[list[set[int]], list[set[int]]]:
-    """Documents with up to nine of 60 codes in families of ten; errors mostly stay in the family."""
+    """Return documents with up to nine of 60 codes in families of ten; errors mostly stay in the family."""
     rng = np.random.default_rng(seed)
     actual = [set(rng.choice(60, rng.integers(0, 10), replace=False).tolist()) for _ in range(n)]
     predicted = []

@@ -1,4 +1,4 @@
-"""Proxies and file operations that fail as they are told, and processes to kill."""
+"""Proxies and file operations that fail on demand, and processes to kill."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ import pytest
 
 from cmtrack.report import Picture
 
-# A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be had
-# from outside at a reasonable cost: these are the only seams for them, and for leaving out the pictures.
+# A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be
+# produced from outside at a reasonable cost. These seams exist only for them, and to leave out the pictures.
 from cmtrack.tracking import contents, deliver, spool, steps
 from support import ROOT
 
@@ -63,7 +63,7 @@ def child(
     within: Sequence[str] = (),
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[str]:
-    """A training script that logs one evaluation, started by ``within``.
+    """Return a training script that logs one evaluation, started by ``within``.
 
     ``how``: "plain", "impatient" (waits for 3 seconds), or "slow" (stops before the figures).
     """
@@ -100,9 +100,9 @@ WORKERS = textwrap.dedent("""
 def forked_workers(
     store_uri: str, run_ids: Sequence[str], when: str
 ) -> subprocess.CompletedProcess[str]:
-    """A process whose workers log an evaluation each at once; it prints how each ended, 0 where all is well.
+    """Return a process whose workers log an evaluation each at the same time; it prints their exit codes (0 is success).
 
-    It forks them "at first", or "after a request" to the store, as in a training with workers: the session is open.
+    It forks them "at first", or "after a request" to the store, as a training with workers does: the session is open.
     """
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WORKERS, store_uri, when, *run_ids],
@@ -119,7 +119,7 @@ PASS, DROP, HANG, PAGE, LOGIN, DRIP = "pass", "drop", "hang", "page", "login", "
 
 @dataclass(frozen=True)
 class LeadsTo:
-    """An answer that leads on to another address."""
+    """An answer that redirects to another address."""
 
     address: str
     status: int = 302
@@ -130,11 +130,11 @@ DRIPS, DRIP_SECONDS = 20, 0.1
 
 
 class FaultyProxy:
-    """Forwards to a server; ``fault(method, path, number)`` says what to do with each request.
+    """A proxy to a server; ``fault(method, path, number)`` decides what to do with each request.
 
-    It answers with PASS, DROP (the connection is closed without a word), HANG (no answer until the end), a status such
-    as 500 or 429, PAGE (200 with a page of its own), LOGIN (a redirect to such a page), LeadsTo (one to another
-    address), or DRIP (an answer that comes byte by byte and is never whole).
+    It returns PASS, DROP (close the connection without an answer), HANG (no answer until the end), a status such as
+    500 or 429, PAGE (200 with a foreign page), LOGIN (a redirect to such a page), LeadsTo (a redirect to another
+    address), or DRIP (an answer that comes byte by byte and never ends).
     """
 
     def __init__(self, port: int) -> None:
@@ -194,17 +194,17 @@ class FaultyProxy:
         except (
             OSError,
             http.client.HTTPException,
-        ):  # the server was killed: the client sees what it would have seen
+        ):  # the server was killed: the client sees the same as without the proxy
             handler.close_connection = True
             handler.connection.close()
 
     def place(self, path: str) -> tuple[int, str]:
-        """Port and path of what was asked for; as a forward proxy it takes every host for the target."""
+        """Return the port and path of a request; a forward proxy uses the target for every host."""
         parts = urlsplit(path)
         return self._target, parts._replace(scheme="", netloc="").geturl() or "/"
 
     def tunnel(self, handler: BaseHTTPRequestHandler) -> None:
-        """What CONNECT asks for."""
+        """Answer a CONNECT request."""
         self.requests.append((handler.command, handler.path))
         self._reply(handler, 405, b"", {})
 
@@ -229,7 +229,7 @@ def _lead_to_login(handler: BaseHTTPRequestHandler) -> None:
 
 
 def _drip(handler: BaseHTTPRequestHandler) -> None:
-    """Answer with one byte after the other, and close the connection before the last one."""
+    """Answer byte by byte, and close the connection before the last byte."""
     handler.close_connection = True
     with contextlib.suppress(OSError):  # the client has gone
         handler.send_response(200)
@@ -245,12 +245,12 @@ _STRANGE = {PAGE: _reply_with_page, LOGIN: _lead_to_login, DRIP: _drip}
 
 
 class ForwardProxy(FaultyProxy):
-    """An HTTP proxy, the only one who knows where some hosts are; it knows no others.
+    """An HTTP proxy that knows where some hosts are; nobody else does, and it knows no others.
 
     Parameters
     ----------
     hosts : dict of str to int
-        Port on this machine by the host's name.
+        This machine's port by the host's name.
     """
 
     def __init__(self, hosts: Mapping[str, int]) -> None:
@@ -280,7 +280,7 @@ class ForwardProxy(FaultyProxy):
 
 
 class Recorder:
-    """A server that answers everything with the same text, or leads on to another address; it keeps the headers."""
+    """A server that always answers with the same text, or redirects to another address, and stores the headers."""
 
     def __init__(self, leads_to: str = "", status: int = 302) -> None:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
@@ -310,7 +310,7 @@ class Recorder:
 
     @property
     def secrets(self) -> list[str]:
-        """What requests said of who asks."""
+        """Return what the requests revealed about the sender."""
         return [
             headers["Authorization"] for *_, headers in self.requests if "Authorization" in headers
         ]
@@ -321,7 +321,7 @@ class Recorder:
 
 
 class SlowLink:
-    """A connection to a port that carries so many bytes a second in each direction, all its users together."""
+    """A connection to a port with a limited number of bytes per second in each direction, shared by all its users."""
 
     def __init__(self, port: int, bytes_per_second: float) -> None:
         self._target, self._seconds = port, 1 / bytes_per_second
@@ -357,7 +357,7 @@ class SlowLink:
 def _pump(
     source: socket.socket, target: socket.socket, wait: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Carry bytes until one side has ended."""
+    """Carry bytes until one side ends."""
     with contextlib.suppress(OSError):
         while data := source.recv(4096):
             wait(len(data))
@@ -398,68 +398,68 @@ _draw = contents._draw
 
 
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
-    """Give reports no pictures, which take most of the time and have tests of their own."""
+    """Give reports no pictures, which take most of the time and have separate tests."""
     patch.setattr(contents, "_draw", lambda *_: None)
 
 
 def draw_everything(patch: pytest.MonkeyPatch) -> None:
-    """Give reports their pictures, in a test of a module whose others have none."""
+    """Give reports their pictures, in a test of a module whose other tests have none."""
     patch.setattr(contents, "_draw", _draw)
 
 
 def draw_one(patch: pytest.MonkeyPatch) -> None:
-    """Give reports one picture of one pixel."""
+    """Give reports a single picture of one pixel."""
     patch.setattr(contents, "_draw", _draw_one_picture)
 
 
 def wait_for_stores(patch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Set how long a store is waited for, in place of ten seconds."""
+    """Set how long to wait for a store, instead of ten seconds."""
     patch.setattr(deliver, "PATIENCE", seconds)
 
 
 def forget_silences() -> None:
-    """Ask stores again that have not answered twice."""
+    """Contact stores again that did not answer twice."""
     deliver.silences.forget()
 
 
 def keep_memory_in(patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Have the last place of the spool, which is in memory, in a folder of the test's own."""
+    """Put the last place of the spool, which is in memory, into a folder of the test."""
     patch.setattr(spool, "_MEMORY", folder)
 
 
 def stay_in_this_thread(patch: pytest.MonkeyPatch) -> None:
-    """Send without a thread, and wait for nobody: each call of the store comes in the same order each time."""
+    """Send without a thread and without waiting, so that the calls of the store always have the same order."""
     wait_for_stores(patch, -1.0)
     patch.setattr(deliver, "within_patience", lambda ask: ask(lambda: None))
 
 
 @contextlib.contextmanager
 def as_another_process() -> Iterator[None]:
-    """Do in the block what another process does: it knows nothing of what this one is sending."""
+    """Act as another process in the block, without knowledge of what this process is sending."""
     with mock.patch.object(deliver, "_sending", {}):
         yield
 
 
 def wait_between_reports(patch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Set the time between the reports of two steps, in place of ten seconds."""
+    """Set the time between the reports of two steps, instead of ten seconds."""
     patch.setattr(steps, "QUIET", seconds)
 
 
 def make_pending_reports() -> None:
-    """Make the reports of steps that wait, as the end of the process does."""
+    """Make the waiting reports of steps, as the end of the process does."""
     steps.finish()
 
 
 @contextlib.contextmanager
 def store_is_down(error: BaseException | None = None) -> Iterator[mock.Mock]:
-    """A block in which each question about a run ends in an error; it gets what counts them."""
+    """Make each request about a run fail in the block; yields the mock that counts them."""
     error = error or ConnectionError("the tracking server does not answer")
     with mock.patch("mlflow.MlflowClient.get_run", side_effect=error) as asked:
         yield asked
 
 
 def full(*_: object, **__: object) -> None:
-    """Do what a full disk does."""
+    """Fail like a full disk."""
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -467,7 +467,7 @@ def full(*_: object, **__: object) -> None:
 def failing_files(
     fails: Callable[[Path], bool], fault: Callable[[], object] = full
 ) -> Iterator[None]:
-    """A block in which some files are not put in their places, by a full disk or another fault."""
+    """In the block, moving some files into place fails, because of a full disk or another fault."""
     move = os.replace
 
     def move_or_fail(source: Any, target: Any) -> None:
@@ -480,7 +480,7 @@ def failing_files(
 
 
 def _draw_one_picture(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
-    """Draw one picture in place of all: drawing has tests of its own."""
+    """Draw one picture instead of all; drawing has separate tests."""
     pictures["confusion_matrix"] = Picture(
         "confusion_matrix",
         "Confusion matrix",
@@ -502,7 +502,7 @@ FILE_FAULTS: dict[str, int] = {
     "EINTR": errno.EINTR,
     FULL: errno.ENOSPC,
 }
-"""From the Nth operation on there is no space in its first folder ("ENOSPC") or in any; EIO and EINTR come once."""
+"""From the Nth operation on, there is no space in its first folder ("ENOSPC") or in any; EIO and EINTR happen once."""
 _WITH_PATH = {
     "open",
     "os.mkdir",
@@ -522,7 +522,7 @@ _WITH_PATH = {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a forked process ended: what its action gave or raised, or nothing; and the file operations it had begun."""
+    """End of a forked process: the result or error of its action, or nothing, and the file operations that it began."""
 
     died: bool
     result: Any
@@ -531,7 +531,7 @@ class Ended:
 
 
 class _FileFaults:
-    """Counts the file operations of this process below a folder, and has the Nth fail. It cannot be taken out."""
+    """Counts this process's file operations below a folder, and makes the Nth fail. It cannot be uninstalled."""
 
     def __init__(self, root: Path, kind: str, at: int) -> None:
         self.root, self.kind, self.at = os.path.realpath(root) + os.sep, kind, at
@@ -557,7 +557,7 @@ class _FileFaults:
         io.open = builtins.open = open_whole  # type: ignore[assignment]
 
     def below(self, path: Any) -> str:
-        """The path, or that of an open file, where it is below the folder; else nothing."""
+        """Return the path, or the path of an open file, if it is below the folder; else an empty text."""
         try:
             text = (
                 os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fsdecode(path)
@@ -582,7 +582,7 @@ class _FileFaults:
     def reach(
         self, operation: str, path: str, makes: bool, torn: Callable[[], object] = lambda: None
     ) -> None:
-        """Count an operation; where it is the one, or needs room where there is none, it fails."""
+        """Count an operation; fail if it is the Nth, or needs space and there is none."""
         self.count += 1
         hit, place = self.count == self.at, path.removeprefix(self.root).split(os.sep)[0]
         if hit:
@@ -595,13 +595,13 @@ class _FileFaults:
             if self.kind in ("ENOSPC", FULL):
                 self.full = place if self.kind == "ENOSPC" else "*"
         if makes and self.full in ("*", place) if self.full else hit:
-            if self.kind != "EINTR":  # Python writes again what was interrupted
+            if self.kind != "EINTR":  # Python repeats an interrupted write
                 torn()
             raise OSError(FILE_FAULTS[self.kind], os.strerror(FILE_FAULTS[self.kind]), path)
 
 
 class _Raw(io.FileIO):
-    """A file of which half is written when writing fails."""
+    """A file that writes half of the data if writing fails."""
 
     def __init__(self, faults: _FileFaults, *args: Any, **more: Any) -> None:
         self.faults = faults
@@ -617,12 +617,12 @@ class _Raw(io.FileIO):
 
 
 def with_file_fault(action: Callable[[], Any], root: Path, kind: str = DIES, at: int = 0) -> Ended:
-    """Do something in a process forked from this one, whose Nth file operation below a folder fails; 0: none does.
+    """Run an action in a fork of this process, in which the Nth file operation below a folder fails (0: none).
 
     Returns
     -------
     Ended
-        ``result`` is what the action gave, which must be data that can be pickled, or the error that it raised as text.
+        ``result`` is the action's result, which must be data that can be pickled, or its error as text.
     """
     read, write = os.pipe()
     child = os.fork()

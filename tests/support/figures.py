@@ -1,4 +1,4 @@
-"""What a figure shows, read from the SVG element that a page gets of it."""
+"""The content of a figure, read from the SVG element on a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cmtrack.plots import as_svg
 
 @dataclass(frozen=True)
 class CellText:
-    """The text of one cell of a matrix, with its lines, its place and its colour."""
+    """The text of a cell of a matrix, with its lines, position and colour."""
 
     text: str
     x: float
@@ -21,18 +21,18 @@ class CellText:
 
 
 def shown_texts(figure: Figure) -> list[str]:
-    """Every text of the figure, line by line."""
+    """Return every text of the figure, line by line."""
     root = ET.fromstring(as_svg(figure))
     return ["".join(node.itertext()) for node in root.iter("text")]
 
 
 def drawn_cells(figure: Figure) -> list[CellText]:
-    """The texts in the cells of the figure's matrices, in the order of the cells."""
+    """Return the texts in the cells of the figure's matrices, in the order of the cells."""
     cells: list[CellText] = []
     root = ET.fromstring(as_svg(figure))
     for group in root.iter("g"):
         if group.get("text-anchor") != "middle" or group.get("font-size") is None:
-            continue  # names and captions have a size of their own
+            continue  # names and captions have another size
         line = 1.5 * float(group.attrib["font-size"])
         last_y = float("-inf")
         for node in group.findall("text"):
@@ -47,5 +47,5 @@ def drawn_cells(figure: Figure) -> list[CellText]:
 
 
 def cell_texts(figure: Figure) -> list[str]:
-    """The texts in the cells; the lines of a cell are joined by line breaks."""
+    """Return the texts in the cells; line breaks join the lines of a cell."""
     return [cell.text for cell in drawn_cells(figure)]

@@ -1,4 +1,4 @@
-"""Readings of the source's Table 2 that are not the metrics', because they differ where mismatches exist."""
+"""Literal readings of the source's Table 2, which differ from the metrics if there are mismatches."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from cmtrack.statistics import BinaryCounts, Counted
 
 
 def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
-    """All ``binary/`` metrics that the six counts give, by their short names; NaN where a denominator is zero."""
+    """Return all ``binary/`` metrics that follow from the six counts, by short name; NaN if a denominator is zero."""
     six = SixCells.of_counts(Counted.unweighted(counts))
     values = {metric.name.removeprefix("binary/"): metric.number(six.argument()) for metric in SIX}
     return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}
 
 
 def literal_forms(counts: BinaryCounts) -> dict[str, float]:
-    """The readings of Table 2 that differ from :func:`binary_metrics` where mismatches exist.
+    """Return the readings of Table 2 that differ from :func:`binary_metrics` if there are mismatches.
 
     Returns
     -------

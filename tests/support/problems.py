@@ -1,21 +1,22 @@
-"""Problems of a known make-up: labels, and what classifiers of a known skill say about them.
+"""Problems with known properties: labels, and predictions of classifiers with a known skill.
 
-All of them are one model. The class of each row is drawn, by equal shares or by given ones. Of every class c the row
+All problems come from one model. The class of each row is drawn, by equal or given shares. For every class c, the row
 has an evidence
 
-    x_c = e_c + skill · [c is its class],   e_c standard normal,
+    x_c = e_c + skill · [c is its class],   e_c standard normal.
 
-which are its features to a classifier that learns, and its probabilities are softmax(slope · x + shift). The posterior
-is softmax(skill · x + log share): probabilities are calibrated where ``slope`` is ``skill`` and ``shift`` the logarithm
-of the shares (0 for equal ones); with a slope w times as large the odds are the true ones to the power of w, which is
-over-confident for w > 1. With ``skill`` 0 nothing is known of the class. Of two classes it is enough to have
+A classifier that learns uses the evidence as features. Its probabilities are softmax(slope · x + shift). The posterior
+is softmax(skill · x + log share), so probabilities are calibrated if ``slope`` is ``skill`` and ``shift`` is the
+logarithm of the shares (0 for equal shares). If the slope is w times as large, the odds are the true odds to the power
+of w, which is over-confident for w > 1. With ``skill`` 0, nothing is known about the class. For two classes, it is
+enough to have
 
     x = e + skill · (y - 1/2),   score = sigmoid(slope · x + shift),
 
-with the same conditions. Models on the same rows get the same labels and other seeds. A cluster or a segment is harder
-by a ``skill``, or by a chance of being ``right``, for each row.
+with the same conditions. Models on the same rows get the same labels and other seeds. To make a cluster or a segment
+harder, pass a ``skill``, or a chance of a correct prediction (``right``), for each row.
 
-A seed is a number, a sequence of numbers, or a generator, from which one call draws after another.
+A seed is a number, a sequence of numbers, or a generator, from which several calls draw in turn.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Seed = int | Sequence[int] | np.random.Generator
 
 
 def random_labels(n: int, k: int = 2, seed: Seed = 0, shares: Any = None) -> Array:
-    """Class numbers: by shares, or, where there are none, all alike often, the first k rows one of each class."""
+    """Return class numbers, drawn by shares; without shares, equally often, and the first k rows one of each class."""
     rng = np.random.default_rng(seed)
     if shares is not None:
         return rng.choice(k, n, p=shares)
@@ -43,7 +44,7 @@ def random_labels(n: int, k: int = 2, seed: Seed = 0, shares: Any = None) -> Arr
 
 
 def random_features(y: Array, width: int, skill: float = 1.0, seed: Seed = 0) -> Array:
-    """The evidence (n, width) of each row: standard normal, and ``skill`` more in the column of its class."""
+    """Return the evidence (n, width) of each row: standard normal, plus ``skill`` in the column of its class."""
     return np.random.default_rng(seed).normal(size=(len(y), width)) + skill * np.eye(width)[y]
 
 
@@ -57,7 +58,7 @@ def random_probabilities(
     shift: Any = 0.0,
     digits: int | None = None,
 ) -> Array:
-    """Probabilities (n, k) of a classifier; rounded to some digits they have ties."""
+    """Return probabilities (n, k) of a classifier; if they are rounded to some digits, they have ties."""
     p = softmax(slope * random_features(y, k, skill, seed) + shift, axis=1)
     return (
         p
@@ -75,13 +76,13 @@ def random_scores(
     shift: Any = 0.0,
     digits: int | None = None,
 ) -> Array:
-    """Probabilities (n,) of the second of two classes."""
+    """Return probabilities (n,) of the second of two classes."""
     s = expit(slope * (np.random.default_rng(seed).normal(size=len(y)) + skill * (y - 0.5)) + shift)
     return s if digits is None else np.round(s, digits)
 
 
 def random_guesses(y: Array, k: int, right: Any = 0.7, seed: Seed = 0) -> Array:
-    """Predicted classes: the row's own with a chance, which may be one for each row, else any of the k."""
+    """Return predicted classes: the row's class with a chance (a single one or one per row), else any of the k."""
     rng = np.random.default_rng(seed)
     return np.where(rng.random(len(y)) < right, y, rng.integers(0, k, len(y)))
 
@@ -97,7 +98,7 @@ def random_problem(
     slope: float = 1.0,
     shift: Any = 0.0,
 ) -> tuple[Array, Array, Array]:
-    """Labels, predictions (the arg-max) and probabilities of one classifier."""
+    """Return labels, predictions (the arg-max) and probabilities of one classifier."""
     rng = np.random.default_rng(seed)
     y = random_labels(n, k, rng, shares)
     p = random_probabilities(y, k, skill, rng, slope=slope, shift=shift, digits=digits)
@@ -113,9 +114,9 @@ def random_models(
     common: float = 0.0,
     slope: float = 1.0,
 ) -> tuple[Array, list[Array]]:
-    """Labels and, for each skill, probabilities of classifiers; ``common``: how far they find the same rows hard.
+    """Return labels and, for each skill, probabilities of classifiers.
 
-    It is the correlation of the noise of two of them, as a square root.
+    ``common``: how much they agree on which rows are hard: the square root of the correlation of their noise.
     """
     rng = np.random.default_rng(seed)
     y = random_labels(n, k, rng)
@@ -131,7 +132,7 @@ def random_models(
 def learning_problem(
     k: int, n: int = 300, held: int = 100, *, width: int = 4, skill: float = 1.0, seed: Seed = 0
 ) -> tuple[Array, Array, Array, Array]:
-    """Features and labels to train on, and those of the last ``held`` rows to judge with."""
+    """Return features and labels to train on, and features and labels of the last ``held`` rows for the evaluation."""
     rng = np.random.default_rng(seed)
     y = random_labels(n, k, rng)
     x = random_features(y, width, skill, rng)
@@ -149,7 +150,7 @@ W20 = np.array([1, 2, 1, 1, 3, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 1, 3, 1, 1, 2])
 
 
 def rows_of(counts: Any, labels: Sequence[Any] | None = None) -> tuple[list[Any], list[Any]]:
-    """Actual and predicted labels that have these confusion counts."""
+    """Return actual and predicted labels with these confusion counts."""
     counts = np.asarray(counts)
     names = list(range(len(counts))) if labels is None else list(labels)
     cells = [
@@ -162,13 +163,13 @@ def rows_of(counts: Any, labels: Sequence[Any] | None = None) -> tuple[list[Any]
 
 
 def evaluate_counts(counts: Any, **options: Any) -> cmtrack.Evaluation:
-    """The evaluation of predictions that have these confusion counts."""
+    """Return the evaluation of predictions with these confusion counts."""
     y_true, y_pred = rows_of(counts)
     return cmtrack.evaluate(y_true, y_pred, **options)
 
 
 def standard_error(evaluation: cmtrack.Evaluation, name: str, scale: str) -> float:
-    """The standard error that an interval was made from."""
+    """Return the standard error from which an interval was made."""
     low, high = evaluation.intervals[name]
     value, z = evaluation.metrics[name], 1.959963984540054
     if scale == "atanh":

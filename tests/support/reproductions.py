@@ -1,4 +1,4 @@
-"""The fast mode of a reproduction, run as a user runs it but for the pictures of its MLflow runs."""
+"""The fast mode of a reproduction, run as a user runs it but without the pictures of its MLflow runs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ sys.argv = sys.argv[1:]
 sys.path[0] = str(Path(sys.argv[0]).parent)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-"""Runs a script; its MLflow runs get their reports without figures, which take most of the time and have tests."""
+"""Runs a script whose MLflow runs get reports without figures: these take most of the time and have separate tests."""
 
 
 class FastRun(NamedTuple):
-    """What a script left: the folder of its report, the store, and its words on stderr."""
+    """The results of a script: the folder of its report, the store, and its output on stderr."""
 
     name: str
     folder: Path
@@ -43,22 +43,22 @@ class FastRun(NamedTuple):
 
     @property
     def outcomes(self) -> dict[str, dict[str, str]]:
-        """Rows of the overview by published item."""
+        """Return the rows of the overview by published item."""
         rows = json.loads((self.folder / "outcomes.json").read_text(encoding="utf-8"))["outcomes"]
         return {row["item"]: row for row in rows}
 
     def table(self, name: str, index_col: int | None = None) -> pd.DataFrame:
-        """A table of the report."""
+        """Return a table of the report."""
         return pd.read_csv(self.folder / f"{name}.csv", index_col=index_col)
 
     def runs(self) -> list[Run]:
-        """The script's MLflow runs."""
+        """Return the script's MLflow runs."""
         client = MlflowClient(self.store)
         return list(client.search_runs([client.get_experiment_by_name(self.name).experiment_id]))
 
 
 def run_fast(name: str, output: Path, *without: str) -> FastRun:
-    """Run ``examples/reproduce/<name>.py --fast``, `without` variables of the environment; it must end well."""
+    """Run ``examples/reproduce/<name>.py --fast`` `without` some environment variables; it must succeed."""
     output.mkdir(parents=True, exist_ok=True)
     store = output / "mlflow.db"
     if not store.exists():

@@ -1,4 +1,4 @@
-"""What stands on the page of a review, for tests that read it as a browser would."""
+"""The content of a review's page, for tests that read it as a browser would."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORDS = {
     "tied": "may be the best",
     "behind": "ruled out",
 }
-"""What a ranking calls a run, by its status."""
+"""The word for a run in a ranking, by its status."""
 
 _TABLES = r'(?s)<table class="sortable {kind}">(.*?)</table>'
 _ROW = re.compile(r'(?s)<tr class="([\w ]+)"([^>]*)>(.*?)</tr>')
@@ -21,7 +21,7 @@ _CELL = re.compile(r"(?s)<td(?P<attributes>[^>]*)>(?P<inside>.*?)</td>")
 
 
 class Cell(NamedTuple):
-    """A cell of a table: its text, what sorts it, and what it shows when a pointer rests on it."""
+    """A cell of a table: its text, its sort key, and its tooltip."""
 
     text: str
     sort: str
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a ranking: status, place of the run on the page, and cells."""
+    """A row of a ranking: status, position of the run on the page, and cells."""
 
     status: str
     run: int
@@ -46,7 +46,7 @@ def _text(inside: str) -> str:
 
 
 def rows_of(page: str, kind: str = "ranking") -> list[Row]:
-    """The rows of all tables of a kind: "ranking", or "answer" for those by other metrics."""
+    """Return the rows of all tables of a kind: "ranking", or "answer" for the tables by other metrics."""
     found = []
     for table in re.findall(_TABLES.format(kind=kind), page):
         for status, attributes, inside in _ROW.findall(table):
@@ -62,7 +62,7 @@ def rows_of(page: str, kind: str = "ranking") -> list[Row]:
 
 
 def other_metrics(page: str) -> dict[str, dict[str, Any]]:
-    """By metric what the page says of the runs by it: sentence and rows."""
+    """Return the page's statements about the runs by each other metric: sentence and rows."""
     sentences = re.findall(r'(?s)<p data-metric="(.*?)" hidden>(.*?)</p>', page)
     tables = dict(
         re.findall(r'(?s)<div class="scroll" data-metric="(.*?)" hidden>(.*?</table>)', page)
@@ -77,7 +77,7 @@ def other_metrics(page: str) -> dict[str, dict[str, Any]]:
 
 
 def pairs(page: str) -> dict[int, dict[str, Any]]:
-    """By the rival's place what the page says of the chosen run against it: sentences and cells of the table."""
+    """Return, by the rival's position, the statements about the chosen run against it: sentences and table cells."""
     (part,) = re.findall(r'(?s)<section id="pair">(.*?)</section>', page) or [""]
     found = {}
     for number, inside in re.findall(
@@ -97,7 +97,7 @@ def pairs(page: str) -> dict[int, dict[str, Any]]:
 
 
 def charts(page: str) -> dict[str, dict[int, str]]:
-    """By title the paths of the curves of a pair, by the place of their run."""
+    """Return, by title, the paths of the curves of a pair by the position of their run."""
     return {
         unescape(title): {
             int(_attribute(path, "data-run")): _attribute(path, " d")
@@ -110,7 +110,7 @@ def charts(page: str) -> dict[str, dict[int, str]]:
 
 
 def questions(page: str) -> dict[str, dict[str, str]]:
-    """By title the command and the Python of each other question; no command for evaluations in memory."""
+    """Return, by title, the command and the Python of each other question; evaluations in memory have no command."""
     found = {}
     for title, inside in re.findall(
         r'(?s)<details class="question">\s*<summary>(.*?)</summary>(.*?)</details>', page

@@ -1,6 +1,6 @@
-"""Scripts that the tests run as a user runs them; :func:`warm` in a fork of a process that has imported what they need.
+"""Scripts that tests run as a user runs them; :func:`warm` runs them in a fork of a process with the imports.
 
-What of MLflow, scikit-learn, Matplotlib and cmtrack they import takes four processor seconds otherwise.
+Otherwise, their imports of MLflow, scikit-learn, Matplotlib and cmtrack take four processor seconds.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ sys.exit(int(answer.split()[1]))
 
 @functools.cache
 def _warm() -> tuple[Path, Any]:
-    """The socket of the process that forks, started at its first use; it ends with this one."""
+    """Return the socket of the process that forks. It starts at its first use and ends with this process."""
     folder = tempfile.TemporaryDirectory(prefix="cmtrack-warm-")
     path = Path(folder.name, "socket")
     Path(folder.name, "client.py").write_text(CLIENT)
@@ -149,7 +149,7 @@ def _warm() -> tuple[Path, Any]:
 
 
 def warm(program: str, *words: str) -> list[str]:
-    """The command that runs ``python``, ``cmtrack`` or ``mlflow server`` with these words in a fork of the process."""
+    """Return the command that runs ``python``, ``cmtrack`` or ``mlflow server`` with these arguments in a fork."""
     path, _ = _warm()
     return [
         sys.executable,
@@ -163,7 +163,7 @@ def warm(program: str, *words: str) -> list[str]:
 
 
 class Forked:
-    """``mlflow server`` in a fork of the process, a process group of its own: what a service needs of ``Popen``."""
+    """``mlflow server`` in a fork, in its own process group, with the methods of ``Popen`` that a service needs."""
 
     def __init__(
         self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: int
@@ -180,7 +180,7 @@ class Forked:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """Its exit code, where it has ended."""
+        """Return the exit code, if the fork has ended."""
         return (
             self.wait()
             if self._code is not None or select.select([self._socket], [], [], 0)[0]
@@ -188,16 +188,16 @@ class Forked:
         )
 
     def wait(self) -> int:
-        """Its exit code, when it ends."""
+        """Wait until the fork ends, and return its exit code."""
         if self._code is None:
             self._code = int(self._lines.readline())
         return self._code
 
 
 def quick_commands(folder: Path) -> Path:
-    """Make a folder with ``python`` and ``cmtrack`` for the path of a shell, each run in a fork of the warm process.
+    """Make a folder with ``python`` and ``cmtrack`` for a shell's path, each run in a fork of the warm process.
 
-    ``python`` takes the name of a script, and ``pip`` does nothing.
+    ``python`` takes the name of a script. ``pip`` does nothing.
     """
     commands = folder / "commands"
     commands.mkdir()
@@ -209,7 +209,7 @@ def quick_commands(folder: Path) -> Path:
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """The environment with this checkout on the path, and no variable that begins with MLFLOW_ or such a prefix."""
+    """Return the environment with this checkout on the path, without variables that begin with MLFLOW_ or a prefix."""
     paths = os.pathsep.join(
         [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
     )

@@ -1,4 +1,4 @@
-"""Tracking stores: an empty one of each test's own, all runs of one, and what waits to be sent to one."""
+"""Tracking stores: an empty store for each test, all runs of a store, and entries that wait to be sent to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @functools.cache
 def _empty_store() -> tuple[tempfile.TemporaryDirectory[str], Path]:
-    """A database in which MLflow has made its tables, and the folder that goes with it."""
+    """Return a database in which MLflow has made its tables, and its folder."""
     import mlflow
 
     from cmtrack.tracking import quiet
@@ -29,22 +29,22 @@ def _empty_store() -> tuple[tempfile.TemporaryDirectory[str], Path]:
     with quiet():
         mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        # the default one: it says where this folder's artifacts are
+        # the default experiment, which contains the path of this folder's artifacts
         connection.execute("DELETE FROM experiments")
     return folder, path
 
 
 def sqlite_store(path: Path) -> str:
-    """The URI of a new tracking store in this file.
+    """Return the URI of a new tracking store in this file.
 
-    It is a copy: MLflow makes the tables of a database by all migrations since its first version, which takes seconds.
+    It is a copy, because MLflow makes the tables by all migrations since its first version, which takes seconds.
     """
     shutil.copyfile(_empty_store()[1], path)
     return f"sqlite:///{path}"
 
 
 def runs_of(client: MlflowClient) -> list[Run]:
-    """All runs of a store, deleted ones as well, the latest first."""
+    """Return all runs of a store, including deleted ones, the latest first."""
     from mlflow.entities import ViewType
 
     experiments = [e.experiment_id for e in client.search_experiments(view_type=ViewType.ALL)]
@@ -53,7 +53,7 @@ def runs_of(client: MlflowClient) -> list[Run]:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What ``cmtrack push --json`` answers for an entry of the spool."""
+    """An entry of the spool in the answer of ``cmtrack push --json``."""
 
     entry: Path
     status: str
@@ -64,7 +64,7 @@ class Pushed:
 
 @dataclass(frozen=True)
 class Waiting:
-    """What ``cmtrack spool --json`` lists for an entry of the spool."""
+    """An entry of the spool in the list of ``cmtrack spool --json``."""
 
     name: str
     path: Path
@@ -93,7 +93,7 @@ def push(
 
 
 def waiting(folder: Path | None = None) -> list[Waiting]:
-    """Return what ``cmtrack spool`` lists, the oldest entry first."""
+    """Return the entries that ``cmtrack spool`` lists, the oldest first."""
     return [Waiting(**{**one, "path": Path(one["path"])}) for one in _entries("spool", folder)]
 
 

@@ -1,4 +1,4 @@
-"""Tables of every engine, and what it means that an evaluation of one is that of the arrays."""
+"""Tables of every engine, and checks that an evaluation of a table equals the evaluation of the arrays."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ EVERY_SOURCE = [
     pytest.param(name, marks=pytest.mark.slow if name in ("spark", "ray") else ())
     for name in (*ENGINES, "ibis", "ray")
 ]
-"""Parameters of a test that looks at every source that is known."""
+"""Parameters of a test that covers every known source."""
 
 EXAMPLE = ROOT / "examples" / "table_engines.py"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of Java: its thorough compiler takes longer than a test."""
+"""Options of Java: its optimising compiler takes longer than a test."""
 
 
 @functools.cache
 def spark() -> Any:
-    """One Spark session for all tests of a process."""
+    """Return the Spark session that all tests of a process share."""
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def spark() -> Any:
 
 @functools.cache
 def ray_data() -> Any:
-    """``ray.data``, with one Ray of two workers for all tests of a process."""
+    """Return ``ray.data``, with one Ray of two workers for all tests of a process."""
     cluster, data = pytest.importorskip("ray"), pytest.importorskip("ray.data")
     cluster.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     data.DataContext.get_current().enable_progress_bars = False
@@ -68,7 +68,7 @@ def ray_data() -> Any:
 
 
 def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
-    """The rows of a pandas frame in another engine, or in files; in three parts, one of them empty, if it has parts."""
+    """Return a pandas frame's rows in another engine or in files, in three parts (one empty) if it has parts."""
     import duckdb
     import pyarrow as pa
 
@@ -110,7 +110,7 @@ def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
 
 
 def assert_same(found: Evaluation, expected: Evaluation) -> None:
-    """Counts and all that follows from them are equal, moments to rounding; errors by rows are no larger."""
+    """Check that counts and everything computed from them are equal, moments to rounding, errors by rows no larger."""
     assert found.rows is None
     for name, error in (expected.row_facts.errors or {}).items():
         if np.isnan(error):  # a class with the weight of one row has none
@@ -136,14 +136,14 @@ def assert_same(found: Evaluation, expected: Evaluation) -> None:
 
 
 def assert_numbers(found: dict[str, float], expected: dict[str, float], tolerance: float) -> None:
-    """The same names, and numbers as close as is asked."""
+    """Check that the names are equal, and that the numbers are as close as requested."""
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=tolerance, abs=1e-11, nan_ok=True), name
 
 
 def assert_same_statistics(found: Statistics, expected: Statistics) -> None:
-    """The same statistics but for the digests: a table has no order."""
+    """Check that statistics are equal except for the digests, because a table has no order."""
     for item in fields(expected):
         ours, theirs = getattr(found, item.name), getattr(expected, item.name)
         assert (ours is None) == (theirs is None), item.name
@@ -185,16 +185,16 @@ def assert_same_statistics(found: Statistics, expected: Statistics) -> None:
 
 
 def assert_counts(found: Any, expected: Any) -> None:
-    """Equal, or equal to rounding where weights are fractions."""
+    """Check that counts are equal, or equal to rounding if weights are fractions."""
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=0 if expected.dtype.kind == "i" else 1e-12)
 
 
 def assert_moments(found: Any, expected: Any) -> None:
-    """Moments to 1e-10, the third ones, which may cancel, of their bound; and to the rounding of sums of powers.
+    """Check moments to 1e-10 (third moments, which may cancel, relative to their bound) and to the rounding of sums.
 
-    A power sum of n scores that are at most s away from 0 is added up, and moved to another centre, with an error of a
-    few eps n s^k, which is all there is where the scores of a class are alike.
+    A sum of powers of n scores that are at most s away from 0 is moved to another centre, with an error of a few
+    eps n s^k. If the scores of a class are equal, the sum consists only of this error.
     """
     assert_counts(found.n, expected.n)
     n = np.maximum(expected.n.astype(np.float64), 1).reshape(-1, 1)
@@ -208,7 +208,7 @@ def assert_moments(found: Any, expected: Any) -> None:
 
 
 def assert_example_agrees(engine: str, folder: Path) -> None:
-    """What the example computes by an engine is what ``evaluate`` computes."""
+    """Check that the example's results with an engine equal the results of ``evaluate``."""
     example = runpy.run_path(str(EXAMPLE))
     y, _, p = random_problem(3, n=400, k=10)
     rows = folder / "predictions"
