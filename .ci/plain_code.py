@@ -377,7 +377,7 @@ class Limit:
 Limits = dict[tuple[str, str], Limit]
 """Limits by the measured place, such as "cmtrack", and the name of the number."""
 HEADING = """\
-# The largest numbers that .ci/run accepts (.ci/plain_code.py says of what). To lower them:
+# The largest numbers that .ci/run accepts (.ci/plain_code.py explains them). To lower them:
 #     python .ci/plain_code.py --accept
 # A number rises only for a reason, which is stored next to it:
 #     python .ci/plain_code.py --accept --reason "Counts of months are merged with those of days"

@@ -157,7 +157,7 @@ def hits_of(prose: Iterable[tuple[str, str]]) -> tuple[list[Hit], int]:
 
 
 def main() -> int:
-    """Print what was asked for; return the exit code."""
+    """Print the requested hits or rates; return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

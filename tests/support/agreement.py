@@ -1,7 +1,7 @@
-"""What is told of one evaluation in several places, read together: sentences, words, figures and numbers.
+"""Checks that all statements about one evaluation agree: sentences, words, figures and numbers.
 
-A function takes what was made and gives the contradictions that it finds, one text for each. It reads what people read,
-and holds it to the metrics; it does not ask how the words were chosen.
+A function takes the outputs and returns the contradictions that it finds, one text for each. It reads what people read,
+and compares it with the metrics. It does not use the code that chooses the words.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPENINGS = {
     rf"No miscalibration is found in the {_SUBJECT} ": "no miscalibration found",
     rf"The {_SUBJECT} are ({'|'.join(KINDS)})[ :]": "",
 }
-"""How a sentence on probabilities begins, and the word that it stands for; without one its kind of fault is the word."""
+"""The start of a sentence on probabilities, and the word for it; without a word, the kind of fault is the word."""
 _AVERAGE = "On average the probability of "
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
 _ERROR = re.compile(
@@ -49,24 +49,24 @@ _ERROR = re.compile(
 
 
 class Words(NamedTuple):
-    """The word that a sentence of a report stands for, and the sentence."""
+    """The word for a sentence of a report, and the sentence."""
 
     word: str
     sentence: str
 
 
 def judgement(evaluation: Evaluation) -> Words | None:
-    """What the report says of the probabilities of the positive group, without their average."""
+    """Return what the report says about the probabilities of the positive group, without their average."""
     return _words(verdict(evaluation), "calibration")
 
 
 def confidence(evaluation: Evaluation) -> Words | None:
-    """What the report says of the probabilities of the predicted classes."""
+    """Return what the report says about the probabilities of the predicted classes."""
     return _words(verdict(evaluation), "confidence")
 
 
 def average(evaluation: Evaluation) -> str:
-    """What the report says of the mean probability of the positive group; empty if it says nothing."""
+    """Return what the report says about the mean probability of the positive group; empty if nothing."""
     return _average(verdict(evaluation))
 
 
@@ -92,7 +92,7 @@ def _words(sentences: list[str], section: str) -> Words | None:
 
 
 def contradictions(evaluation: Evaluation) -> list[str]:
-    """Where the words, the curve, its band and the numbers of the probabilities do not agree."""
+    """Return the disagreements between the words, the curve, its band and the numbers of the probabilities."""
     made = []
     sentences = verdict(evaluation)
     for section, curve in (
@@ -114,7 +114,7 @@ def contradictions(evaluation: Evaluation) -> list[str]:
 
 
 def outside(curve: Any) -> bool | None:
-    """Whether the curve that is drawn leaves the band that is drawn; None without a band."""
+    """Return whether the drawn curve leaves the drawn band; None without a band."""
     shown = curve.drawn
     if shown.no_band:
         return None

@@ -1,9 +1,9 @@
-"""A reader of reports and reviews who believes nothing: what two places say of one thing is held against each other.
+"""A sceptical reader of reports and reviews: it compares what two places say about the same thing.
 
 :func:`in_report` and :func:`in_review` read the sentences, the tables of the rendered page, the data of the figures and
-the stored numbers together, and name each contradiction. They know the words, and no function that writes them: numbers
-are taken from the text with the digits that it has, and what they must be is counted anew from the confusion matrix, or
-looked up among the stored numbers.
+the stored numbers together, and name each contradiction. They know the words, but use no function that writes them.
+They take numbers from the text with its digits. They count the expected numbers again from the confusion matrix, or
+look them up among the stored numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from support.agreement import contradictions as on_probabilities
 
 
 def terminal_of(comparison: Comparison, width: int = 300) -> str:
-    """What the command line prints of a comparison."""
+    """Return what the command line prints for a comparison."""
     file = io.StringIO()
     print_comparison(Console(file=file, width=width), comparison)
     return file.getvalue()
@@ -49,7 +49,7 @@ _P = re.compile(r"\bp = (\S+?)[,;.)]?(?:\s|$|\))")
 
 
 class Printed(NamedTuple):
-    """A value with its interval as a text has them."""
+    """A value with its interval, as printed in a text."""
 
     text: str
     value: float
@@ -61,19 +61,19 @@ class Printed(NamedTuple):
 
 
 def read(text: str) -> float:
-    """A printed number."""
+    """Return a printed number."""
     return float(text.replace("−", "-").replace(",", "").replace("∞", "inf"))
 
 
 def step_of(text: str) -> float:
-    """The size of a printed number's last digit."""
+    """Return the size of a printed number's last digit."""
     mantissa, _, power = text.partition("e")
     digits = mantissa.partition(".")[2]
     return 10.0 ** (-len(digits) + (int(read(power)) if power else 0))
 
 
 def printed(text: str) -> Iterator[Printed]:
-    """Each "value [low, high]" of a text."""
+    """Yield each "value [low, high]" of a text."""
     for match in _WITH_ENDS.finditer(text):
         value, unit, low, high = match.groups()
         steps = step_of(value), max(step_of(low), step_of(high))
@@ -81,7 +81,7 @@ def printed(text: str) -> Iterator[Printed]:
 
 
 def in_text(text: str) -> list[str]:
-    """Faults of a text in itself."""
+    """Return the faults of a text that need no comparison."""
     wrong = []
     for number in printed(text):
         near = number.step + number.end_step
@@ -107,7 +107,7 @@ def in_text(text: str) -> list[str]:
 
 
 class Page(HTMLParser):
-    """What people read of a page: paragraphs, items and cells; and the rows of its ranking tables."""
+    """The readable content of a page: paragraphs, items, cells, and the rows of its ranking tables."""
 
     _BLOCKS = ("p", "li", "td", "th", "dd", "dt", "h1", "h2", "h3", "figcaption", "summary")
 
@@ -156,14 +156,14 @@ class Page(HTMLParser):
 
 
 class Stored:
-    """Numbers with intervals that a sentence may speak of: (value, low, high)."""
+    """Numbers with intervals that a sentence may mention: (value, low, high)."""
 
     def __init__(self, triples: Iterable[tuple[float, float, float]]) -> None:
         rows = [triple for triple in triples if all(map(math.isfinite, triple))]
         self.rows = np.array(rows, dtype=float).reshape(-1, 3)
 
     def has(self, number: Printed) -> bool:
-        """True if a printed number is one of these, in its unit and digits; of a difference also the other way."""
+        """Return whether a printed number is stored, in its unit and digits; a difference may be reversed."""
         scale = 100.0 if number.unit in ("%", "percentage points") else 1.0
         wanted = np.array([number.value, number.low, number.high])
         steps = np.array([number.step, number.end_step, number.end_step]) * 0.5000001
@@ -175,7 +175,7 @@ class Stored:
 
 
 def stored_of(evaluation: Evaluation) -> Stored:
-    """The numbers of an evaluation, of its segments, and of its estimated prevalence."""
+    """Return the numbers of an evaluation, of its segments, and of its estimated prevalence."""
     triples = [(evaluation.metrics[name], *ends) for name, ends in evaluation.intervals.items()]
     for table in evaluation.segments.values():
         metrics = [
@@ -198,7 +198,7 @@ def stored_of(evaluation: Evaluation) -> Stored:
 
 
 def in_numbers(evaluation: Evaluation) -> list[str]:
-    """Intervals that leave the range of their metric, or leave their value out."""
+    """Return intervals that exceed the range of their metric, or do not include their value."""
     wrong = []
     for name, (low, high) in evaluation.intervals.items():
         metric, value = lookup(name), evaluation.metrics[name]
@@ -231,7 +231,7 @@ _WORSE = re.compile(r"“(.*?)” \(.*?\bis worse\b|“(.*?)” .*?\bis worse\b"
 
 
 def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
-    """Contradictions in the report of an evaluation."""
+    """Return the contradictions in the report of an evaluation."""
     sentences, stored = verdict(evaluation), stored_of(evaluation)
     wrong = in_numbers(evaluation)
     for sentence in sentences:
@@ -277,7 +277,7 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
 
 
 def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
-    """Sentences on classes and confusions against the confusion matrix."""
+    """Compare sentences on classes and confusions with the confusion matrix."""
     wrong, labels = [], [str(label) for label in evaluation.labels]
     counts = evaluation.confusion_matrix.counts.astype(float)
     total, right = counts.sum(), counts.trace()
@@ -326,7 +326,7 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
 
 
 def _in_findings(evaluation: Evaluation, said: str) -> list[str]:
-    """The sentence on the positive class against the matrix of the classes, or of the two groups."""
+    """Compare the sentence on the positive class with the matrix of the classes or of the two groups."""
     match = _FINDS.search(said)
     if evaluation.positive is None:
         return [f"{match[0]!r}, with no positive class"] if match else []
@@ -384,7 +384,7 @@ def _in_costs(evaluation: Evaluation, said: str) -> list[str]:
 
 
 class Segments(NamedTuple):
-    """The table of a column's segments on a page: labels, those with a bold difference, and the items on the gaps."""
+    """The table of a column's segments on a page: labels, labels with a bold difference, and the items on the gaps."""
 
     labels: list[str]
     marked: list[str]
@@ -392,7 +392,7 @@ class Segments(NamedTuple):
 
 
 def segments_of(page: str) -> list[Segments]:
-    """The tables of segments on the page of a report."""
+    """Return the tables of segments on the page of a report."""
     found = []
     for part in re.findall(r"(?s)<h3>Segments by .*?</ul>", page):
         rows = re.findall(r'(?s)<tr><td class="label" title="(.*?)">(.*?)</tr>', part)
@@ -406,7 +406,7 @@ def segments_of(page: str) -> list[Segments]:
 
 
 def _in_segments(page: str, sentences: list[str], stored: Stored) -> list[str]:
-    """Sentences on worse segments against the marks of the table and the words on the gap."""
+    """Compare sentences on worse segments with the marks of the table and the words on the gap."""
     wrong = []
     tables = segments_of(page)
     marked = {label for table in tables for label in table.marked}
@@ -442,7 +442,7 @@ def _in_segments(page: str, sentences: list[str], stored: Stored) -> list[str]:
 
 
 def in_review(comparison: Comparison, *, figures: bool = False) -> list[str]:
-    """Contradictions in the review of a comparison."""
+    """Return the contradictions in the review of a comparison."""
     data = json.loads(as_json(comparison))
     page, text = Page(html(comparison, pictures={})), markdown(comparison)
     terminal = terminal_of(comparison)
@@ -468,7 +468,7 @@ def in_review(comparison: Comparison, *, figures: bool = False) -> list[str]:
 def _in_standings(
     runs: list[dict[str, Any]], level: float, criterion: dict[str, Any], *, several: bool
 ) -> list[str]:
-    """Status, p and interval of each run; values and ranks; chances."""
+    """Check the status, p and interval of each run, the values and ranks, and the chances."""
     wrong, single = [], len(criterion["metrics"]) == 1
     better = criterion["better"]
     in_set = [run for run in runs if run["tied"]]
@@ -537,7 +537,7 @@ def _in_tables(
     terminal: str,
     text: str,
 ) -> list[str]:
-    """The page, the frame, the terminal and Markdown against the data."""
+    """Compare the page, the frame, the terminal and Markdown with the data."""
     wrong = []
     frame = comparison.to_frame().set_index("name")
     shown = {row["cells"][1]: row for row in rows if len(row["cells"]) > 2}
@@ -586,7 +586,7 @@ def _number(value: float | None) -> float:
 
 
 def _in_headline(data: dict[str, Any], said: str) -> list[str]:
-    """The opening against the data."""
+    """Compare the opening with the data."""
     wrong, headline = [], data["summary"][0]
     runs = data["rankings"][0]["runs"]
     status = {run["name"]: run["status"] for run in runs}
@@ -640,7 +640,7 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
 
 
 def _in_plans(data: dict[str, Any], said: str) -> list[str]:
-    """What selection is worth, the rows that would decide, and equivalent runs, against the data."""
+    """Compare the effect of selection, the rows that would decide, and equivalent runs with the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
     for match in re.finditer(
         rf"About ({_NUMBER}) of it is selection: the (\w+) of at least (\d+) runs", said
@@ -674,7 +674,7 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
 
 
 def _in_figure(comparison: RunComparison) -> list[str]:
-    """The drawn ranking against the data."""
+    """Compare the drawn ranking with the data."""
     from matplotlib.colors import to_hex
 
     from cmtrack.plots import BLUE, ORANGE
