@@ -179,9 +179,8 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
         return
     if warned.statistics.cross is None:
         is_segment = len(warned.labels) <= MAX_CLASSES
-        where = f"counted for at most {MAX_CLASSES} classes"
-        if is_segment:
-            where = "not counted for segments"
+        most = f"counted for at most {MAX_CLASSES} classes"
+        where = "not counted for segments" if is_segment else most
         yield (
             "spcc/ovr_fisher and spcc/ovo_fisher have no interval: the joint moments that their "
             f"standard errors need are {where}"

@@ -1,8 +1,8 @@
 """Figures of computed data.
 
 Every function takes plain arrays, draws into the given axes or into a new figure, and returns the
-:class:`matplotlib.figure.Figure`. None touches pyplot or the process-wide parameters, so figures
-can be made without a display and in threads, and are freed like any other object.
+:class:`matplotlib.figure.Figure`. No function uses pyplot or process-wide parameters, so figures
+work without a display and in threads, and are freed like any other object.
 
 What a figure shows is computed in other rooms: of an :class:`~cmtrack.Evaluation` by its own
 properties, of a review by :mod:`cmtrack.report`. Start reading with ``evaluation.py``, which draws

@@ -45,11 +45,11 @@ from .svg import MOST_CELLS, SvgRenderer
 Cells = Sequence[tuple[float, float]]
 
 GAP = 0.14
-"""Distance between a matrix and its last column and row, in cells."""
+"""Gap between a matrix and its separate last column and row, in cells."""
 FEW = 20
-"""Samples below which the shares of a class are pale: one sample would look like a finding."""
+"""Rows of data below which the shares of a class are pale, because one row changes them much."""
 PALE = 0.35
-"""Opacity of the colours of such a class."""
+"""Opacity of the colours of a class with few rows of data."""
 DARK = 0.24
 """Luminance below which white text on a colour is easier to read than dark text."""
 SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
@@ -75,27 +75,27 @@ class Cell:
 
     @property
     def font(self) -> float:
-        """Size of class names beside such cells."""
+        """Font size of class names next to cells of this size."""
         return float(np.clip(0.8 * self.points, TINY_SIZE, TEXT_SIZE))
 
     @property
     def text_font(self) -> float:
-        """Size of the texts in such cells."""
+        """Font size of the texts in cells of this size."""
         return float(np.clip(self.points / 5.0, 6.5, TEXT_SIZE + 1))
 
     @property
     def holds_two_lines(self) -> bool:
-        """Room for a count and a share."""
+        """True if a count and a share fit into a cell."""
         return self.points >= 40
 
     @property
     def holds_text(self) -> bool:
-        """Room for a share."""
+        """True if a share fits into a cell."""
         return self.points >= 22
 
 
 def cell_for(n_classes: int, ax: Axes | None) -> Cell:
-    """Return the cell that `n_classes` classes get in some axes, or in a figure made for them."""
+    """Return the cell size for a number of classes, in given axes or in a new figure."""
     if ax is not None:
         return Cell(min(extent_points(ax)) / n_classes)
     if n_classes <= 3:
@@ -128,8 +128,8 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
 def pale_rows(
     totals: FloatArray, labels: Sequence[object] = (), positive: object | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Return which rows have few samples, shape (K,); never the positive one."""
-    # Fractional weights do not tell how many samples a row has.
+    """Return a mask of classes with few rows of data, shape (K,), without the positive class."""
+    # Fractional weights do not show how many rows of data a class has.
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
     few = (totals > 0) & (totals < FEW)
@@ -144,7 +144,7 @@ def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[str]:
-    """Return the names of rows with the numbers of their samples."""
+    """Return the names of classes with their numbers of rows of data."""
     labels = []
     for name, total in zip(names, totals, strict=True):
         is_two_lines = cell.holds_text and columns(name) > 14
@@ -156,7 +156,7 @@ def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[st
 def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
     """Return the norm of shares, the ticks of its colour bar, and the end of the bar's label.
 
-    Where numbers are written the scale is linear; else square roots keep small shares visible.
+    The scale is linear if the cells have numbers. Otherwise square roots keep small shares visible.
     """
     if linear:
         return Normalize(0.0, 1.0), SHARES, ""
@@ -164,14 +164,14 @@ def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
 
 
 def thinned(step: int) -> str:
-    """Return the end of an axis name that tells readers that some names are not written."""
+    """Return the end of an axis name; it says so if only some of the names are written."""
     if step == 1:
         return ""
     return f" (every {text.ordinal(step)} is named)"
 
 
 def name_matrix_axes(ax: Axes, kind: str, step: int, title: str | None) -> None:
-    """Name the axes after what the rows and columns are, of which every `step`-th has a name."""
+    """Name the axes, and note it if only every `step`-th row and column has a name."""
     suffix = thinned(step)
     name_axes(ax, f"predicted {kind}{suffix}", f"actual {kind}{suffix}", title)
 
@@ -200,7 +200,7 @@ def check_counts(name: str, counts: FloatArray) -> None:
 
 
 def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[int, int], str]:
-    """Return a function for the count and the share of a cell, as far as there is room."""
+    """Return a function that writes the count and the share of a cell, if they fit."""
 
     def cell_text(i: int, j: int) -> str:
         has_share = not np.isnan(shares[i, j])
@@ -218,7 +218,7 @@ def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[
 
 
 def row_shares(counts: FloatArray, totals: FloatArray) -> FloatArray:
-    """Return counts over the actual total of their row, NaN in rows without samples."""
+    """Return counts over the actual total of their row; NaN for classes without data."""
     share = np.full(counts.shape, np.nan)
     np.divide(counts, totals[:, None], out=share, where=totals[:, None] > 0)
     return share
@@ -236,7 +236,7 @@ def draw_image(
     """Draw one cell per value, row 0 on top.
 
     ``at``: the centre (x, y) of the first cell.
-    ``strength``: opacity of the colours, of a shape that fits that of the values.
+    ``strength``: opacity of the colours; its shape broadcasts to the shape of the values.
     """
     n_rows, n_columns = values.shape
     left = at[0] - 0.5
@@ -258,7 +258,7 @@ def draw_image(
 def name_cells(
     image: AxesImage, matrix: str, rows: Iterable[object], columns: Iterable[object]
 ) -> None:
-    """Name the cells of a drawn matrix by short codes, so that a page can make links of them."""
+    """Name the cells of a drawn matrix by short codes, so that a page can turn them into links."""
     if not isinstance(image, _Cells):
         raise TypeError(f"image must come from draw_image, got a {type(image).__name__}")
     image.cells = f"{matrix} {','.join(map(str, rows))} {','.join(map(str, columns))}"
@@ -283,7 +283,7 @@ class _Cells(AxesImage):
 
 
 def _on_white(image: AxesImage, values: Any) -> FloatArray:
-    """Return the colours of values as they are seen on white, which texts are chosen for."""
+    """Return the visible colours of values on white, to choose readable text colours."""
     colours = np.asarray(image.to_rgba(values), dtype=np.float64)
     opacity = image.get_alpha()
     if opacity is None:
@@ -324,8 +324,8 @@ def name_ticks(
 ) -> int:
     """Label columns and rows, rotated and thinned out as needed; returns the step between labels.
 
-    ``aside``: the name of a last column and row that are apart from the matrix; it is never left
-        out.
+    ``aside``: the name of a last column and row that are separate from the matrix. This name is
+        always written.
     """
     size = cell.font
     step = text.tick_step(cell.points, size)
@@ -357,7 +357,7 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
     width = float(np.clip(cell.points / 28, 0.25, 1.3))
     side = 1.0
     if face == "none":
-        side -= width / cell.points  # the line lies inside of its cell
+        side -= width / cell.points  # the line is inside its cell
     squares = [Rectangle((x - side / 2, y - side / 2), side, side) for x, y in cells]
     ax.add_collection(
         PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5),
@@ -398,7 +398,7 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
 def contrast(rgba: FloatArray) -> list[str]:
     """Return the text colour, white or ink, that reads best on each of (N, 4) colours.
 
-    The luminance of a colour is that of WCAG 2.2: sRGB values are made linear and weighted.
+    The luminance of a colour is defined by WCAG 2.2: sRGB values are made linear and weighted.
     """
     rgb = rgba[:, :3]
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
@@ -414,10 +414,11 @@ def draw_with_aside(
     norm: Normalize,
     strength: FloatArray | None = None,
 ) -> AxesImage:
-    """Draw a matrix with its last column and row apart in another hue, without their corner.
+    """Draw a matrix with a separate last column and row in another hue, without their corner.
+
+    Returns the image of the matrix itself.
 
     ``strength``, shape (K, 1): opacity of the rows, and of the cells of the last row.
-    The result: the image of the matrix itself.
     """
     size = len(shares) - 1
     apart = size + GAP

@@ -34,15 +34,15 @@ def verbatim(text: str) -> str:
 
 
 def brief(name: object, width: int) -> str:
-    """A name on one line, elided in the middle if longer than `width`."""
+    """Return a name on one line, elided in the middle if longer than `width`."""
     return verbatim(elide(one_line(name), width))
 
 
 def short_names(names: Iterable[object], width: int) -> list[str]:
-    """Names of about `width` characters that are as distinct as the full ones.
+    """Return names of about `width` characters that are as distinct as the full names.
 
-    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are
-    equal, or boxes in an image, get their place in the list, counted from 1: ``"a name [17]"``.
+    Common parts of the names are cut first, see :func:`cmtrack.names.distinct`. Names that are
+    equal, or become boxes in an image, get their position in the list: ``"a name [17]"``, from 1.
     """
     full = [one_line(name) for name in names]
     wide = max((columns(boxed(name)) / len(name) for name in full if name), default=1.0)
@@ -54,7 +54,7 @@ def short_names(names: Iterable[object], width: int) -> list[str]:
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """The note on the numbers that distinguish equal names, if any."""
+    """Return the note on numbers that distinguish equal names; empty if no names are equal."""
     bases = Counter(boxed(name.removesuffix(f" [{i}]")) for i, name in enumerate(names, start=1))
     if max(bases.values(), default=1) > 1:
         return ["[i]: place in this figure, counted from 1, where names are equal."]
@@ -75,17 +75,17 @@ def wrap(text: str, width: int) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Estimated width in points of the longest line of `text`."""
+    """Return the estimated width in points of the longest line of `text`."""
     return max((columns(line) for line in text.split("\n")), default=0) * size * _GLYPH
 
 
 def characters(points: float, size: float) -> float:
-    """The number of characters of font `size` that fit into `points`."""
+    """Return the number of characters of font `size` that fit into `points`."""
     return points / (size * _GLYPH)
 
 
 def tick_step(cell: float, size: float) -> int:
-    """The step between labelled classes for cells of `cell` points and text of `size` points."""
+    """Return the step between labelled classes, for the sizes of cells and text in points."""
     least = max(1, math.ceil(1.15 * size / cell))
     if least <= 2:
         return least
@@ -155,16 +155,16 @@ FALLBACKS = (
     "GNU Unifont",
     "Unifont",
 )
-"""Families by preference, of which those that are installed are used."""
+"""Fallback families in order of preference. Only installed families are used."""
 BOX = "□"
-_WIDE = 5 / 3  # width of a Chinese, Japanese or Korean character over that of the others
+_WIDE = 5 / 3  # width of a Chinese, Japanese or Korean character over the width of others
 _ADVICE = "install a font that has them, such as Noto Sans CJK (Debian and Ubuntu: fonts-noto-cjk)"
 _lock = threading.Lock()
 _warned = False
 
 
 def boxed(name: str) -> str:
-    """`name` with a box for each character without a glyph."""
+    """Return `name` with a box for each character without a glyph."""
     if name.isascii():
         return name
     fonts = tuple(FontProperties().get_family())
@@ -174,7 +174,7 @@ def boxed(name: str) -> str:
 
 
 def drawable(name: str) -> str:
-    """Return what an image can show of a name; warn for the first name with a box.
+    """Return a name as an image can show it, and warn about the first name with a box.
 
     Names on a page are not checked: a browser has its own fonts.
     """
@@ -186,18 +186,18 @@ def drawable(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _look_again() -> None:
-    """Find fonts that were installed after matplotlib had listed them, once."""
+    """Find fonts that were installed after matplotlib listed them; does nothing when repeated."""
     with _lock:
         listed = {font.fname for font in font_manager.fontManager.ttflist}
         for path in set(font_manager.findSystemFonts()) - listed:
-            with contextlib.suppress(Exception):  # of whatever kind: no font that can be drawn
+            with contextlib.suppress(Exception):  # any error means that the font cannot be drawn
                 font_manager.fontManager.addfont(path)
     for cached in (installed, _is_known, _glyphs):
         cached.cache_clear()
 
 
 def columns(text: str) -> float:
-    """Width of `text` in ordinary characters; Chinese, Japanese and Korean ones are wider."""
+    """Return the width of `text` in Latin characters; Chinese, Japanese and Korean are wider."""
     if text.isascii():
         return len(text)
     return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in text)
@@ -211,7 +211,7 @@ def use_fallbacks(where: Artist) -> None:
 
 
 def families_for(words: str, families: Sequence[str]) -> list[str]:
-    """The families, and where one of the characters is in none of them the installed fallbacks."""
+    """Return the families, with installed fallbacks if a character is in none of the families."""
     if words.isascii() or all(c.isspace() or _has(c, families) for c in words):
         return list(families)
     boxed(words)  # looks for new fonts
@@ -219,7 +219,7 @@ def families_for(words: str, families: Sequence[str]) -> list[str]:
 
 
 def _texts(where: Artist) -> Iterator[Text]:
-    """All texts but numeric tick labels, which matplotlib makes while drawing."""
+    """Yield all texts except numeric tick labels, which matplotlib makes while drawing."""
     from matplotlib.axis import Axis
     from matplotlib.text import Text
     from matplotlib.ticker import FixedLocator
@@ -237,7 +237,7 @@ def _texts(where: Artist) -> Iterator[Text]:
 
 @lru_cache(maxsize=1)
 def installed() -> tuple[str, ...]:
-    """The fallback families that this machine has."""
+    """Return the fallback families that are installed on this machine."""
     there = {font.name for font in font_manager.fontManager.ttflist}
     return tuple(family for family in FALLBACKS if family in there)
 
@@ -255,11 +255,11 @@ def _has(character: str, families: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=64)
 def _glyphs(family: str) -> frozenset[int]:
-    """Code points that a family, or one of a generic family's fonts, has."""
+    """Return the code points of a family, or of all fonts of a generic family."""
     try:
         path = font_manager.findfont(FontProperties(family=[family]), fallback_to_default=False)
         return frozenset(font_manager.get_font(path).get_charmap())
-    except (ValueError, OSError, RuntimeError):  # not there, or no font that can be drawn
+    except (ValueError, OSError, RuntimeError):  # the font is missing or cannot be drawn
         return frozenset()
 
 
@@ -270,7 +270,7 @@ def _warn_once(name: str) -> None:
             return
         _warned = True
     warnings.warn(
-        f"no installed font has all characters of “{name}” and maybe other names: "
-        f"figures show boxes for them; {_ADVICE}",
+        f"no installed font has all characters of “{name}” (and perhaps of other names), so "
+        f"figures show boxes instead; {_ADVICE}",
         stacklevel=2,
     )

@@ -22,11 +22,11 @@ from .svg import SvgRenderer
 Outline: TypeAlias = tuple[FloatArray, npt.NDArray[np.uint8]]
 
 _LINE = 1.28  # between two baselines, in font sizes
-_MIDDLE = 0.355  # of digits and capitals above the baseline
+_MIDDLE = 0.355  # height of the middle of digits and capitals above the baseline
 
 
 class Words(PathCollection):
-    """Texts of one size that are centred at places in data coordinates; empty ones are left out.
+    """Texts of one size, centred at places in data coordinates; empty texts are not drawn.
 
     ``places``, shape (n, 2).
     """
@@ -75,7 +75,7 @@ class Words(PathCollection):
 
 
 def _block(text: str, font: FontProperties) -> Path:
-    """The outline of lines of text around their common centre, at font size 1."""
+    """Return the outline of lines of text around their common centre, at font size 1."""
     lines = text.split("\n")
     below = np.arange(len(lines) - 1, -1, -1) * _LINE - (len(lines) - 1) * _LINE / 2 - _MIDDLE
     parts = [_line(line, font) for line in lines]

@@ -27,17 +27,17 @@ from .style import (
 )
 
 _GRID = 250
-"""Cells on each axis; of several points of a curve in one cell, the first is drawn."""
+"""Number of cells on each axis. Only the first point of a curve in each cell is drawn."""
 
 
 @dataclass(frozen=True)
 class ClassCurve:
     """The score of one class against all others, from the highest threshold to the lowest.
 
-    ``name``: of the line, for the legend.
+    ``name``: the name of the line for the legend.
     ``recall``, ``precision``, ``called``, shape (T,).
     ``prevalence``: share of the class.
-    ``run``: place of the run whose curve it is.
+    ``run``: position of the run that the curve belongs to.
     """
 
     name: str
@@ -56,12 +56,12 @@ class ClassCurve:
 def plot_class_curves(
     rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None
 ) -> Figure:
-    """Draw ROC, precision over recall, and gains side by side, a row for each group of curves.
+    """Draw ROC, precision-recall and gains curves side by side, one row per group of curves.
 
-    ValueError if there is no row.
+    Raises ValueError if there is no row.
 
-    ``rows``, sequence of (name, sequence of ClassCurve): the lines are the same ones in each row;
-        without a name a row is the only one.
+    ``rows``, sequence of (name, sequence of ClassCurve): all rows have the same lines in the same
+        order. A single row needs no name.
     """
     if not rows:
         raise ValueError("rows must hold at least one (name, curves), got none")
@@ -104,7 +104,7 @@ def _line(
 ) -> None:
     colour, dashes = line_style(place if curve.run is None else curve.run)
     cells = np.floor(_GRID * np.stack((x, y)))
-    # A point in the grid cell of the one before it would not be seen.
+    # A point in the same grid cell as the previous point would be hidden.
     apart = np.append(True, (np.diff(cells) != 0).any(axis=0))
     apart[-1] = True
     ax.plot(

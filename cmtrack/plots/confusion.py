@@ -55,22 +55,23 @@ def plot_confusion_matrix(
 ) -> Figure:
     """Draw a confusion matrix, coloured by the share of the actual class.
 
-    Up to about 12 classes a cell shows its count and its share, up to about 30 the share; larger
-    matrices are an image with as many class names as can be read, on a square-root colour scale so
-    that rare confusions stay visible. Diagonal cells are framed. A class without samples has a
-    hatched row: its shares are undefined, not 0. The row of a class of fewer than 20 samples is
-    pale, unless it is the positive one.
+    With up to about 12 classes, a cell shows its count and its share; with up to about 30 classes,
+    only its share. Larger matrices are an image with only as many class names as are readable. Its
+    square-root colour scale keeps rare confusions visible. Diagonal cells are framed. The row of a
+    class without data is hatched, because its shares are undefined, not 0. The row of a class with
+    data in fewer than 20 rows is pale, except for the positive class.
 
     Parameters
     ----------
     counts : array_like of shape (K, K)
-        Samples or weights, rows actual, columns predicted.
+        Numbers or weights of rows of data, by actual class (rows) and predicted class (columns).
     labels : sequence of length K
         Class names in the order of the rows and columns.
     positive : object, optional
         The label of the positive class, whose row is never pale.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -119,26 +120,28 @@ def plot_reduced_matrix(
 ) -> Figure:
     """Draw a reduced confusion matrix with its intragroup mismatches (the M x M + IM layout).
 
-    The mismatches are set apart in another hue, as an extra column and, repeated, as an extra row;
-    the corner is blank. Shares are of the actual group's total, which is the row's sum with its
-    mismatches.
+    The mismatches are in an extra column of another hue, and again in an extra row. Their corner is
+    blank. Shares are relative to the total of the actual group, which is the sum of its row,
+    including mismatches.
 
     Parameters
     ----------
     counts : array_like of shape (M, M)
-        Samples or weights by actual (rows) and predicted group (columns), hits on the diagonal.
+        Numbers or weights of rows of data, by actual group (rows) and predicted group (columns).
+        Hits are on the diagonal.
     mismatches : array_like of shape (M,)
-        Samples of each group that were put into the right group but into a wrong class within it.
+        Rows of data of each group whose predicted group is correct, but not the class within it.
     labels : sequence of length M
         Group names.
     positive : object, optional
         The label of the positive class, whose row is never pale.
     of : str, default "group"
-        What a row stands for.
+        The noun for a row of the matrix.
     caption : str, default ""
-        A sentence before those on the mismatches.
+        A sentence before the sentences on mismatches.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -173,7 +176,7 @@ def plot_reduced_matrix(
     texts = heat.cell_texts(counts, shares, cell)
 
     def cell_text(i: int, j: int) -> str:
-        # The last row repeats the mismatches: their shares are in the column already.
+        # The last row repeats the mismatches, and the column already shows their shares.
         if i == size:
             return digits.short_count(aside[j])
         return texts(i, j)
@@ -187,7 +190,7 @@ def plot_reduced_matrix(
     heat.frame_cells(ax, heat.diagonal(totals > 0), cell)
     if cell.holds_text:
         _write_no_samples(ax, empty, size)
-    # No name is left out: a reduced matrix has few groups.
+    # All names are written, because a reduced matrix has few groups.
     last = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + last, row_names + last, cell, [*range(size), apart])
     heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
@@ -209,17 +212,17 @@ def plot_confusion_chart(
 ) -> Figure:
     """Draw a confusion matrix for a thumbnail of 256 pixels: row percentages and few words.
 
-    The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the
-    colours are drawn. ValueError if `counts` is not square, is negative or not finite, or if
+    The image has 512 pixels on each side, for sharp screens. With more than 12 classes, only the
+    colours are drawn. Raises ValueError if `counts` is not square, is negative or not finite, or if
     `labels` has another length.
 
-    ``counts``, shape (K, K): samples or weights, rows actual, columns predicted.
+    ``counts``, shape (K, K): numbers or weights of rows of data, by actual and predicted class.
     ``labels``, sequence of length K.
     ``positive``: the label of the positive class, whose row is never pale.
-    ``run``: the beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its
-        middle where it is long.
-    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where
-        there is no room for it.
+    ``run``: the beginning of the title, such as ``svm`` in ``svm · step 7 · accuracy 0.94``. A long
+        name is elided in its middle.
+    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``. It is on a second line if
+        the first has no room.
     """
     values, totals, shares = _by_row(counts, labels)
     size = len(values)
@@ -264,7 +267,7 @@ def plot_confusion_chart(
 
 
 def chart_words(step: str, metric: str, value: float) -> str:
-    """Return the rest of a chart's title: a step and one metric, as far as there are any."""
+    """Return the rest of a chart's title: a step and one metric, if they exist."""
     words = [step] if step else []
     if not math.isnan(value):
         words.append(f"{metric} {digits.fixed(value, 2)}")
@@ -282,7 +285,7 @@ def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> Non
 def _by_row(
     counts: npt.ArrayLike, labels: Sequence[object]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return checked counts (K, K), the totals (K,) of their rows, and their shares (K, K)."""
+    """Return checked counts (K, K), the totals (K,) of the matrix rows, and shares (K, K)."""
     values = heat.check_matrix("counts", counts, labels)
     heat.check_counts("counts", values)
     totals = values.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Curves for decisions: net benefit by threshold, gains by share called, risk by coverage."""
+"""Curves for decisions: net benefit by threshold, gains, risk by coverage."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from .style import (
 _PERFECT: dict[str, Any] = {"color": GREEN, "linewidth": 1.2, "linestyle": "--", "zorder": 2}
 """The look of the curve of a perfect order."""
 _RARE = 0.02
-"""Share of positives below which the share called is drawn on a logarithmic axis."""
+"""Share of positives below which the axis of positive predictions is logarithmic."""
 _FEW = 20
-"""Effective number of answers below which a risk is drawn pale."""
+"""Effective number of predictions below which a risk is drawn pale."""
 _POINTS = 400
-"""Points of a curve that is not straight between its own points."""
+"""Number of points drawn for a line that is curved on a logarithmic axis."""
 
 
 def plot_decision_curve(
@@ -58,22 +58,23 @@ def plot_decision_curve(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw net benefit by threshold, with those of calling all and of calling no sample positive.
+    """Draw net benefit by threshold, and the net benefit if all or no rows are predicted positive.
 
     Parameters
     ----------
     thresholds : array_like of shape (T,)
         Between 0 and 1.
     value, everyone : array_like of shape (T,)
-        Net benefit of the score, and of calling every sample positive.
+        Net benefit of the score, and of predicting all rows as positive.
     band : (array_like, array_like) of shape (T,), optional
         Simultaneous band of `value`.
     level : float, default 0.95
-        Of the band.
+        Confidence level of the band.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -143,24 +144,25 @@ def plot_gains(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the gains curve: recall of the positives by the share of samples called positive.
+    """Draw the gains curve: recall by the share of rows that are predicted positive.
 
     Parameters
     ----------
     called, gain : array_like of shape (T,)
-        From the highest threshold to the lowest. Points are joined by straight lines: samples of
-        one score are called in random order. Below a prevalence of 2% the share called is drawn on
-        a logarithmic scale.
+        Share predicted positive, and recall, from the highest threshold to the lowest. Points are
+        joined by straight lines, as if rows with equal scores were in random order. Below a
+        prevalence of 2%, the axis of positive predictions is logarithmic.
     prevalence : float
         Share of actual positives.
     ceiling : float, default 1.0
-        Share of the positives whose class within the group is right.
+        Share of the positives whose class within the group is correct.
     operating_point : (float, float), optional
         (called, gain) of the predicted labels (the most probable class).
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -182,12 +184,12 @@ def plot_gains(
     corners = np.array([0.0, best, 1.0])
     x_title = "share called"
     if is_rare:
-        # Straight lines are curves on a logarithmic axis, which has no 0.
+        # Straight lines become curves on a logarithmic axis, and such an axis has no 0.
         left = max(min(x[1], prevalence) / 2, 1e-12)
         grid = np.geomspace(left, 1.0, 4 * _POINTS)
         corners = np.unique(np.append(grid[:: len(grid) // _POINTS + 1], [best, 1.0]))
         x_title += " (log scale)"
-    # The lift is that at a round share about as large as the prevalence.
+    # The lift is given at a round share near the prevalence.
     share = 0.1
     if prevalence > 0:
         share = min(share, 10.0 ** math.ceil(math.log10(prevalence)))
@@ -244,17 +246,18 @@ def plot_risk_coverage(
     Parameters
     ----------
     coverage, risk : array_like of shape (U,)
-        From the most confident answers to all; answers of one confidence enter evenly.
+        From the most confident predictions to all. Predictions of equal confidence enter together.
     size : array_like of shape (U,)
-        Effective number of the accepted answers: where there are fewer than 20, the curve is pale.
+        Effective number of accepted predictions. Below 20, the curve is pale.
     aurc : float
         Area under the curve.
     interval : (float, float), optional
-        Of `aurc`.
+        Confidence interval of `aurc`.
     points : sequence of Point
         Operating points, marked with their intervals.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -273,7 +276,8 @@ def plot_risk_coverage(
     few = float(np.interp(_FEW, np.append(0.0, n), from_zero))
     grid = np.unique(np.concatenate((a, np.linspace(0.0, 1.0, _POINTS)[1:], [few])))
     grid = grid[grid > 0]
-    # Answers of one confidence enter evenly: between two points errors grow linearly, not the risk.
+    # Between two points, predictions have equal confidence, so the number of errors grows linearly.
+    # The risk does not.
     errors = np.interp(grid, from_zero, np.append(0.0, a * r))
     wrong = errors / grid
     total = float(r[-1])

@@ -1,4 +1,4 @@
-"""The figures of an evaluation, each drawn from the whole of it."""
+"""Figures of an evaluation. Every function takes the whole evaluation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def evaluation_figures(
 
 
 def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
-    """Draw the confusion matrix; of more than 30 classes, the 20 most confused and all others."""
+    """Draw the confusion matrix; for more than 30 classes, the 20 most confused and all others."""
     matrix = evaluation.confusion_matrix
     positive = evaluation.positive
     if len(matrix.labels) <= WHOLE_UP_TO:
@@ -94,7 +94,7 @@ def with_named_cells(
 ) -> Figure:
     """Name the cells of a panel's matrix, so that a page can link to their rows of data.
 
-    A name has the places of classes, or of the groups of a step.
+    A name has the positions of classes, or of the groups of a step.
     """
     matrix = CLASSES
     labels = evaluation.labels
@@ -103,7 +103,7 @@ def with_named_cells(
         matrix = f"{STEP}{place}"
         labels = evaluation.reduced[place].labels
     codes: list[Any] = [labels.index(label) if label in labels else OTHER for label in shown]
-    # A reduced matrix has a column and a row of mismatches as a second and a third image.
+    # The second and third image of a reduced matrix are its column and row of mismatches.
     cells = [(codes, codes), (codes, [ASIDE]), ([ASIDE], codes)]
     for image, (rows, columns) in zip(figure.axes[panel].images, cells, strict=False):
         name_cells(image, matrix, rows, columns)
@@ -156,7 +156,7 @@ def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) ->
 
 
 def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw precision over recall; None without scores of the positive group or positives."""
+    """Draw the precision-recall curve; None without positives or without their scores."""
     curve = evaluation.precision_recall
     if curve is None or math.isnan(curve.average_precision):
         return None
@@ -166,7 +166,7 @@ def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
 def draw_precision_recall(
     curve: PrecisionRecallCurve, title: str | None = None, ax: Axes | None = None
 ) -> Figure:
-    """Draw a computed curve of precision over recall."""
+    """Draw a computed precision-recall curve."""
     return plot_precision_recall(
         curve.recall,
         curve.precision,
@@ -184,19 +184,19 @@ def draw_precision_recall(
 def reliability_figure(
     evaluation: Evaluation, *, band: str | None = "consistency"
 ) -> Figure | None:
-    """Draw the reliability of the positive group's score; None without it or with one group alone.
+    """Draw the reliability of the positive group's score; None without scores or with one group.
 
     Parameters
     ----------
     evaluation : Evaluation
     band : "consistency" or None
-        Where the curve of a calibrated score stays, or none. The band is left out for rows with
-        sampling weights or clusters.
+        The band in which the curve of a calibrated score stays; None to draw no band. Rows with
+        sampling weights or clusters never have a band.
 
     Raises
     ------
     ValueError
-        If the band is another one.
+        If `band` has another value.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def draw_reliability(
     ax: Axes | None = None,
     with_band: bool = True,
 ) -> Figure:
-    """Draw a computed reliability curve; with `ax` without the histogram of scores."""
+    """Draw a computed reliability curve, with a histogram of scores unless `ax` is given."""
     error = curve.table.error.value
     level = curve.table.level
     error_words = digits.number(error) + interval_words(interval)
@@ -274,9 +274,9 @@ def class_curve(
 
 
 def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str]]:
-    """Return the classes with the least areas under their ROC curves, each with its metric.
+    """Return the classes with the smallest areas under their ROC curves, with the metrics' names.
 
-    They are in the order of the labels.
+    The classes are in the order of the labels.
     """
     names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
     areas = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
@@ -286,7 +286,7 @@ def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str
 
 
 def class_curves_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw ROC, precision over recall and gains of each class; None without probabilities."""
+    """Draw ROC, precision-recall and gains curves of each class; None without probabilities."""
     if not evaluation.has_class_calibration:
         return None
     hardest = hardest_classes(evaluation, _MOST_CURVES)
@@ -306,14 +306,14 @@ def class_curves_figure(evaluation: Evaluation) -> Figure | None:
 
 
 _MOST_PANELS = 12
-_ROUNDING = 1e-12  # 1 - 0.95 is above 0.05 by a rounding error
+_ROUNDING = 1e-12  # because of rounding, 1 - 0.95 is greater than 0.05
 
 
 def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the reliability of the predicted class's probability and of each class's.
+    """Draw the reliability of the predicted class's probability and of each class's probability.
 
-    Of more than twelve classes the largest are drawn. Classes without samples, or without others,
-    are left out.
+    With more than twelve classes, only the largest are drawn. A class that no row, or every row,
+    belongs to is not drawn.
     """
     if not evaluation.has_class_calibration:
         return None
@@ -351,7 +351,7 @@ def _panel(
     pvalue_words: str,
     pvalue: float,
 ) -> ReliabilityPanel:
-    """Return the panel of a curve, with its class's size, calibration error and p-value."""
+    """Return the panel of a curve, with the size of its class, calibration error and p-value."""
     error = curve.table.error.value
     level = curve.table.level
     curve = curve.drawn
@@ -373,7 +373,7 @@ def _panel(
 
 
 def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw net benefit by threshold; None without probabilities or with one group alone."""
+    """Draw net benefit by threshold; None without probabilities or with only one group."""
     curve = evaluation.gains
     if curve is None or evaluation.statistics.ranking_only or not 0 < curve.prevalence < 1:
         return None
@@ -390,7 +390,7 @@ def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def gains_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the gains; None without scores of the positive group, or with one group alone."""
+    """Draw the gains curve; None without scores of the positive group or with only one group."""
     curve = evaluation.gains
     if curve is None or not 0 < curve.prevalence < 1:
         return None
@@ -413,7 +413,7 @@ def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
     curve = evaluation.risk_coverage if evaluation.has_section("confidence") else None
     if curve is None:
         return None
-    # Equal confidences are rejected together, so that two shares may give one point.
+    # Rows with equal confidence are rejected together, so two shares can give the same point.
     points = {}
     for share in _REJECTED:
         answers = evaluation.reject(share)
@@ -436,7 +436,7 @@ _PAIRS = 15
 
 
 def spcc_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the one-vs-one sPCC at equal shares; of more than 12 classes, the least separated pairs.
+    """Draw the one-vs-one sPCC at equal shares; with more than 12 classes, of the closest pairs.
 
     None without probabilities or with two classes.
     """
@@ -468,11 +468,11 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw scores of the positive group by actual class; None for decision values or none."""
+    """Draw scores of the positive group by actual class; None without probabilities."""
     scores = evaluation.positive_scores
     if scores is None or evaluation.statistics.ranking_only:
         return None
-    # positives whose class within the group is correct, those whose class is not, and negatives
+    # hits, mismatches (wrong class within the positive group), and negatives
     hits, mismatches, *negatives = scores.counts
     rows = {str(evaluation.negative): sum(negatives)}
     if mismatches.any():
@@ -492,13 +492,14 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
 def likelihood_figure(evaluation: Evaluation) -> Figure | None:
     """Draw the likelihood of the calibrated prevalence; None if it is undefined.
 
-    None also if the test set itself calibrates: then its labels tell the prevalence.
+    Also None if the test set calibrates the estimate, because its labels already show the
+    prevalence.
     """
     estimate = evaluation.prevalence
     if estimate is None or math.isnan(estimate.value) or evaluation.calibrates_itself:
         return None
     metrics = evaluation.metrics
-    # With a separate target the metrics are about other rows than the estimate.
+    # With a separate target, the metrics and the estimate are about different rows.
     if "prevalence/calibrated_bias" not in metrics:
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
@@ -506,7 +507,7 @@ def likelihood_figure(evaluation: Evaluation) -> Figure | None:
 
 
 SHARES = 25
-"""Shares of positives that a metric is drawn at."""
+"""Shares of positives at which a metric is drawn."""
 
 
 def at_prevalence_figure(
@@ -551,7 +552,7 @@ def _default_metric(evaluation: Evaluation) -> str:
 
 
 def _shares_around(marks: Sequence[float]) -> FloatArray:
-    """Return ascending shares that include some and go beyond them, evenly in log-odds."""
+    """Return ascending shares, even in log-odds, that include given shares and extend beyond."""
     lowest = min([0.01, *(share / 2 for share in marks)])
     highest = max([0.99, *((1 + share) / 2 for share in marks)])
     low, high = logit([lowest, highest])
@@ -572,15 +573,15 @@ def prevalence_figure(
     Parameters
     ----------
     estimate : PrevalenceEstimate
-        What :func:`cmtrack.estimate_prevalence` returned.
+        The result of :func:`cmtrack.estimate_prevalence`.
     actual : float, optional
         The known share of positives.
     references : mapping of str to float, optional
         Other estimates, by name.
     caption : str, default ""
-        A sentence below, before the one on what the estimate assumes.
+        A sentence below the figure, before the sentence on the assumption of the estimate.
     title : str, optional
-        By default it names the positive class.
+        By default, a title with the name of the positive class.
     ax : matplotlib.axes.Axes, optional
         Axes to draw into; by default a new figure.
 

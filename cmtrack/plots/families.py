@@ -84,17 +84,18 @@ def plot_family_matrix(
         Rows actual, columns predicted, out of family last.
     codes : sequence of length k
     shares : array_like of shape (k + 1, k + 1), optional
-        What the colours show: shares given the actual code (rows sum to 1, the diagonal is recall)
-        or the predicted one (columns sum to 1, the diagonal is precision). By default the values
-        over the sum of their row or column. The row (or column) of what is not given holds shares
-        of the other direction.
+        The shares that the colours show, given the actual code (rows sum to 1, the diagonal is
+        recall) or the predicted code (columns sum to 1, the diagonal is precision). By default, the
+        values over the sum of their row or column. The out-of-family row (or column) has shares of
+        the other direction.
     given : "actual" or "predicted"
-        Of the shares.
+        The code that the shares are given.
     matches_removed : bool, default True
-        Whether the values leave out pairs with a code that is on both sides of its document, as the
-        caption says.
+        Whether the values exclude pairs with a code that is both actual and predicted in its
+        document. The caption explains this.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def plot_family_matrix(
     # The share of a code with itself is undefined if no document has the code.
     is_empty = np.isnan(np.diag(share)[:size])
     empty = np.flatnonzero(is_empty)
-    # matplotlib cannot scale the colours of an image without a single number.
+    # matplotlib cannot scale the colours of an image that has no number.
     drawn = share.copy()
     for block in (drawn[:size, :size], drawn[:size, size:], drawn[size:, :size]):
         if not np.isfinite(block).any():
@@ -152,9 +153,9 @@ class FamilyPanel:
     name : object
     codes : sequence of length k
     shares : ndarray of shape (k + 1, k + 1)
-        Given the actual code: rows sum to 1.
+        Shares given the actual code, so rows sum to 1.
     headline : str
-        Under the name, such as ``"41% confused, n=1,204"``.
+        The text below the name, such as ``"41% confused, n=1,204"``.
 
     Examples
     --------
@@ -182,7 +183,7 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     Raises
     ------
     ValueError
-        If there is none.
+        If there is no panel.
 
     Examples
     --------
@@ -229,9 +230,9 @@ def _shares(counts: FloatArray, given: str) -> FloatArray:
 
 
 def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
-    """Return the shares of one direction, with those of the other out of family.
+    """Return the shares of one direction, and of the other direction for the out-of-family cells.
 
-    A row or column out of family has no code that its shares could be given.
+    The out-of-family row or column has no code that shares could be given.
     """
     if given == "actual":
         return np.vstack((rows[:-1], columns[-1]))
@@ -239,7 +240,7 @@ def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
 
 
 def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, given: str) -> None:
-    """Hatch the rows or columns of codes without documents, also their cell out of family."""
+    """Hatch the rows or columns of codes without documents, including the out-of-family cell."""
     areas = []
     for start, length in ((0.0, size), (size + heat.GAP, 1)):
         for k in empty.tolist():
@@ -299,13 +300,13 @@ def plot_code_shares(
     given_predicted, given_actual : sequence of (name, share, low, high)
         The code itself first, then siblings by their share, out of family last.
     documents : (int, int)
-        With the code predicted, and actual.
+        Numbers of documents with the code predicted, and with the code actual.
     confidence_level : float
-        Of the intervals.
+        Confidence level of the intervals.
     few : (bool, bool)
-        Whether there are too few documents to rely on.
+        Whether either number of documents is too small to rely on.
     most : int
-        Siblings that are shown; the others are put together.
+        Number of siblings to show. The others share one bar.
 
     Examples
     --------
@@ -344,7 +345,7 @@ def plot_code_shares(
 def _shortened(
     side: Sequence[tuple[str, float, float, float]], most: int
 ) -> list[tuple[str, float, float, float]]:
-    """Return the most frequent siblings; the others are pooled in one bar without an interval."""
+    """Return the most frequent siblings, and all others in one bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
     pooled = side[most:-1]
@@ -372,7 +373,7 @@ def _draw_bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], n_rows
             ax.text(end + 0.015, place, number, va="center", fontsize=SMALL_SIZE, color=INK)
     names = text.short_names([name for name, *_ in side], 28)
     ax.set_yticks(places, names, fontsize=SMALL_SIZE, color=INK)
-    ax.set(xlim=(0, 1.14), ylim=(n_rows - 0.5, -0.5))  # room for the numbers beside full bars
+    ax.set(xlim=(0, 1.14), ylim=(n_rows - 0.5, -0.5))  # room for the numbers next to full bars
     ax.set_xticks(list(heat.SHARES), list(heat.SHARES.values()), fontsize=SMALL_SIZE)
     if not np.isfinite(shares).any():
         look: dict[str, Any] = {"ha": "center", "va": "center", "color": MUTED}
@@ -381,9 +382,9 @@ def _draw_bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], n_rows
 
 MOST_FAMILIES = 6
 MOST_CODES = 60
-"""Families with more codes are drawn without the codes that hold the fewest labels."""
+"""Number of codes above which a family is drawn without the codes of the fewest labels."""
 _MOST_PANEL_CODES = 25
-"""Codes of a family that is drawn beside others."""
+"""Most codes of a family that is drawn next to others."""
 
 
 def family_matrix_figure(
@@ -403,7 +404,7 @@ def family_matrix_figure(
         Colours are shares given the actual code (the diagonal is recall) or the predicted one
         (precision).
     matching : str, optional
-        Of the counts in the cells.
+        The rule for pairing codes, for the counts in the cells.
 
     Examples
     --------
@@ -467,7 +468,7 @@ def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
 
 
 def _worst(evaluation: FamilyEvaluation) -> list[Label]:
-    """Return the families with confused labels, those with the most first."""
+    """Return the families with confused labels, in descending order of their number."""
     sums, _ = family_tallies(evaluation.statistics)
     confused = sums[:, 1] + sums[:, 2]
     return [evaluation.families[f] for f in np.argsort(-confused, kind="stable") if confused[f] > 0]
@@ -527,8 +528,8 @@ def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int) -> li
 def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
     """Draw the code with the largest share of confused labels; None if nothing is confused.
 
-    Codes of fewer than 20 documents count only if no other code is confused. Then it is the code
-    with the most confused labels.
+    Codes with fewer than 20 documents count only if no other code is confused. The figure
+    is then about the code with the most confused labels.
     """
     codes = evaluation.statistics.codes
     matched, predicted, actual, predicted_outside, actual_outside = codes.T

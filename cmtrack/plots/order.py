@@ -1,6 +1,6 @@
-"""The order of a matrix of many classes, and the classes among which most of its errors are.
+"""Order of the classes of a large matrix, and the classes with most of the errors.
 
-For display only: no number depends on it.
+Both are for display only. No number depends on the order.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cmtrack.digits import short_percent
 from cmtrack.plots.style import FloatArray
 
 IN_GIVEN_ORDER = 12
-"""Classes up to which a matrix keeps their order; beyond, confused classes are neighbours."""
+"""Most classes that keep their order. In larger matrices, confused classes become neighbours."""
 WHOLE_UP_TO = 30
-"""Classes up to which a matrix is drawn whole."""
+"""Most classes of a matrix that is drawn whole."""
 SHOWN = 20
-"""Classes shown of a larger matrix."""
+"""Number of classes that are drawn of a larger matrix."""
 
 OTHERS = "(others)"
 
@@ -27,7 +27,7 @@ IntArray = npt.NDArray[np.intp]
 
 
 class WithOthers(NamedTuple):
-    """A matrix of some classes, the last of which stands for all others, and a sentence on it.
+    """A matrix of some classes, with all others pooled in the last, and a sentence about it.
 
     ``counts``, shape (M, M).
     ``mismatches``, shape (M,): errors among the others.
@@ -41,7 +41,7 @@ class WithOthers(NamedTuple):
 
 
 def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArray, list[object]]:
-    """Return a matrix and its labels; of more than 12 classes, confused ones are neighbours."""
+    """Return a matrix and its labels; in large matrices, confused classes are neighbours."""
     values = np.asarray(counts, dtype=np.float64)
     if len(values) <= IN_GIVEN_ORDER:
         return values, list(labels)
@@ -52,9 +52,9 @@ def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArra
 def with_others(
     counts: npt.ArrayLike, labels: Sequence[object], positive: object | None = None
 ) -> WithOthers:
-    """Return the matrix of the 20 most confused classes, the positive one, and all others pooled.
+    """Return the matrix of the 20 most confused classes, the positive class, and others pooled.
 
-    No total changes.
+    The totals do not change.
     """
     values = np.asarray(counts, dtype=np.float64)
     positives = [place for place, label in enumerate(labels) if label == positive]
@@ -65,7 +65,7 @@ def with_others(
     group[shown] = np.arange(n_shown)
     membership = np.eye(n_shown + 1)[group]
     sums = membership.T @ values @ membership
-    # A confusion of two pooled classes is an error: the diagonal keeps correct predictions only.
+    # Confusions between pooled classes are errors, so the diagonal has only correct predictions.
     pooled_hits = float(np.diag(values)[group == n_shown].sum())
     mismatches = np.append(np.zeros(n_shown), sums[-1, -1] - pooled_hits)
     sums[-1, -1] = pooled_hits
@@ -82,11 +82,11 @@ def _errors_in(counts: FloatArray) -> float:
 
 
 def order_of(counts: npt.ArrayLike) -> IntArray:
-    """Return the places of the classes, confused ones as neighbours: a permutation of shape (K,).
+    """Return a permutation of the classes, (K,), that makes confused classes neighbours.
 
-    Average linkage of ``1 - S / max S``, where S is the mean of both rates of confusion of two
-    classes, with the optimal order of the leaves (Bar-Joseph, Gifford and Jaakkola 2001). The first
-    is before the last as given.
+    The order is the optimal order of leaves (Bar-Joseph, Gifford and Jaakkola 2001) of average
+    linkage by ``1 - S / max S``. S is the mean of the two rates of confusion of two classes. The
+    direction is chosen so that the first class precedes the last one in the given order.
     """
     from scipy.cluster.hierarchy import average, leaves_list, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
@@ -102,20 +102,20 @@ def order_of(counts: npt.ArrayLike) -> IntArray:
     np.fill_diagonal(distances, 0.0)
     pairs = squareform(distances)
     order: IntArray = leaves_list(optimal_leaf_ordering(average(pairs), pairs)).astype(np.intp)
-    # The reverse order is as good: one of both is chosen, so that a figure is always the same.
+    # The reverse order is equally good. Always choosing the same one keeps figures reproducible.
     if order[0] > order[-1]:
         return order[::-1]
     return order
 
 
 def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
-    """Return the places of ``n`` classes with many errors among them, ascending.
+    """Return the positions of ``n`` classes with many errors among them, ascending.
 
-    The class with the fewest errors inside is taken out again and again; then others are exchanged
-    for them as long as that gains.
+    The class with the fewest errors among the remaining classes is removed, until ``n`` are left.
+    Then classes are exchanged while an exchange increases the errors among them.
     """
     values = np.asarray(counts, dtype=np.float64)
-    errors = values + values.T  # between two classes, both ways
+    errors = values + values.T  # errors between two classes, in both directions
     np.fill_diagonal(errors, 0.0)
     chosen = list(range(len(errors)))
     while len(chosen) > n:
@@ -124,15 +124,15 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
 
 
 def _exchanged(errors: FloatArray, classes: list[int]) -> list[int]:
-    """Return a set of classes after all exchanges of one for another that gain errors inside."""
+    """Return the classes after all exchanges that increase the errors among them."""
     chosen = list(classes)
-    # Each exchange gains, so there is an end; the bound is for rounding that gains in circles.
+    # Every exchange increases the errors, so the loop ends. The bound is a guard against rounding.
     for _ in range(len(errors)):
         with_chosen = errors[:, chosen].sum(axis=1)
         others = np.setdiff1d(np.arange(len(errors)), chosen)
         if not len(others):
             break
-        # The errors between both classes of an exchange do not count: only one of them is inside.
+        # Errors between the two exchanged classes do not count, because only one is in the set.
         gain = with_chosen[others] - with_chosen[chosen][:, None] - errors[chosen][:, others]
         leaving, entering = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[leaving, entering] <= 1e-9:

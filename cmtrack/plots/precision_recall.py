@@ -1,4 +1,4 @@
-"""Precision over recall of a reduced matrix, with the ceiling that intragroup mismatches set."""
+"""The precision-recall curve of a reduced matrix, with the ceiling due to mismatches."""
 
 from __future__ import annotations
 
@@ -37,19 +37,20 @@ def plot_precision_recall(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw precision over recall in steps; with intragroup mismatches recall ends at a ceiling.
+    """Draw a precision-recall curve in steps; with mismatches, recall ends at a ceiling.
 
     Parameters
     ----------
     recall, precision : array_like of shape (T,)
-        From the highest threshold to the lowest. Each is one step: samples of one score are called
-        together, and linear interpolation is wrong in this plane (Davis and Goadrich 2006).
+        From the highest threshold to the lowest. Each threshold is one step, because rows with
+        equal scores are predicted together. Linear interpolation would be wrong (Davis and Goadrich
+        2006).
     average_precision : float
-        Area under the steps (NaN where undefined).
+        Area under the steps (NaN if undefined).
     prevalence : float
         Share of actual positives.
     ceiling : float, default 1.0
-        Share of the positives whose class within the group is right.
+        Share of the positives whose class within the group is correct.
     interval : (float, float), optional
         Confidence interval of `average_precision`.
     operating_point : (float, float), optional
@@ -57,7 +58,8 @@ def plot_precision_recall(
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def plot_precision_recall(
     top = ceiling if math.isfinite(ceiling) else 1.0
     words = f"average precision {digits.number(average_precision)}{interval_words(interval)}"
     ax.plot(*steps(x, y), drawstyle="steps-pre", clip_on=False, label=words, **CURVE)
-    # A guess is correct if the row is positive and its class within the group is right.
+    # A random prediction is a hit if the row is positive and its class within the group is correct.
     chance = top * prevalence
     words = f"chance: average precision {digits.number(top * chance)}"
     ax.plot([0, top], [chance, chance], label=words, **DOTTED)
@@ -90,7 +92,7 @@ def plot_precision_recall(
 
 
 def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of the steps, from zero recall, without thresholds that add no hits."""
+    """Return the points of the steps, from recall 0, without thresholds that add no hits."""
     adds_hits = np.diff(recall, prepend=0.0) > 0
     x = recall[adds_hits]
     y = precision[adds_hits]

@@ -42,7 +42,7 @@ from .style import (
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
-_FAR = 3.0  # interval widths beyond which an arrowhead at the end of the axis marks a reference
+_FAR = 3.0  # a reference farther than this many interval widths is an arrowhead on the axis
 
 
 @refuse_removed
@@ -64,37 +64,38 @@ def plot_prevalence_likelihood(
 ) -> Figure:
     """Draw the profile deviance of a prevalence and the interval it gives.
 
-    The interval holds every prevalence whose adjusted deviance (solid curve) is at most the
-    chi-square quantile. Without the adjustment (thin dashed curve) the class-wise score densities
-    would count as known exactly, and the interval would be too short. The dot with the thick bar is
-    the estimate with its interval.
+    The interval includes every prevalence whose adjusted deviance (solid curve) is at most the
+    chi-square quantile. The deviance without adjustment (thin dashed curve) treats the score
+    densities of the classes as known exactly, so its interval would be too short. The dot and the
+    thick bar show the estimate and its interval.
 
     Parameters
     ----------
     prevalence : array_like of shape (P,)
         Ascending grid of prevalences in [0, 1], fine near the interval.
     deviance : array_like of shape (P,)
-        ``2 * (l_max - l)`` at each of them, with the densities taken as known; infinite values are
-        left out.
+        ``2 * (l_max - l)`` at each prevalence, treating the densities as known. Infinite values are
+        not drawn.
     value, low, high : float
-        Estimate and limits of its interval, as shares. NaN where not identified.
+        Estimate and limits of its interval, as shares. NaN if not identified.
     confidence_level : float
         Level of the interval, such as 0.95.
     inflation : float, default 1.0
-        Total variance over the variance from sampling the target: the adjusted deviance is the
-        deviance over it.
+        Total variance over the variance from sampling the target. The adjusted deviance is the
+        deviance divided by this factor.
     adjusted : array_like of shape (P,), optional
-        The adjusted deviance itself, where it is not the deviance over a constant. `inflation` is
-        not read then.
+        The adjusted deviance itself, if it is not the deviance over a constant. `inflation` is then
+        ignored.
     actual : float, optional
-        Prevalence among the labels, where they are known.
+        Prevalence among the labels, if they are known.
     references : mapping of str to float, optional
-        Other estimates by name, drawn as marks on the axis. One that is far from the interval does
-        not stretch the axis; its mark points at the side where it lies.
+        Other estimates by name, drawn as marks on the axis. An estimate far from the interval does
+        not stretch the axis: its mark is an arrowhead that points to its side.
     caption : str, default ""
-        A sentence below, such as what to be careful with.
+        A sentence below the figure, such as a caution.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -146,7 +147,7 @@ def plot_prevalence_likelihood(
     if math.isfinite(share):
         _mark_actual(ax, share, left, right)
     _mark_references(ax, marks, left, right)
-    # The curves rise steeply: what matters is where they cross the cut.
+    # The curves rise steeply, and only the points where they cross the cut matter.
     ax.set(xlim=(left, right), ylim=(0, 2.6 * cut))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
@@ -192,26 +193,27 @@ def plot_at_prevalence(
     shares, value : array_like of shape (P,)
         Ascending shares between 0 and 1, and the metric at each.
     metric : str
-        Its name.
+        Name of the metric.
     band : array_like of shape (2, P), optional
-        Lower and upper ends of its interval.
+        Lower and upper limits of the interval at each share.
     constant : array_like of shape (P,), optional
-        The value of the best answer that is the same for all rows; shares where it is as good are
-        shaded.
+        The best value if all rows have the same prediction. Shares at which it is at least as good
+        as the metric are shaded.
     lower_is_better : bool, default False
     here, target : float, optional
         The share of positives in the test set, and in a target.
     level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, or a share does not lie between 0 and 1.
+        If shapes do not fit, or a share is not between 0 and 1.
 
     Examples
     --------
@@ -260,7 +262,7 @@ def _mark_share(ax: Axes, share: float | None, name: str, colour: str, style: st
 
 
 def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
-    """Shade the shares at which a constant answer gains, or loses nothing."""
+    """Shade the shares at which a constant prediction is at least as good."""
     log_odds = logit(shares)
     fine = np.linspace(log_odds[0], log_odds[-1], 600)
     is_as_good = np.interp(fine, log_odds, gain) >= 0
@@ -291,7 +293,7 @@ def _limits(
     inner += [other for other in others if low - _FAR * width <= other <= high + _FAR * width]
     left = max(min(inner) - 0.6 * width, 0.0)
     right = min(max(inner) + 0.6 * width, 1.0)
-    # At 0 and 1 a margin keeps the curve off the frame.
+    # A margin at 0 and 1 keeps the curve away from the frame.
     margin = 0.03 * (right - left)
     if left == 0.0:
         left -= margin
@@ -327,7 +329,7 @@ def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: f
         marker, colour = _REFERENCE_MARKS[i % len(_REFERENCE_MARKS)]
         height = 0.0
         if arrow:
-            # Arrowheads at an end of the axis are above each other.
+            # Arrowheads at the same end of the axis are stacked.
             n_beyond += 1
             height = 0.06 * n_beyond
         ax.plot(

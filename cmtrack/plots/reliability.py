@@ -1,4 +1,4 @@
-"""Reliability of scores: the observed share of positives over the score, without bins."""
+"""Reliability of scores: the observed share of positives by score, without bins."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from .style import (
 )
 
 Band: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
-"""Lower and upper ends, both of shape (U,)."""
+"""Lower and upper limits, both of shape (U,)."""
 _BINS = 40
-_SMALL_BINS = 20  # of a panel among others
+_SMALL_BINS = 20  # bins of a histogram in a figure of several panels
 
 
 @refuse_removed
@@ -67,7 +67,7 @@ def plot_reliability(
 ) -> Figure:
     """Draw the reliability curve of a score, with a histogram of the scores below.
 
-    Where the scores are below 5% in the mean, shares are on a logit axis.
+    If the mean score is below 5%, shares are on a logit axis.
 
     Parameters
     ----------
@@ -77,18 +77,18 @@ def plot_reliability(
         Observed share of positives at each, by isotonic regression (Dimitriadis, Gneiting and
         Jordan 2021).
     positive, negative : array_like of shape (U,)
-        Samples, or weight, of each score.
+        Number or weight of the positive and negative rows with each score.
     band : (array_like, array_like) of shape (U,), optional
         Simultaneous band at each score, in which the curve of a calibrated score stays.
     level : float, default 0.95
-        Of the band.
+        Confidence level of the band.
     error : str
         The calibration error with its interval, for the legend.
     names : (object, object)
         Names of the negatives and of the positives.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
-        Axes to draw the curve alone into; by default a new figure, with the scores below.
+        Axes to draw the curve into, without a histogram. By default, a new figure with a histogram.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class ReliabilityPanel:
     band : (array_like, array_like) of shape (U,), optional
         Consistency band.
     note : str
-        A line under the name.
+        A line of text below the name.
     marked : bool
         Whether the note stands out.
 
@@ -173,15 +173,15 @@ def plot_reliability_panels(
 ) -> Figure:
     """Draw reliability curves of several scores side by side, each with its histogram.
 
-    All axes are the same, but for scores of rare positives: where all are below a fifth of the
-    others' largest, both axes end where they do.
+    All panels have the same axes, except panels whose scores are all below a fifth of the largest
+    score. Their axes end at their own largest score.
 
     Parameters
     ----------
     panels : sequence of ReliabilityPanel
         At least one.
     level : float, default 0.95
-        Of the bands.
+        Confidence level of the bands.
     names : (str, str)
         Names of the negatives and of the positives, for the legend.
     title : str, optional
@@ -241,12 +241,12 @@ def _count_columns(n_panels: int) -> int:
     """Return the number of columns of panels."""
     if n_panels <= 5:
         return n_panels
-    # of three to five columns those that leave the fewest gaps in the last row
+    # Of three to five columns, choose the number that leaves the fewest gaps in the last row.
     return min(range(3, 6), key=lambda n: (-n_panels % n, -n))
 
 
 def _panel_reaches(panels: Sequence[ReliabilityPanel]) -> list[float]:
-    """Return the end of each score axis: one for all panels, unless scores end far below it."""
+    """Return the end of each score axis: the common end, unless scores end far below it."""
     reaches = [reach_of(float(np.asarray(panel.scores)[-1])) for panel in panels]
     highest = max(reaches)
     return [reach if reach <= highest / 5 else highest for reach in reaches]
@@ -278,7 +278,7 @@ def _write_note(ax: Axes, panel: ReliabilityPanel) -> None:
 
 
 def _areas(names: Sequence[str]) -> list[Patch]:
-    """Handles of the negatives and the positives."""
+    """Return the legend handles of the negatives and the positives."""
     colours = zip((BLUE, ORANGE), names, strict=True)
     return [
         Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name) for colour, name in colours
@@ -286,7 +286,7 @@ def _areas(names: Sequence[str]) -> list[Patch]:
 
 
 def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArray]:
-    """The histogram of a score up to the end of its axis, shape (2, bins), and both totals."""
+    """Return the histogram of a score up to the end of its axis, (2, bins), and both totals."""
     x, positive, negative = (
         np.asarray(part, dtype=np.float64)
         for part in (panel.scores, panel.positive, panel.negative)
@@ -319,7 +319,7 @@ def _draw_curve(
     ends = scale.inside(np.array([0.0, 1.0]))
     ax.plot(ends, ends, label="perfect: as often as the score says", **DOTTED)
     look: dict[str, Any] = {"drawstyle": "steps-mid"}
-    if len(x) == 1:  # a line of one point would not be seen
+    if len(x) == 1:  # a line with one point would be invisible
         look |= {"marker": "o", "markersize": 5, "clip_on": False}
     words = "observed share"
     if error:
@@ -335,9 +335,9 @@ _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 class _Scale:
     """The axes of a score and of shares.
 
-    ``reach``: where the axis of the score ends.
-    ``low``: where it begins, on logits; 0 for a plain scale.
-    ``top``: where the axis of shares ends.
+    ``reach``: upper limit of the score axis.
+    ``low``: lower limit of a logit axis; 0 for a plain scale.
+    ``top``: upper limit of the axis of shares.
     """
 
     reach: float
@@ -346,7 +346,7 @@ class _Scale:
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray, n: FloatArray) -> _Scale:
-        """Choose the scale of scores x with recalibrated ones y and n samples each."""
+        """Choose the scale for scores x, recalibrated scores y and numbers n of rows."""
         above_zero = x[(x > 0) & (n > 0)]
         if not above_zero.size or float(x @ n) >= _RARE * float(n.sum()):
             return cls(reach_of(float(x[-1])))
@@ -357,29 +357,29 @@ class _Scale:
         return cls(reach, low, max(reach, top))
 
     def inside(self, values: FloatArray) -> FloatArray:
-        """The values, on a logit axis within its ends."""
+        """Return the values, clipped to the limits of a logit axis."""
         return np.clip(values, self.low, self.top) if self.low else values
 
     def places(self, values: FloatArray) -> FloatArray:
-        """Places of scores on the axis, from 0 to 1."""
+        """Return the positions of scores on the axis, from 0 to 1."""
         if not self.low:
             return values / self.reach
         low, high = logit((self.low, self.reach))
         return np.asarray((logit(self.inside(values)) - low) / (high - low))
 
     def values(self, places: FloatArray) -> FloatArray:
-        """The scores at places."""
+        """Return the scores at positions on the axis."""
         if not self.low:
             return places * self.reach
         low, high = logit((self.low, self.reach))
         return np.asarray(expit(low + places * (high - low)))
 
     def use(self, ax: Axes, *, both: bool = False) -> None:
-        """Set the horizontal axis, or both, the vertical one of a plain scale up to 1."""
+        """Set the horizontal axis, or both axes; a plain vertical axis ends at 1."""
         self._set_ticks(ax.xaxis)
         if both:
             self._set_ticks(ax.yaxis)
-        # A change of the scale resets the limits.
+        # Changing the scale resets the limits, so the limits are set afterwards.
         ax.set_xlim(self.low, self.reach)
         if both:
             ax.set_ylim(self.low, self.top)

@@ -1,4 +1,4 @@
-"""The ROC curve of a reduced matrix, with the ceiling that intragroup mismatches set."""
+"""The ROC curve of a reduced matrix, with the ceiling due to intragroup mismatches."""
 
 from __future__ import annotations
 
@@ -44,30 +44,31 @@ def plot_roc(
 ) -> Figure:
     """Draw a ROC curve; with intragroup mismatches it ends at a ceiling below 1.
 
-    A positive sample whose class within the group is wrong is never a hit, at no threshold. The
-    largest reachable true positive rate is therefore the ceiling, and a score without information
-    runs along the line from (0, 0) to (1, ceiling).
+    If the class within the group is wrong, a positive row is never a hit, whatever the threshold.
+    The ceiling is therefore the largest reachable true positive rate. The curve of a score without
+    information is the line from (0, 0) to (1, ceiling).
 
     Parameters
     ----------
     fpr, tpr : array_like of shape (T,)
         False and true positive rates from the highest threshold to the lowest. Points are joined by
-        straight lines, which across tied scores is the trapezoid that the area counts.
+        straight lines, like the trapezoids that the area sums over tied scores.
     auc : float
-        Area under the curve (NaN where undefined).
+        Area under the curve (NaN if undefined).
     ceiling : float, default 1.0
-        Share of the positives whose class within the group is right.
+        Share of the positives whose class within the group is correct.
     normalized_auc : float, optional
         ``auc / ceiling``.
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (false positive rate, recall) of the predicted labels, which in general does not lie on the
+        (false positive rate, recall) of the predicted labels. In general, this point is not on the
         curve.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def mark_operating_point(
 ) -> None:
     """Mark the operating point of the predicted labels, with its coordinates in the legend.
 
-    ``shown``: the coordinates as they are written.
+    ``shown``: the coordinates as text, if they need other digits.
     """
     numbers = shown or tuple(map(digits.number, point))
     rates = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
@@ -121,7 +122,7 @@ def mark_operating_point(
 
 
 def interval_words(interval: tuple[float, float] | None) -> str:
-    """Return the interval of an area, after its value in the legend."""
+    """Return the interval of an area, for the legend after the value."""
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
     low, high = interval
@@ -129,14 +130,14 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 
 
 def ceiling_words(ceiling: float) -> str:
-    """Return the words for the largest recall that any threshold reaches."""
+    """Return the legend text for the largest recall that any threshold reaches."""
     return (
         f"ceiling c = {digits.fixed(ceiling, 3)} (positives whose class within the group is right)"
     )
 
 
 def of_positive(positive: object | None) -> str:
-    """Return the positive class or group, after the name of an axis."""
+    """Return the positive class or group in brackets, to follow the name of an axis."""
     if positive is None:
         return ""
     return f" (positive: {text.brief(positive, 28)})"

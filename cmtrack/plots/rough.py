@@ -50,24 +50,24 @@ def plot_rough_approximations(
 ) -> Figure:
     """Draw lower approximation, upper approximation and size of each class as bars.
 
-    It is not among ``Evaluation.figures()``: what a confusion matrix alone tells of the
-    approximations is in the matrix already, and every figure there is drawn and stored in every
-    run.
+    ``Evaluation.figures()`` does not include this figure, because every run draws and stores its
+    figures, and the confusion matrix already shows everything that follows from it.
 
     Parameters
     ----------
     lower, upper : array_like of shape (K,)
-        Samples of the lower and upper approximation, or an upper bound of the first and a lower
-        bound of the second.
+        Numbers of rows in the lower and upper approximation, or an upper bound of the lower and a
+        lower bound of the upper approximation.
     sizes : array_like of shape (K,)
-        Samples of each class.
+        Number of rows of each class.
     labels : sequence of length K
         Class names.
     condition : str, optional
-        Given where `lower` and `upper` are bounds: a sentence that says when they hold. It is
-        printed under the figure.
+        If `lower` and `upper` are bounds, a sentence that says when they hold. It is printed below
+        the figure.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _checked(
 
 
 def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str]) -> None:
-    """The legend, ending with an explanation of the bars."""
+    """Add the legend, which ends with an explanation of the bars."""
     lower = "lower approximation"
     upper = "boundary, up to the upper approximation"
     lines = ["Exact, from the granules."]

@@ -51,21 +51,21 @@ def plot_score_histogram(
 ) -> Figure:
     """Draw the score histogram of each actual class: in shares of the class and in log counts.
 
-    Shares of its class show the shape of a class of some dozens beside one of many thousands;
-    counts on a logarithmic axis show both as they are mixed.
+    Shares make the shapes of a small and a very large class comparable. Counts on a logarithmic
+    axis show their real proportions.
 
     Parameters
     ----------
     values : array_like of shape (U,)
         Distinct scores, or centres of the cells in which scores were counted, in [0, 1].
     counts : array_like of shape (C, U)
-        Samples or weights of each class at each value; negatives first, the positive class last.
+        Numbers or weights of the rows of each class at each value. The positive class is last.
     names : sequence of length C
         Class names.
     calibrated : array_like of shape (U,), optional
-        The recalibrated probability at each of the values; adds a second row of panels.
+        The recalibrated probability at each value, which adds a second row of panels.
     with_counts : bool, default True
-        Whether there are panels of counts; without them the figure is half as wide.
+        Whether to draw panels of counts. Without them, the figure is half as wide.
     n_bins : int, default 40
         Bins of equal width over [0, 1].
     title : str, optional
@@ -74,13 +74,13 @@ def plot_score_histogram(
     Returns
     -------
     matplotlib.figure.Figure
-        One or two rows (before, after calibration) and columns (shares, counts); pyplot does not
-        know it.
+        One or two rows (before and after calibration) and columns (shares and counts). The figure
+        is not registered with pyplot.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together, a value lies outside [0, 1], or `n_bins` is below 1.
+        If shapes do not fit together, a value is outside [0, 1], or `n_bins` is below 1.
 
     References
     ----------
@@ -107,7 +107,7 @@ def plot_score_histogram(
     panels = figure.subplots(len(rows), 1 + with_counts, sharex=True, squeeze=False)
     for (name, where), (linear, *others) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
-        # The shares of a class without samples are 0.
+        # Without rows, all shares of a class are 0.
         shares = histograms / np.where(totals > 0, totals, 1.0)[:, None]
         draw_panel(linear, shares, edges, colours, totals)
         linear.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -128,7 +128,7 @@ def histogram(
 ) -> tuple[FloatArray, FloatArray]:
     """Return weights of shape (C, U) summed into equal bins over [0, 1], and the bin edges.
 
-    A value on an edge, up to rounding, belongs to the bin above it, the value 1 to the last bin.
+    A value on an edge, up to rounding, belongs to the bin above. The value 1 is in the last bin.
     """
     cells = np.clip(np.floor(values * n_bins + 1e-9), 0, n_bins - 1).astype(np.intp)
     sums = [np.bincount(cells, weights=row, minlength=n_bins) for row in weights]
@@ -143,7 +143,7 @@ def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> Float
 
 
 def _class_colours(n_classes: int) -> list[str]:
-    """Return cool colours for the first half of the classes, warm ones for the others.
+    """Return cool colours for the first half of the classes, and warm colours for the others.
 
     The last class is always orange.
     """
@@ -153,7 +153,7 @@ def _class_colours(n_classes: int) -> list[str]:
 
 def _dashes(row: int, colours: Sequence[str]) -> Any:
     """Return the line style of a class: solid for the first and the last class, else dashed."""
-    # The colours of each half begin at its end of the list; so do the line styles.
+    # Each half has its own list of colours, so the line styles also start again in each half.
     distance = row
     if row >= len(colours) // 2:
         distance = len(colours) - 1 - row
@@ -168,7 +168,7 @@ def draw_panel(
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
         heights = histograms[row]
         colour = colours[row]
-        # The limits of the axes are set below, so that artists need not be measured.
+        # The limits of the axes are set below, so artists need not be measured for them.
         ax.add_artist(StepPatch(heights, edges, fill=True, facecolor=(colour, 0.35), linewidth=0))
         outline: dict[str, Any] = {"linewidth": 1.3, "linestyle": _dashes(row, colours)}
         ax.add_artist(StepPatch(heights, edges, fill=False, edgecolor=colour, **outline))
@@ -186,13 +186,13 @@ def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) 
         high = counts.max()
     ax.set_yscale("log", nonpositive="clip")
     if high < 100 * low:
-        # Powers of ten alone would be few labels, and all of these too many on a low axis.
+        # Only powers of ten would give too few labels, and all these ticks too many on a low axis.
         subs: tuple[int, ...] = (1, 2, 5)
         if low_axis:
             subs = (1,) if high >= 10 * low else (1, 3)
         ax.yaxis.set_major_locator(LogLocator(subs=subs))
     ax.yaxis.set_major_formatter(_count_tick)
-    # Drawing minor ticks, which have no number, would take most of the time of the axes.
+    # Minor ticks have no numbers, and drawing them would take most of the time.
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0.6 * low, 2.0 * high)
 

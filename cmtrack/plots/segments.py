@@ -1,4 +1,4 @@
-"""Forest plot of segments: values with simultaneous intervals, and those of all rows as lines."""
+"""Forest plot of segments: values with simultaneous intervals, and lines at the overall values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LOOK = {
 
 
 _WHOLE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-"""The line at the value of all samples."""
+"""The look of the line at the value of all rows."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class SegmentPanel:
     ----------
     title : str
     values, low, high : array_like of shape (S,)
-        NaN where the metric is undefined, or has no interval.
+        Values and limits of intervals; NaN if the metric is undefined or has no interval.
     whole : float
-        Of all rows.
+        The value of all rows.
     apart : array_like of shape (S,), int
-        -1 for segments that are worse than the rest, 1 for better ones, 0 where that is not shown.
+        -1 for segments that are significantly worse than the rest, 1 for better segments, else 0.
 
     Examples
     --------
@@ -95,22 +95,23 @@ def plot_segments(
     Parameters
     ----------
     names : sequence of length S
-        From above to below.
+        Names of the segments, from top to bottom.
     sizes : array_like of shape (S,)
-        Samples of each segment.
+        Number of rows of each segment.
     panels : sequence of SegmentPanel
     confidence_level : float, default 0.95
-        At which the intervals of all segments hold together.
+        Level at which the intervals of all segments hold together.
     max_rows : int, default 40
-        Segments that are shown at most, the first ones.
+        Largest number of segments to show. The first segments are shown.
     order : str, optional
-        In words, such as "by accuracy, the worst first": told where some segments are not shown.
+        The order in words, such as "by accuracy, the worst first". It is written below the figure
+        if some segments are not shown.
     title : str, optional
 
     Raises
     ------
     ValueError
-        If there are no segments or panels, shapes do not fit together, or the level is none.
+        If there are no segments or panels, shapes do not fit together, or the level is invalid.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def plot_segments(
 
 
 def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
-    """Draw the first n segments of a panel; returns the kinds of markers used."""
+    """Draw the first n segments of a panel, and return the kinds of markers used."""
     values, low, high, apart = (
         of_shape(name, getattr(panel, name), (n_segments,))[:n]
         for name in ("values", "low", "high", "apart")

@@ -42,27 +42,28 @@ def plot_spcc_matrix(
 ) -> Figure:
     """Draw the one-vs-one sPCC of all ordered pairs of classes; pairs that get confused are dark.
 
-    A pair of a frequent and a rare class has a low sPCC even if the score tells the two apart well.
-    Give the matrix at equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
+    A pair of a frequent and a rare class has a low sPCC even if the score separates the two well.
+    Pass the matrix at equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
 
     Entry (c, d) is the correlation of "the actual class is c" with the score of class c over the
-    samples of c and d: 1 if the score is constant within each class, 0 if both have the same mean
-    score, negative if it points the wrong way. The matrix is in general not symmetric. The diagonal
-    is blank; undefined entries are grey.
+    rows of c and d: 1 if the score is constant within each class, 0 if both have the same mean
+    score, negative if class d has the higher mean score. In general, the matrix is not symmetric.
+    The diagonal is blank, and undefined entries are grey.
 
     Parameters
     ----------
     matrix : array_like of shape (K, K)
-        Entries in [-1, 1] or NaN; the diagonal is not read.
+        Entries in [-1, 1] or NaN. The diagonal is ignored.
     labels : sequence of length K
         Class names.
     samples : array_like of shape (K,), optional
-        (Effective) samples of each class, written beside its name. Pairs with fewer than 20 of
-        either class are grey.
+        (Effective) number of rows of each class, written next to its name. Pairs with fewer than 20
+        rows of either class are grey.
     equal_shares : bool, default False
-        Whether the entries are those at equal shares of both classes, as the colour bar then says.
+        Whether the entries are for equal shares of both classes. The colour bar says so.
     title, ax : optional
-        Of the axes; by default those of a new figure, which pyplot does not know.
+        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        registered with pyplot.
 
     Raises
     ------
@@ -109,7 +110,7 @@ def plot_spcc_matrix(
     name_axes(
         ax,
         "against class" + heat.thinned(step),
-        "class whose score is judged" + heat.thinned(step),
+        "class whose score is used" + heat.thinned(step),
         title,
     )
     undefined = np.isnan(values).sum() - size
@@ -126,7 +127,7 @@ def plot_spcc_matrix(
 
 
 class PairSeparation(NamedTuple):
-    """A pair of classes with the one-vs-one sPCC of the first one's score and its interval.
+    """A pair of classes with the one-vs-one sPCC of the first class's score, and its interval.
 
     The limits of an unknown interval are NaN.
 
@@ -152,18 +153,18 @@ def plot_spcc_pairs(
     level: float = 0.95,
     title: str | None = None,
 ) -> Figure:
-    """Draw the one-vs-one sPCC of the pairs of classes that are separated least, with intervals.
+    """Draw the one-vs-one sPCC of the least separated pairs of classes, with intervals.
 
     Parameters
     ----------
     pairs : sequence of PairSeparation
-        The least separated first.
+        The pairs, least separated first.
     names : sequence
-        All classes, of which the names are shortened together.
+        The names of all classes, which are shortened together.
     n_pairs : int
-        Pairs that they were chosen from.
+        Number of pairs that the shown pairs were chosen from.
     level : float, default 0.95
-        Of the intervals.
+        Confidence level of the intervals.
     title : str, optional
 
     Raises

@@ -1,7 +1,7 @@
-"""The style of all figures, given explicitly so that no global matplotlib state is read or written.
+"""The style of all figures, which is explicit and does not use global matplotlib state.
 
-Not even ``matplotlib.rc_context`` is used: it swaps the process-wide parameters for a moment, which
-two threads drawing at once can leave changed.
+The module does not even use ``matplotlib.rc_context``. It swaps the process-wide parameters for a
+moment, and two threads that draw at once can leave them changed.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ FloatArray = npt.NDArray[np.float64]
 DPI = 130
 NOTEBOOK_DPI = 90
 _COMPRESSION = 1
-"""Level of PNG files: plain areas and straight lines are small at any level."""
+"""Compression level of PNG files: plain areas and straight lines are small at any level."""
 _SHRUNK = 0.6
-"""Share of its size that axes keep about, if an engine makes room for their texts."""
+"""Approximate share of their size that axes keep if an engine makes room for their texts."""
 PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
 SMALL_SIZE = 8.0
 TINY_SIZE = 6.5
 
-# Okabe and Ito's colours: told apart with any common colour vision.
+# Okabe and Ito's colours are distinguishable with any common form of colour vision.
 INK = "#222222"
 MUTED = "#6b6b6b"
 FRAME = "#9a9a9a"
 GRID = "#e3e3e3"
 EMPTY = "#dedede"
-BAND = "#e4eff7"  # behind rows that belong together
+BAND = "#e4eff7"  # background of rows that belong together
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 SKY = "#56B4E9"
@@ -64,18 +64,18 @@ YELLOW = "#E69F00"
 CURVE: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "zorder": 3}
 """The look of the curve that a figure is about."""
 DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1.0, "linestyle": ":"}
-"""The look of a line to compare with, such as that of chance."""
+"""The look of a reference line, such as the line of chance."""
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": "--"}
-"""The look of a limit or a choice."""
+"""The look of a line at a limit or at a chosen value."""
 DOT: dict[str, Any] = {"linestyle": "none", "markeredgecolor": "white", "clip_on": False}
-"""The look of single points, which have a marker of their own."""
+"""The look of single points, which have their own marker."""
 
 RUN = "run-"
-"""Begins the id (``gid``) of an artist that shows one run; the run's place, from 0 on, ends it."""
+"""Prefix of the id (``gid``) of an artist that shows one run. The position of the run follows."""
 
 
 def ramp(name: str, *colours: str) -> Colormap:
-    """Return a map that runs over the colours; grey for missing values."""
+    """Return a colour map through some colours, with grey for missing values."""
     return LinearSegmentedColormap.from_list(name, list(colours), N=512).with_extremes(bad=EMPTY)
 
 
@@ -92,7 +92,7 @@ def mismatch_map() -> Colormap:
 def separation_map() -> Colormap:
     """Return the map for sPCC: near-black (-1) over red (0) to near-white (1).
 
-    Lightness rises all the way, so that pairs of classes that get confused are dark.
+    Lightness increases with the value, so pairs of classes that are confused are dark.
     """
     return ramp(
         "cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0"
@@ -101,7 +101,7 @@ def separation_map() -> Colormap:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Axes to draw into and the figure that holds them; `is_new` if it was made for them."""
+    """Axes to draw into and their figure; `is_new` if the figure was made for these axes."""
 
     figure: Figure
     ax: Axes
@@ -116,7 +116,7 @@ class Sheet:
 
 
 def sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes]:
-    """Return a sheet and its axes: those passed, or new ones of `size` inches in a new figure."""
+    """Return a sheet and its axes: the given axes, or axes of `size` inches in a new figure."""
     if ax is None:
         figure, (ax,) = inch_figure([(0.0, 0.0, *size)])
         return Sheet(figure, ax, is_new=True), ax
@@ -172,7 +172,7 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
         raster = raster_of(figure, *figure.bbox.size)
         figure.draw(raster)
         return png_file(raster.buffer_rgba(), dpi)
-    # Text widths change with the resolution: lay out again, or names could be cut off.
+    # Text widths change with the resolution, so lay out again. Otherwise names could be cut off.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight", pad_inches=PAD)
     return buffer.getvalue()
@@ -183,12 +183,12 @@ def png_file(
 ) -> bytes:
     """Return an image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
 
-    ``signature``: what an opaque figure is of, on one line in small grey type below it; it is cut
-        in its middle to the figure's width.
+    ``signature``: a line in small grey type below an opaque figure that says what it shows. It is
+        elided in its middle to fit the figure's width.
     """
     image = np.asarray(pixels)
     if image.shape[2] == 4 and (image[..., 3] == 255).all():
-        image = np.asarray(Image.fromarray(image).convert("RGB"))  # quicker than a slice
+        image = np.asarray(Image.fromarray(image).convert("RGB"))  # faster than a slice
     if signature:
         width = image.shape[1]
         words = np.asarray(_signature(one_line(signature), width))
@@ -209,7 +209,7 @@ def _line(words: str) -> Image.Image:
     size = TINY_SIZE / 72 * DPI
     strip_height = 1.8 * size
     raster = _new_raster(columns(words) * size + DPI, strip_height, DPI)
-    # The line is centred as if it had letters that reach up and down, whatever letters it has.
+    # All lines are centred as if they had ascenders and descenders, so their baselines agree.
     _, height, descent = raster.get_text_width_height_descent(words, font, False)
     _, full_height, full_descent = raster.get_text_width_height_descent("lp", font, False)
     ascent = max(height - descent, full_height - full_descent)
@@ -242,11 +242,11 @@ _MOST_SIZES = 20_000
 class Raster(RendererAgg):
     """A renderer of images, with boxes for characters that no font has.
 
-    It measures each text once in a process: figures of a kind have most of theirs alike.
+    It measures each text once per process, because similar figures share most of their texts.
     """
 
     def draw_text(self, gc: Any, x: float, y: float, s: str, *args: Any, **kwargs: Any) -> None:
-        """Draw what can be drawn of a text."""
+        """Draw a text, with boxes for characters that no font has."""
         super().draw_text(gc, x, y, drawable(s), *args, **kwargs)  # type: ignore[no-untyped-call]
 
     def get_text_width_height_descent(
@@ -318,12 +318,12 @@ class _Canvas(FigureCanvasAgg):
         return self._raster
 
 
-# Drawing takes 1.15 times as long with matplotlib's own axes, which place their ticks again for the
-# axis, for its label, for the title and for each tight box. Nothing moves in between, so an axis of
-# cmtrack remembers its ticks for the time of one drawing.
+# Drawing with matplotlib's own axes takes 1.15 times as long, because they place their ticks again
+# for the axis, for its label, for the title and for each tight box. Nothing moves in between, so an
+# axis of cmtrack remembers its ticks for the time of one drawing.
 @contextmanager
 def placed_once(figure: Any) -> Iterator[None]:
-    """Place ticks once while nothing that moves them happens to the figure."""
+    """Place ticks only once inside this context, in which nothing moves them."""
     figure.ticks = {}
     try:
         yield
@@ -339,7 +339,7 @@ class _Placed(Axis):
         compute = getattr(super(), name)
         if remembered is None:
             return compute(*args)
-        # Laying out changes limits and sizes of axes while a figure is drawn.
+        # Layout changes the limits and sizes of axes while a figure is drawn.
         key = (self, name, *self.get_view_interval(), *self.axes.bbox.bounds)
         if key not in remembered:
             remembered[key] = compute(*args)
@@ -380,7 +380,7 @@ class PlacedAxes(Axes):
 
 
 class ShownFigure(Figure):
-    """A figure that a notebook shows, although it belongs to no pyplot registry."""
+    """A figure that notebooks show although it is not registered with pyplot."""
 
     ticks: dict[Any, Any] | None = None
 
@@ -402,12 +402,12 @@ class ShownFigure(Figure):
 
 
 def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None = None) -> Figure:
-    """Return a figure that belongs to no pyplot registry.
+    """Return a figure that is not registered with pyplot.
 
     ``layout``: "constrained" makes room for the labels of several axes.
     """
     figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout=layout)
-    _Canvas(figure)  # so that the renderer that draws texts has also measured them
+    _Canvas(figure)  # one renderer both measures and draws the texts
     return figure
 
 
@@ -429,14 +429,14 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
 
 
 def fit(figure: Figure) -> Figure:
-    """Resize the figure to its axes and the texts around them; no axes change their size."""
+    """Resize the figure to its axes and the texts around them, without resizing the axes."""
     width, height = figure.get_size_inches()
     with placed_once(figure):
         use_fallbacks(figure)
         box = figure.get_tightbbox(raster_of(figure))
     full_width = box.width + 2 * PAD
     full_height = box.height + 2 * PAD
-    # Positions are shares of the figure: read them before its size changes.
+    # Positions are relative to the figure, so read them before its size changes.
     places = [ax.get_position(original=True).bounds for ax in figure.axes]
     figure.set_size_inches(full_width, full_height)
     for ax, (left, bottom, across, high) in zip(figure.axes, places, strict=True):
@@ -454,7 +454,7 @@ def fit(figure: Figure) -> Figure:
 
 
 def root_figure(ax: Axes) -> Figure:
-    """Return the figure that holds `ax`, also through a subfigure."""
+    """Return the figure of `ax`, even if `ax` is in a subfigure."""
     parent: Any = ax.figure
     while isinstance(parent, SubFigure):
         parent = parent.figure
@@ -492,7 +492,7 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
     ax.set_xlabel(x, fontsize=TEXT_SIZE, color=INK)
     ax.set_ylabel(y, fontsize=TEXT_SIZE, color=INK)
     if title is not None:
-        # A place for the title spares matplotlib a measurement of everything above the axes.
+        # With a fixed position of the title, matplotlib need not measure everything above the axes.
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9, y=1.0)
 
 
@@ -528,7 +528,7 @@ def write_beside(
     size: float = SMALL_SIZE,
     colour: str = INK,
 ) -> None:
-    """Write words, `offset` points from a place, also outside of the axes."""
+    """Write words `offset` points from a place, which may be outside the axes."""
     ax.annotate(
         words,
         xy=at,
@@ -548,8 +548,9 @@ def caption(
 ) -> None:
     """Write small explanations, if any, `points` wide.
 
-    ``under``: the coordinates or the artist below which they are written.
-    ``x``: the place in these coordinates; at 0 the text begins, elsewhere it is centred.
+    ``under``: the coordinates or the artist below which the text is written.
+    ``x``: the horizontal position in these coordinates. At 0 the text is left-aligned, otherwise
+        centred.
     """
     if not lines:
         return
@@ -560,7 +561,7 @@ def caption(
 
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:
     """Write small explanations under the x axis label of a matrix."""
-    # The names on the left and the colour bar on the right leave room for 110 points more.
+    # The names on the left and the colour bar on the right give room for 110 more points.
     caption(ax, lines, extent_points(ax)[0] + 110, ax.xaxis.label, x=0.5)
 
 
@@ -571,7 +572,7 @@ def legend_below(
     handlelength: float = 2.4,
     ncols: int = 1,
 ) -> Legend:
-    """Add a legend `points` under the axes, of some artists in their order, or of all."""
+    """Add a legend `points` below the axes, for given artists in their order, or for all."""
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
         handles=handles,
@@ -590,7 +591,7 @@ def legend_below(
 def legend_of_panels(
     figure: Figure, handles: Sequence[Artist], ncols: int, size: float = SMALL_SIZE
 ) -> Legend:
-    """Add a legend at the foot of a figure of several panels."""
+    """Add a legend at the bottom of a figure with several panels."""
     return figure.legend(
         handles=handles,
         loc="lower center",
@@ -612,8 +613,8 @@ def arrange(
 ) -> None:
     """Lay out panels in the space left by labels, the figure's title and a legend below.
 
-    All panels of a column are equally wide, all of a row equally high; the rows are as high as each
-    other, or as `heights` to each other. Everything is measured once, in its place.
+    All panels of a column have the same width, and all panels of a row the same height. The heights
+    of the rows are equal, or proportional to `heights`. Everything is measured once, in its place.
     """
     if title is not None:
         figure.suptitle(

@@ -1,8 +1,8 @@
 """Figures as SVG for pages: text stays text, and ink, frames and background follow a dark scheme.
 
-The renderer is a small one of its own and not matplotlib's, which reads process-wide parameters,
-makes random ids and writes every style in full. Nothing global is read or written, so that threads
-may draw at once.
+This small renderer replaces matplotlib's, which reads process-wide parameters, makes random ids and
+writes every style in full. It does not read or write any global state, so several threads can draw
+at the same time.
 """
 # ruff: noqa: D102  # the methods of a renderer are matplotlib's
 
@@ -46,17 +46,17 @@ Box: TypeAlias = tuple[float, float, float, float]
 
 _UNITS = 10  # units of the drawing in a pixel of the figure, so that all numbers are whole
 CSS_DPI = 96
-_LEAST = 0.75  # share of its size below which a figure is scrolled, as its text would be too small
-_MOST_SQUARES = 30 * 30  # more cells are written as an image, which is smaller than their paths
+_LEAST = 0.75  # a figure that would shrink below this share of its size is scrolled instead
+_MOST_SQUARES = 30 * 30  # more cells are written as an image, which is smaller than paths
 _HATCH = 72  # pixels on each side of a tile of hatching
-_TOP = 0.4  # inches at the top of a figure where its title is
-_UNDER = 5.0  # points from the baseline of the title to what is below
-_BOLD = 600  # font weight from which on a browser's bold face is nearest
+_TOP = 0.4  # inches at the top of a figure that contain its title
+_UNDER = 5.0  # points from the baseline of the title to the content below
+_BOLD = 600  # from this font weight on, a browser's bold face is the nearest
 _BOLD_TEXT = ' font-weight="700"'
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
 MOST_CELLS = 40_000
-"""Cells of a matrix up to which they are drawn one by one; more are smaller than pixels."""
+"""Most cells of a matrix that are drawn one by one. In larger matrices, cells are below a pixel."""
 VARIABLES = {
     INK: "ink",
     MUTED: "soft",
@@ -67,25 +67,26 @@ VARIABLES = {
     BAND: "band",
     BLUE.lower(): "data-blue",
 }
-"""Names of the page's variables, by the colour of figures that follows them."""
-# Orange lines keep their colour; orange words have to be readable on both schemes.
+"""Names of the page's colour variables, by the colour of figures that they replace."""
+# Orange lines keep their colour, but orange words must be readable in both colour schemes.
 _TEXT_VARIABLES = VARIABLES | {ORANGE.lower(): "data-orange-text"}
 _CAPS = {"projecting": "square", "round": "round"}
 _ANCHORS = {"center": "middle", "right": "end"}
-_UPWARD_SIDES = {"top": "right", "bottom": "left"}  # text turned by 90 degrees ends at its top
+_UPWARD_SIDES = {"top": "right", "bottom": "left"}  # text rotated by 90 degrees ends at its top
 _DOWNWARD_SIDES = {"top": "left", "bottom": "right"}
 
 
 def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = None) -> str:
     """Return the figure as an ``<svg>`` element for an HTML page.
 
-    ``name``: distinct in the page: ids begin with it.
-    ``title``: what it shows, for those who do not see it. The result: an element that is as wide as
-        its box, but at most its own size, and never so narrow that its text
-        cannot be read: the box around it is to scroll. It holds no style sheet, no date and no
-        random id. Texts have the font of the page. What belongs to a run has ``data-run``, the
-        run's place from 0 on.
-    ``raster``: a renderer of images that draws the same.
+    The element is as wide as its box, but at most its full size. It never becomes so narrow that
+    its text is unreadable, so the box must scroll. It has no style sheet, no date and no random id.
+    Texts have the font of the page. Parts that belong to a run have the attribute ``data-run``, the
+    position of the run from 0.
+
+    ``name``: a prefix of all ids, which must be unique in the page.
+    ``title``: a description for people who do not see the figure.
+    ``raster``: a renderer of images that draws the same figure.
     """
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda match: f"-{ord(match[0]):x}-", name)
@@ -124,7 +125,7 @@ def as_svg_and_png(
 
 
 def _in_both(draw: Callable[..., None]) -> Callable[..., None]:
-    """Call a drawing method also on the image, if both are drawn."""
+    """Wrap a drawing method so that it also draws into the image, if there is one."""
 
     @wraps(draw)
     def draw_both(self: SvgRenderer, *args: Any, **kwargs: Any) -> None:
@@ -142,11 +143,12 @@ def _matrix(transform: Transform) -> FloatArray:
 class SvgRenderer(RendererBase):
     """Elements of an SVG drawing from matplotlib's artists.
 
-    ``width``, ``height``: in pixels.
-    ``prefix``: of all ids.
-    ``image``: texts are laid out as in an image.
-    ``drawn``: whether the image gets the same, so that laying out and drawing happen once for both.
-    ``title``: a page has it beside the element: the same words at the top are left out.
+    ``width``, ``height``: size in pixels.
+    ``prefix``: the prefix of all ids.
+    ``image``: a renderer of images, which measures the texts.
+    ``drawn``: whether to draw into the image as well, so that layout happens once for both.
+    ``title``: the title that the page writes next to the element. The same words at the top of the
+        figure are not drawn.
     """
 
     def __init__(
@@ -179,8 +181,8 @@ class SvgRenderer(RendererBase):
     def content(self) -> str:
         """Return all elements.
 
-        The last ones are empty: they lie above each matrix whose cells have names, for a page that
-        makes links of the cells.
+        The last elements are empty. They are above the matrices whose cells have names, so that a
+        page can turn the cells into links.
         """
         return "".join(self._elements + self._links)
 
@@ -210,7 +212,7 @@ class SvgRenderer(RendererBase):
         return self._measure._get_font_height_metrics(prop)
 
     def open_group(self, s: str, gid: str | None = None) -> None:
-        # matplotlib closes every group that it opens, also those that get no element here
+        # matplotlib closes every group that it opens, including groups without an element here.
         if gid is None or not gid.startswith(RUN):
             self._groups.append(False)
             return
@@ -226,7 +228,7 @@ class SvgRenderer(RendererBase):
     def draw_path(
         self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None
     ) -> None:
-        # Only lines are cut at the frame: the cut edge of an area would be drawn as its outline.
+        # Only lines are clipped at the frame. The cut edge of an area would get an outline.
         clip = None
         if rgbFace is None and gc.get_hatch() is None:
             clip = self._clip_box(gc)
@@ -234,7 +236,7 @@ class SvgRenderer(RendererBase):
 
     @_in_both
     def draw_path_collection(self, gc: GraphicsContextBase, *args: Any, **kwargs: Any) -> None:
-        # matplotlib calls draw_path for each path; the image has the whole collection already.
+        # matplotlib calls draw_path for each path, but the image already has the whole collection.
         with self._without_raster():
             super().draw_path_collection(gc, *args, **kwargs)
 
@@ -250,7 +252,7 @@ class SvgRenderer(RendererBase):
     ) -> None:
         centres = np.asarray(trans.transform(path.vertices), dtype=np.float64).reshape(-1, 2)
         shape = _Outline(marker_path, Affine2D(_matrix(marker_trans)).scale(1, -1))
-        # A marker far outside would be invisible, and a comparison with NaN is false.
+        # Skip markers far outside, which are invisible. Comparisons with NaN are false.
         upper = (self.width + _HATCH, self.height + _HATCH)
         inside = ((centres > -_HATCH) & (centres < upper)).all(axis=1)
         markers = [shape.moved_to(x, self.height - y) for x, y in centres[inside].tolist()]
@@ -270,12 +272,12 @@ class SvgRenderer(RendererBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Draw the cells of a colour bar, whose columns are alike."""
+        """Draw the cells of a colour bar, whose columns are all equal."""
         points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
         corners = master_transform.transform(points).reshape(meshHeight + 1, meshWidth + 1, 2)
         colours = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
         y = corners[:, 0, 1]
-        # One row of pixels for each pixel of the figure, in the colour of the cell at its centre.
+        # Each pixel of the figure's height has one row, in the colour of the cell at its centre.
         n_pixels = max(1, round(abs(y[-1] - y[0])))
         pixel_centres = np.linspace(y[0], y[-1], 2 * n_pixels + 1)[1::2]
         cells = np.clip(np.searchsorted(y, pixel_centres) - 1, 0, meshHeight - 1)
@@ -285,7 +287,7 @@ class SvgRenderer(RendererBase):
 
     @property
     def top(self) -> float:
-        """Pixels left out at the top, where the title was; no other text is there."""
+        """Number of pixels to cut at the top, which contained only the title."""
         return max(min(self._title_end, self._text_top), 0.0)
 
     @_in_both
@@ -304,7 +306,7 @@ class SvgRenderer(RendererBase):
         ismath: Any = False,
         mtext: Any = None,
     ) -> None:
-        if ismath:  # cmtrack writes no formulas; matplotlib draws one of an axis as paths
+        if ismath:  # cmtrack writes no formulas; matplotlib draws formulas on axes as paths
             with self._without_raster():
                 super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
             return
@@ -317,8 +319,8 @@ class SvgRenderer(RendererBase):
         side = "left" if mtext is None else _side(mtext, angle)
         attributes = ""
         if side != "left":
-            # A browser's font has other widths. An anchor at the right place keeps text that is
-            # centred or flush right so.
+            # Widths differ in a browser's font. With the right anchor, centred and right-aligned
+            # text stays aligned.
             distance = self.get_text_width_height_descent(s, prop, ismath)[0]
             if side == "center":
                 distance *= 0.5
@@ -337,8 +339,9 @@ class SvgRenderer(RendererBase):
     def draw_cells(self, rgba: FloatArray, box: Box, names: str = "") -> None:
         """Draw cells of shape (rows, columns, 4), row 0 on top.
 
-        ``box``: left, bottom, right and top in pixels, which the cells fill.
-        ``names``: what a page makes links of, see :func:`cmtrack.plots._heatmap.name_cells`.
+        ``box``: left, bottom, right and top of all cells in pixels.
+        ``names``: the names of the cells for links, see
+            :func:`cmtrack.plots._heatmap.name_cells`.
         """
         left, low, right, top = box
         self._cell_boxes.append((min(left, right), min(low, top), max(left, right), max(low, top)))
@@ -368,9 +371,9 @@ class SvgRenderer(RendererBase):
     ) -> None:
         """Draw texts centred at places in pixels.
 
-        ``size``: of the font, in points.
-        ``line``: font sizes from one baseline to the next.
-        ``middle``: font sizes from the centre of a line down to its baseline.
+        ``size``: size of the font in points.
+        ``line``: distance from one baseline to the next, in font sizes.
+        ``middle``: distance from the centre of a line down to its baseline, in font sizes.
         """
         font = self.points_to_pixels(size)
         self._elements.append(f'<g text-anchor="middle" font-size="{_whole(font)}">')
@@ -391,7 +394,7 @@ class SvgRenderer(RendererBase):
 
     @contextmanager
     def _without_raster(self) -> Iterator[None]:
-        """Draw elements meanwhile, and nothing into the image."""
+        """Draw only elements inside this context, and nothing into the image."""
         raster = self.raster
         self.raster = None
         yield
@@ -449,9 +452,9 @@ class SvgRenderer(RendererBase):
         self._elements.append(f'<path d="{data}"{style}{clip_attribute}/>')
 
     def _clip_attribute(self, gc: GraphicsContextBase, box: Box) -> str | None:
-        """Return the attribute that clips what fills a box, or None if nothing of it is visible.
+        """Return the attribute that clips a path with a bounding box; None if it is invisible.
 
-        Most paths lie within their clip rectangle. They need no attribute.
+        Most paths are inside their clip rectangle and need no attribute.
         """
         clip_path: Any
         clip_path, transform = gc.get_clip_path()
@@ -461,7 +464,7 @@ class SvgRenderer(RendererBase):
         if clip is None:
             return ""
         left, top, right, low = clip
-        # how far the box reaches beyond each side of the rectangle
+        # distances by which the box extends beyond each side of the rectangle
         beyond = (left - box[0], top - box[1], box[2] - right, box[3] - low)
         if box[2] < left - 1 or box[0] > right + 1 or box[3] < top - 1 or box[1] > low + 1:
             return None
@@ -484,7 +487,7 @@ class SvgRenderer(RendererBase):
 
     def _style(self, gc: GraphicsContextBase, face: Any, on_cells: bool) -> str:
         """Return the style attributes; none if nothing would be visible."""
-        # A forced alpha holds for the whole path; else each colour has one of its own.
+        # A forced alpha applies to the whole path. Otherwise, each colour has its own alpha.
         alpha = gc.get_alpha() if gc.get_forced_alpha() else None
         style = self._fill(gc, face, on_cells, alpha) + self._stroke(gc, on_cells, alpha)
         if style and alpha is not None and alpha < 1:
@@ -555,11 +558,11 @@ class SvgRenderer(RendererBase):
 def _colour(attribute: str, rgba: Any, on_cells: bool, *, text: bool = False) -> str:
     """Return a colour as an attribute: a variable of the page if it follows the scheme.
 
-    The colours of cells are fixed, and so is what is drawn on them.
+    The colours of cells, and of everything drawn on cells, are fixed.
     """
     colour = to_hex(rgba[:3])
     variable = (_TEXT_VARIABLES if text else VARIABLES).get(colour)
-    # White text is on a dark ground in each scheme; it must not take the page's colour.
+    # White text is on a dark background in both schemes, so it must not take the page's colour.
     if variable is None or on_cells or (text and variable == "page"):
         return f' {attribute}="{colour}"'
     return f' {attribute}="var(--{variable})"'
@@ -571,7 +574,7 @@ def _whole(pixels: Any) -> str:
 
 
 class _Outline:
-    """A path in pixels: start, relative steps, and bounding box, which is empty for nothing."""
+    """A path in pixels: start, relative steps, and bounding box, which may be empty."""
 
     def __init__(self, path: Path, transform: Transform, clip: Box | None = None) -> None:
         self.box: tuple[float, ...] = ()
@@ -579,19 +582,19 @@ class _Outline:
         self.steps = ""
         if path is Path.unit_circle():
             matrix = _matrix(transform)
-            # A transform that keeps angles keeps the circle; two arcs are shorter than its curves.
+            # A transform that keeps angles keeps the circle. Two arcs are shorter than curves.
             sides = [abs(matrix[0, 0]), matrix[0, 1]]
             if np.allclose(sides, [abs(matrix[1, 1]), matrix[1, 0]]):
                 self._set_circle(matrix[0, 2], matrix[1, 2], float(np.hypot(*matrix[0, :2])))
                 return
-        # A clipped line may also be simplified. Without a clip it is an area, whose edge must stay.
+        # Clipped paths are lines and can be simplified. Others are areas, whose edges must stay.
         simplify = bool(path.should_simplify) and clip is not None
         cleaned = path.cleaned(
             transform=transform, remove_nans=True, clip=clip, simplify=simplify, curves=True
         )
         codes = np.asarray(cleaned.codes)
         vertices = np.asarray(cleaned.vertices)
-        # Both of these codes come with a vertex of (0, 0) that is not drawn.
+        # Both codes have a vertex of (0, 0), which is not drawn.
         points = vertices[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
         if len(points):
             self.box = (*points.min(axis=0).tolist(), *points.max(axis=0).tolist())
@@ -628,7 +631,7 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
     """Return SVG path data in integers: the start, and the relative steps from it."""
     points = vertices.astype(np.int64)
     edges = _run_edges(codes)
-    # Of several moves in a row only the last counts.
+    # If several moves follow each other, only the last counts.
     start = points[edges[1] - 1] if codes[0] == Path.MOVETO else points[0]
     position = subpath_start = points[0]
     steps: list[str] = []
@@ -639,7 +642,7 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
             break
         if kind == Path.CLOSEPOLY:
             steps.append("z")
-            position = subpath_start  # SVG counts the next step from where the closed part began
+            position = subpath_start  # in SVG, the next step starts where the closed part began
             continue
         if kind == Path.MOVETO:
             if first:
@@ -648,7 +651,7 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
         elif kind == Path.LINETO:
             steps.append(_lines(np.diff(run, axis=0, prepend=position[None])))
         else:
-            # All points of a curve are relative to the end of the curve before it.
+            # All points of a curve are relative to the end of the previous curve.
             letter, n_points = _CURVES[kind]
             ends = np.concatenate([position[None], run[n_points - 1 : -1 : n_points]])
             numbers = (run - ends.repeat(n_points, axis=0)).ravel().tolist()
@@ -658,12 +661,12 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
 
 
 def _run_edges(codes: npt.NDArray[Any]) -> list[int]:
-    """Return where runs of equal neighbours begin, and the end of the last one."""
+    """Return the starts of all runs of equal neighbours, and the end of the last run."""
     return [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
 
 
 def _lines(moves: npt.NDArray[np.int64]) -> str:
-    """Return steps as line segments; horizontal or vertical ones in one direction are merged."""
+    """Return steps as line segments, merging horizontal or vertical steps in one direction."""
     moves = moves[moves.any(axis=1)]
     if not len(moves):
         return "h0"
@@ -690,12 +693,12 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
     rows, columns = pixels.shape[:2]
     pieces: dict[bytes, list[str]] = {}
     for row, cells in enumerate(pixels):
-        # The four bytes of a colour are compared as one number.
+        # Comparing the four bytes of a colour as one number is fast.
         for start, stop in pairwise(_run_edges(cells.view(np.uint32)[:, 0])):
             piece = f"M{start} {row}h{stop - start}v1h{start - stop}z"
             pieces.setdefault(cells[start].tobytes(), []).append(piece)
     if all(colour[3] == 255 for colour in pieces):
-        # The most frequent colour is below the others, as one rectangle.
+        # The most frequent colour becomes one rectangle below all others.
         ground = max(pieces, key=lambda colour: len(pieces[colour]))
         del pieces[ground]
         pieces = {ground: [f"M0 0h{columns}v{rows}h-{columns}z"], **pieces}

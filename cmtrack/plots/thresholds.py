@@ -1,4 +1,4 @@
-"""Cost and metrics by score threshold, with the chosen one and its held-out performance."""
+"""Cost and metrics by threshold, with the chosen threshold and its held-out performance."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .style import (
 if TYPE_CHECKING:
     from cmtrack.evaluation.threshold import Threshold
 
-_NEAR_AN_END = 0.03  # a threshold nearer to 0 or 1 could not be seen beside the others
+_NEAR_AN_END = 0.03  # a threshold nearer to 0 or 1 would be hard to see on a linear axis
 _TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
 _COLOURS = (GREEN, PINK, SKY, YELLOW, MUTED)
 _COST = "mean cost of a decision"
@@ -64,25 +64,25 @@ def plot_thresholds(
     positive: object | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw cost by threshold, and metrics below; either may be left out.
+    """Draw cost by threshold, and metrics below. Either is optional.
 
     Parameters
     ----------
     thresholds : array_like of shape (T,)
-        Ascending; the last may be infinity: nothing is called positive.
+        Ascending. The last may be infinity, which means no positive predictions.
     value : float
         The chosen threshold.
     cost : array_like of shape (T,), optional
         Mean cost on the rows that chose it.
     metrics : mapping of str to array_like of shape (T,), optional
-        By their names for people, on the rows that chose the threshold; NaN where undefined.
+        Metrics on the rows that chose the threshold, by title; NaN if undefined.
     judged : mapping of str to (value, low, high), optional
-        What the chosen threshold is worth on other rows, with an interval (NaN without one): of
-        "cost", or of a metric.
+        The cost ("cost") or metrics of the chosen threshold on other rows, with their intervals.
+        Limits are NaN without an interval.
     calibrated : float
-        The threshold of least cost if the scores were calibrated; NaN for none.
+        The threshold of least cost for calibrated scores; NaN if there is none.
     bound : (str, float), optional
-        A bound that was asked for, in words, and its height.
+        The requested bound, in words, and its number.
     positive : object, optional
         Name of the positive class or group.
     title : str, optional
@@ -129,7 +129,7 @@ def plot_thresholds(
 
 
 def _score_words(threshold: float) -> str:
-    """Return a threshold; no score reaches infinity."""
+    """Return a threshold as text; "no row" for infinity, which no score reaches."""
     return "no row" if math.isinf(threshold) else digits.significant(threshold)
 
 
@@ -141,7 +141,7 @@ def _score_title(positive: object | None) -> str:
 
 
 def _check_shapes(thresholds: FloatArray, curves: Sequence[FloatArray]) -> None:
-    """Raise ``ValueError`` if there is no curve, or one of another shape."""
+    """Raise ``ValueError`` if there is no curve, or a curve has another shape."""
     shapes = [curve.shape for curve in curves]
     if thresholds.ndim != 1 or set(shapes) != {thresholds.shape}:
         raise ValueError(
@@ -150,7 +150,7 @@ def _check_shapes(thresholds: FloatArray, curves: Sequence[FloatArray]) -> None:
 
 
 def _draw_cost(ax: Axes, x: FloatArray, cost: FloatArray, calibrated: float) -> None:
-    """Draw the cost by threshold, and the threshold of least cost of calibrated scores."""
+    """Draw the cost by threshold, and the threshold of least cost for calibrated scores."""
     label = "cost on the rows that chose the threshold: too favourable where it is lowest"
     _draw_steps(ax, x, cost, BLUE, label)
     if math.isfinite(calibrated):
@@ -162,14 +162,14 @@ def _draw_cost(ax: Axes, x: FloatArray, cost: FloatArray, calibrated: float) -> 
 
 
 def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figure:
-    """Draw a chosen threshold: cost, if there are costs, and metrics by threshold.
+    """Draw a chosen threshold, with metrics (and cost, if costs are given) by threshold.
 
     Parameters
     ----------
     threshold : Threshold
-        What :meth:`cmtrack.Evaluation.threshold` returned.
+        The result of :meth:`cmtrack.Evaluation.threshold`.
     title : str, optional
-        By default it names the positive class or group.
+        By default, a title with the name of the positive class or group.
 
     Examples
     --------
@@ -211,9 +211,9 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
 
 
 def _ends(thresholds: FloatArray, marks: list[float]) -> tuple[float, float]:
-    """Return the ends of the axis; the lower one is above 0 on an axis of log-odds.
+    """Return the limits of the axis; the lower limit is above 0 on a log-odds scale.
 
-    An axis is of log-odds if a mark is close to 0 or 1.
+    The axis has a log-odds scale if a mark is close to 0 or 1.
     """
     finite = thresholds[np.isfinite(thresholds)].tolist()
     finite_marks = [mark for mark in marks if math.isfinite(mark)]
@@ -235,7 +235,7 @@ def _set_score_axis(ax: Axes, low: float, high: float) -> None:
 
 
 def _draw_steps(ax: Axes, x: FloatArray, y: FloatArray, colour: str, label: str) -> None:
-    """Draw a step curve, constant down to the next lower threshold."""
+    """Draw a step curve that is constant down to the next lower threshold."""
     ax.plot(
         x,
         np.append(y[:1], y),

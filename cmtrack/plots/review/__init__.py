@@ -1,7 +1,7 @@
 """Figures of a model-selection review: several classifiers compared on the same test rows.
 
-As all of :mod:`cmtrack.plots`: plain arrays in, a :class:`matplotlib.figure.Figure` out, without
-pyplot. Runs are given best first.
+Like all functions of :mod:`cmtrack.plots`, these functions take plain arrays and return a
+:class:`matplotlib.figure.Figure` without using pyplot. Pass runs in order, best first.
 """
 
 from __future__ import annotations

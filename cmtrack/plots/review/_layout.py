@@ -13,12 +13,12 @@ from cmtrack.plots.style import caption
 
 
 def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float) -> None:
-    """Small explanations, `points` wide, below `anchor`, aligned with the left edge of the axes."""
+    """Write explanations, `points` wide, below `anchor`, aligned with the left edge of the axes."""
     caption(ax, lines, points, ("axes fraction", anchor))
 
 
 def left_out(total: int, shown: int, what: str) -> list[str]:
-    """The note on items that a figure leaves out, if any."""
+    """Return the note on items that a figure does not show, if there are any."""
     return [f"{shown} of {total} {what} are shown."] if total > shown else []
 
 

@@ -45,14 +45,14 @@ def plot_matrices(
 ) -> Figure:
     """Draw confusion matrices side by side on one colour scale, coloured by actual class shares.
 
-    Cells hold counts, with shares where there is room, as long as both can be read; larger matrices
-    are images on a square-root colour scale. The classes are named at the left and at the bottom
-    only.
+    Cells show counts, and shares if there is room for both. If matrices are too large for numbers,
+    they are images on a square-root colour scale. Class names are only at the left and at the
+    bottom.
 
-    ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run and its samples or
-        weights, rows actual, columns predicted; best first.
+    ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run, and its numbers or
+        weights of rows by actual and predicted class; best run first.
     ``labels``, sequence of length K: class names in the order of the rows and columns.
-    ``max_matrices``: matrices that are drawn at most.
+    ``max_matrices``: largest number of matrices to draw.
     ``title``: title of the figure.
     """
     n = min(len(matrices), max_matrices)
@@ -94,7 +94,7 @@ def plot_matrices(
     n_empty = int((totals[0] <= 0).sum())
     n_few = int(heat.pale_rows(totals[0]).sum())
     lines = left_out(len(matrices), n, "matrices") + heat.notes(names, n_empty, n_few)
-    last = panels[(n - 1) // columns * columns]  # the first one of the last row
+    last = panels[(n - 1) // columns * columns]  # the first panel of the last row
     width = columns * (side + _ACROSS) * 72
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
     if title is not None:
@@ -103,7 +103,7 @@ def plot_matrices(
 
 
 def _row_names(names: Sequence[str], totals: Sequence[FloatArray]) -> Sequence[str]:
-    """Return the names of the rows, with their totals if all matrices have the same ones."""
+    """Return the names of the rows, with their totals if all matrices have equal totals."""
     if not all(np.allclose(total, totals[0]) for total in totals):
         return names
     sizes = map(digits.short_count, totals[0])
@@ -162,7 +162,7 @@ def _cell_text(
 
 
 NOT_SIGNIFICANT = 0.2
-"""Opacity of differences that may be chance."""
+"""Opacity of differences that are not significant."""
 
 
 def plot_matrix_difference(
@@ -179,24 +179,26 @@ def plot_matrix_difference(
 ) -> Figure:
     """Draw the difference of two row-normalised confusion matrices; blue is better, orange worse.
 
-    Only significant differences have full colours and a triangle, upwards for better; others are
-    pale, paler still in rows of fewer than 20 samples, where one sample is many percentage points.
+    Only significant differences have full colours and a triangle, which points up for better. All
+    other differences are pale. They are paler still in classes of fewer than 20 rows, in which one
+    row is many percentage points.
 
-    Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow
-    the sign of the number: fewer confusions are a negative number in a blue cell. Numbers are
-    percentage points of the actual class, written up to about 30 classes; larger matrices are an
-    image on a colour scale of square roots.
+    More is better on the diagonal (correct), and worse off the diagonal (confusions). The colour
+    therefore does not follow the sign of the number: fewer confusions are a negative number in a
+    blue cell. Numbers are percentage points of the actual class, for up to about 30 classes. Larger
+    matrices are an image on a square-root colour scale.
 
-    ``difference``, shape (K, K): share of the actual class in `second` minus that in `first`, in
-        [-1, 1]; NaN in rows without samples.
+    ``difference``, shape (K, K): share of the actual class in `second` minus the share in `first`,
+        in [-1, 1]; NaN for classes without data.
     ``labels``, sequence of length K: class names in the order of the rows and columns.
     ``first``, ``second``: names of the two runs.
-    ``significant``, shape (K, K): cells whose difference is significant: framed, with a bold
-        number. By default all are drawn in full colours.
-    ``counts``, shape (K, K): samples of `second` minus those of `first`, written below the points
-        where there is room.
-    ``totals``, shape (K,): samples of each actual class, written beside its name.
-    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
+    ``significant``, shape (K, K): cells whose difference is significant. They have a frame and a
+        bold number. By default, all cells have full colours.
+    ``counts``, shape (K, K): rows of data of `second` minus rows of `first`, written below the
+        percentage points if there is room.
+    ``totals``, shape (K,): rows of data of each actual class, written next to its name.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
+        figure that is not registered with pyplot.
     """
     values = np.asarray(difference, dtype=np.float64)
     size = len(values)
@@ -255,9 +257,9 @@ def _explain_marks(marked: BoolArray, sign: str) -> str:
 def _top_difference(
     values: FloatArray, marked: BoolArray, sizes: FloatArray, is_tested: bool
 ) -> float:
-    """Return the upper end of the colour scale: the largest difference that counts.
+    """Return the upper limit of the colour scale: the largest difference that counts.
 
-    Rows with few samples have large differences by chance, which would pale all others.
+    Classes with few rows have large differences by chance, which would make all others look pale.
     """
     least = 0.01
     if marked.any():
@@ -277,7 +279,7 @@ def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) 
         return
     aside = 0.0
     size = float(np.clip(0.4 * cell.points, 2, 5))
-    if cell.holds_text:  # in a corner beside the number
+    if cell.holds_text:  # in a corner next to the number
         aside = 0.36
         size = float(np.clip(0.12 * cell.points, 3.0, 6.0))
     ax.plot(

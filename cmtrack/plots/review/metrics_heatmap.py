@@ -1,4 +1,4 @@
-"""All metrics of all runs in one table, coloured by how far each is behind the column's best."""
+"""A table of all metrics of all runs, coloured by the distance behind the best of the column."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._layout import BoolArray, caption_under
 
 _WIDTH = 0.72  # inches of a cell
 _HEIGHT = 0.25
-_LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
+_LARGEST = 16.0  # standard errors behind the best at which the colour is the deepest
 _ARROWS = {"higher": "↑", "lower": "↓", "nearest zero": "→0"}
 _WORDS = {arrow: BETTER[word] for word, arrow in _ARROWS.items()}
 
@@ -42,20 +42,22 @@ def plot_metric_heatmap(
 ) -> Figure:
     """Draw a table of runs and metrics; the colour is the distance behind the best of the column.
 
-    The distance is counted in standard errors, so that noise stays pale, on a logarithmic scale
-    that ends at 16, so that one bad run does not make all others alike. The colour compares the
-    shown runs only: a white cell is as good as the best of these, not necessarily a good value.
+    The unit of the distance is a standard error, so noise stays pale. The scale is logarithmic and
+    ends at 16, so one bad run does not hide the differences between all others. The colour only
+    compares the shown runs: a white cell is near the best of them, but not always a good value.
 
     ``names``, sequence of length R: names of the runs, best first.
     ``metric_titles``, sequence of length M: names of the metrics.
-    ``values``, shape (R, M): the metrics; NaN where undefined.
+    ``values``, shape (R, M): the metrics; NaN if undefined.
     ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest
         zero"``.
-    ``errors``, shape (R, M): standard errors of the values; NaN where unknown. A column's distances
-        are counted in its median one, and where there is none, in quarters of the median distance.
-    ``tied``, shape (R,): runs that cannot be told from the best run (bold name); ``tied_are``: what
-        this means, in words.
-    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
+    ``errors``, shape (R, M): standard errors of the values; NaN if unknown. A column's distances
+        have the column's median standard error as their unit. Without standard errors, the unit is
+        a quarter of the median distance.
+    ``tied``, shape (R,): runs that may be the best, whose names are bold.
+    ``tied_are``: the meaning of bold names, in words.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
+        figure that is not registered with pyplot.
     """
     table = np.asarray(values, dtype=np.float64)
     n_runs, n_metrics = table.shape
@@ -91,9 +93,9 @@ def plot_metric_heatmap(
 
 
 def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
-    """Return how far each value is behind the best of its column, from 0 to 1.
+    """Return the distance of each value behind the best of its column, from 0 to 1.
 
-    It is 0 up to one standard error, and then logarithmic to 1 at 16 standard errors.
+    The distance is 0 up to one standard error, and then logarithmic up to 1 at 16 standard errors.
     """
     tones = np.full(values.shape, np.nan)
     for j, direction in enumerate(better):
@@ -111,7 +113,7 @@ def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) 
 
 
 def _unit(behind: FloatArray, errors: FloatArray) -> float:
-    """Return the unit of a column's distances: its median error, else a quarter of its median."""
+    """Return the unit of a column's distances: its median error, or a quarter of the median."""
     sizes = errors[np.isfinite(errors) & (errors > 0)]
     if sizes.size:
         return float(np.median(sizes))
@@ -127,7 +129,7 @@ def _tone_map() -> Colormap:
 
 
 def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
-    """Write names over the columns: in up to three lines if they fit, else slanted."""
+    """Write names above the columns, in up to three lines if they fit, else slanted."""
     room = 0.95 * extent_points(ax)[0] / len(titles)
     shown = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
     turn: dict[str, Any] = {}

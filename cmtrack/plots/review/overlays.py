@@ -50,7 +50,7 @@ _DASHES: tuple[tuple[float, ...], ...] = (
 def line_style(place: int) -> tuple[str, Any]:
     """Return colour and line style of a run, or of the line at another place."""
     colour = _COLOURS[place % len(_COLOURS)]
-    # When the colours begin again the line styles are shifted, so that no two runs are alike.
+    # When the colours repeat, the line styles shift, so no two runs look the same.
     dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
     if not dashes:
         return colour, "-"
@@ -71,18 +71,19 @@ def plot_roc_overlay(
 ) -> Figure:
     """Draw several ROC curves over each other, distinguished by colour and line style.
 
-    ``curves``, sequence of (name, fpr, tpr): best first; false and true positive rates as two
-        sequences of one length, from the highest threshold to the lowest.
-    ``areas``, shape (R,): area under each curve; NaN where undefined.
-    ``intervals``, shape (R, 2): limits of the areas; NaN where there are none.
-    ``ceilings``, shape (R,): largest reachable recall of each curve; one below 1 is marked by a
-        short dashed line to the right of the frame, has its own line of chance, and its area over
-        ceiling is written.
+    ``curves``, sequence of (name, fpr, tpr): best first. False and true positive rates are two
+        sequences of equal length, from the highest threshold to the lowest.
+    ``areas``, shape (R,): area under each curve; NaN if undefined.
+    ``intervals``, shape (R, 2): limits of the areas; NaN if there are none.
+    ``ceilings``, shape (R,): largest reachable recall of each curve. A ceiling below 1 has a short
+        dashed line to the right of the frame and its own line of chance, and the legend has the
+        area over the ceiling.
     ``positive``: name of the positive class or group.
-    ``places``: the place of each run, from 0 on, which its colour and line style are of; by default
-        that of its curve.
-    ``max_curves``: curves that are drawn at most.
-    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
+    ``places``: the position of each run, from 0, which determines its colour and line style. By
+        default, the position of its curve.
+    ``max_curves``: largest number of curves to draw.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
+        figure that is not registered with pyplot.
     """
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
@@ -122,14 +123,14 @@ def plot_precision_recall_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw precision over recall of several runs, in steps, distinguished by colour and line style.
+    """Draw the precision-recall curves of several runs, in steps, in different colours and styles.
 
-    ``curves``, sequence of (name, recall, precision): best first; from the highest threshold to the
-        lowest.
-    ``areas``, shape (R,): average precision of each; NaN where undefined.
+    ``curves``, sequence of (name, recall, precision): best first, each from the highest threshold
+        to the lowest.
+    ``areas``, shape (R,): average precision of each; NaN if undefined.
     ``prevalence``: share of actual positives: the precision of chance.
     ``intervals``, ``ceilings``, ``positive``, ``places``, ``max_curves``, ``title``, ``ax``: as in
-        :func:`plot_roc_overlay`; a ceiling is marked above the frame.
+        :func:`plot_roc_overlay`. Ceilings are marked above the frame.
     """
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
@@ -163,13 +164,13 @@ def plot_reliability_overlay(
 ) -> Figure:
     """Draw the reliability curves of several runs, distinguished by colour and line style.
 
-    ``curves``, sequence of (name, scores, recalibrated): best first; distinct scores ascending, and
-        the observed share at each by isotonic regression.
-    ``errors``, shape (R,): calibration error of each; NaN where undefined.
-    ``words``: what is said of each, for the legend.
-    ``event``: what the scores are probabilities of: the positive class or group.
+    ``curves``, sequence of (name, scores, recalibrated): best first. Scores are distinct and
+        ascending; recalibrated is the observed share at each score by isotonic regression.
+    ``errors``, shape (R,): calibration error of each; NaN if undefined.
+    ``words``: a remark on each curve, for the legend.
+    ``event``: the positive class or group, whose probability the scores are.
     ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`,
-        the intervals of the errors.
+        with intervals of the calibration errors.
     """
     runs = _Runs(curves, errors, intervals, None, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
@@ -201,7 +202,7 @@ _CEILING: dict[str, Any] = {
 
 
 class _Runs:
-    """Curves of runs with their numbers and intervals; the first ones are shown."""
+    """Curves of runs with their numbers and intervals. Only the first curves are shown."""
 
     def __init__(
         self,
@@ -229,7 +230,7 @@ class _Runs:
 
     @property
     def reached(self) -> list[float]:
-        """The distinct ceilings of the shown curves, the highest first."""
+        """The distinct ceilings of the shown curves, highest first."""
         tops = self.ceilings[: self.shown]
         return sorted(set(np.where(np.isfinite(tops), tops, 1.0).tolist()), reverse=True)
 
@@ -240,7 +241,7 @@ class _Runs:
         return [(_COLOURS[place % len(_COLOURS)], top) for place, top in tops if top < 1]
 
     def number(self, i: int) -> str:
-        """The number of a curve with its interval."""
+        """Return the number of a curve with its interval."""
         value = self.areas[i]
         low, high = self.limits[i]
         words = digits.number(value)
@@ -255,7 +256,7 @@ class _Runs:
         points: Sequence[tuple[FloatArray, FloatArray]] | None = None,
         drawstyle: str = "default",
     ) -> None:
-        """Draw the shown curves, or given points of them, with legend texts."""
+        """Draw the shown curves, or given points instead, with legend texts."""
         open_axes(ax)
         points = points or self.points
         for i in range(self.shown):
@@ -274,7 +275,7 @@ class _Runs:
             )
 
     def explain(self, ax: Axes, first: str, interval: str, ceiling: str = "") -> None:
-        """Add the legend and the captions, which begin with the one on the dotted line."""
+        """Add the legend and the captions, of which the first explains the dotted line."""
         lines = [
             first,
             *left_out(len(self.names), self.shown, "curves"),

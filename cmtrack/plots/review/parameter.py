@@ -1,4 +1,4 @@
-"""A metric by a training parameter."""
+"""A figure of a metric by a training parameter."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from cmtrack.plots.style import (
 from ._layout import BoolArray, caption_under
 
 _LOG_RATIO = 100.0
-_LINE = 15  # values up to which a line through single runs is no tangle
-_ASIDE = 8.0  # points between runs at one value, where there is room
+_LINE = 15  # most values for which a line through single runs is still clear
+_ASIDE = 8.0  # points between runs at the same value, if there is room
 
 
 def plot_metric_against_parameter(
@@ -49,20 +49,22 @@ def plot_metric_against_parameter(
 ) -> Figure:
     """Draw a metric of runs against one of their parameters, with error bars.
 
-    A line joins the means at each value of the parameter, unless there are many values of one run
-    each; the axis is logarithmic where all values are positive and the largest is at least 100
-    times the smallest. Runs at the same value are drawn side by side in the order given, as far as
-    there is room.
+    A line joins the means at each value of the parameter, unless there are many values with one run
+    each. The axis is logarithmic if all values are positive and the largest is at least 100 times
+    the smallest. Runs at the same value are drawn side by side in the given order, if there is
+    room.
 
-    ``x``, sequence of length R: the parameter; None: not set.
-    ``values``, shape (R,): the metric; NaN where undefined.
-    ``intervals``, shape (R, 2): limits of the values; NaN where there are none.
+    ``x``, sequence of length R: the parameter; None if it is not set.
+    ``values``, shape (R,): the metric; NaN if undefined.
+    ``intervals``, shape (R, 2): limits of the values; NaN if there are none.
     ``parameter``, ``metric_title``: names of the parameter and of the metric.
-    ``names``, sequence of length R: names of the runs; that of the highlighted one is written.
-    ``tied``, shape (R,): runs that may be the best: blue circles, the others orange squares. By
-        default all.
-    ``highlight``: index of the chosen run: a star, as in the ranking.
-    ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
+    ``names``, sequence of length R: names of the runs. Only the name of the highlighted run is
+        written.
+    ``tied``, shape (R,): runs that may be the best, drawn as blue circles; all others are orange
+        squares. By default, all runs may be the best.
+    ``highlight``: index of the chosen run, which has a star, as in the ranking.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
+        figure that is not registered with pyplot.
     """
     runs = _Runs(
         np.asarray(x, dtype=np.float64),
@@ -138,7 +140,7 @@ def _name_values(ax: Axes, distinct: FloatArray) -> None:
         ax.set_xlim(low - margin, high + margin)
         gaps = np.diff(distinct) / (high - low) if high > low else np.ones(1)
     widest = max(len(f"{value:g}") for value in distinct)
-    # name the values that were tried
+    # Label the axis with the values that were tried.
     if gaps.min() * extent_points(ax)[0] > 0.7 * SMALL_SIZE * (widest + 1):
         ax.set_xticks(distinct.tolist(), [f"{value:g}" for value in distinct], fontsize=SMALL_SIZE)
     elif ax.get_xscale() == "log":
@@ -158,7 +160,7 @@ def _draw_runs(ax: Axes, runs: _Runs) -> None:
         x = runs.x[i]
         shift = ScaledTranslation(aside / 72, 0, root_figure(ax).dpi_scale_trans)
         look: dict[str, Any] = {"color": colour, "transform": ax.transData + shift}
-        # The limits are set, and the transform would confuse those that Matplotlib finds.
+        # The limits are already set. The shifted transform would confuse matplotlib's own limits.
         look |= {"scalex": False, "scaley": False}
         if has_interval[i]:
             bar: dict[str, Any] = {"linewidth": 1.4, "marker": "_", "markersize": 5, "zorder": 2.5}
@@ -172,7 +174,7 @@ def _draw_runs(ax: Axes, runs: _Runs) -> None:
 
 
 def _sideways(ax: Axes, where: FloatArray) -> FloatArray:
-    """Return the shift of each run in points, so that runs at one value do not hide each other."""
+    """Return shifts in points, so that runs at the same value do not hide each other."""
     distinct = np.unique(where)
     middle = np.full(distinct.size, np.mean(ax.get_ylim()))
     pixels = ax.transData.transform(np.column_stack([distinct, middle]))[:, 0]

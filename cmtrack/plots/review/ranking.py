@@ -64,29 +64,27 @@ def plot_ranking(
     max_rows: int = 30,
     title: str | None = None,
 ) -> Figure:
-    """Draw runs from best to worst, on the right with the difference from the best other run.
+    """Draw runs from best to worst: values at the left, differences from the best run at the right.
 
-    Whether a run can be told from the best is seen on the right and by the colour. The intervals on
-    the left say how well each value is known; on the same test rows the differences are known
-    better than that. A run that is many times further from the leader than the others does not
-    stretch the axis: an arrowhead points at it, and its number is next to it.
+    The right side and the colour show which runs may be the best. The intervals at the left show
+    the precision of each value. Differences on the same test rows are more precise. A run that is
+    far behind all others does not stretch the axis: an arrowhead points at it, next to its number.
 
     ``names``, sequence of length R: names of the runs, best first. The first one is the leader.
     ``values``, shape (R,): the metric, best first; NaN last.
-    ``intervals``, shape (R, 2): limits of each value by itself; NaN where there are none.
-    ``differences``, shape (R,): value minus the best other value: of the leader its lead, of the
-        others their difference from the leader. Of the absolute values where `better` is ``"nearest
-        zero"``.
-    ``difference_intervals``, shape (R, 2): limits of the differences; NaN where there are none.
+    ``intervals``, shape (R, 2): limits of each value by itself; NaN if there are none.
+    ``differences``, shape (R,): value minus the best other value, which is the lead of the leader
+        and the difference from the leader for all others. If `better` is ``"nearest zero"``, these
+        are differences of absolute values.
+    ``difference_intervals``, shape (R, 2): limits of the differences; NaN if there are none.
     ``tied``, shape (R,): runs that may be the best.
-    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their selection
-        from the others.
+    ``picked``, shape (R,): runs whose interval in `intervals` allows for their selection.
     ``metric_title``: name of the metric.
     ``better``, {"higher", "lower", "nearest zero"}: which values are good.
     ``chosen``: index of the run that was chosen.
-    ``confidence_level``: level of the intervals; those of the differences hold for all runs at
-        once.
-    ``max_rows``: runs that are shown at most.
+    ``confidence_level``: level of the intervals. The intervals of the differences hold for all runs
+        together.
+    ``max_rows``: largest number of runs to show.
     ``title``: title of the figure.
     """
     n_runs = len(names)
@@ -130,7 +128,7 @@ def plot_ranking(
     lines += _explanations(metric_rows.limits, gap_rows.limits, level, picked[:n])
     lines += text.numbered(short[:n])
     if is_beyond:
-        lines.append("Arrowheads: beyond the axis; the numbers stand beside it.")
+        lines.append("Arrowheads: beyond the axis, with the numbers next to it.")
     caption_under(left, legend, lines, 72 * (2 * _WIDTH + text_width))
     if title is not None:
         left.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
@@ -183,22 +181,22 @@ def _explanations(
 
 
 _FONT = 7.5  # size of the numbers
-# What is further away than some times the median would stretch the axis until all others are alike.
+# Distances beyond a multiple of the median would stretch the axis and hide all other differences.
 _FAR = 6.0  # times the median distance from the first row
 _WIDE = 3.0  # times the median half-width of the intervals of runs that may be the best
 
 
 def _inches(texts: Sequence[str]) -> float:
-    """Return the width of the numbers beside a panel."""
+    """Return the width of the numbers next to a panel."""
     return max(map(len, texts)) * 0.56 * _FONT / 72 + 0.3
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Numbers of runs with their intervals, which a panel shows row by row.
+    """Values of runs with their intervals, which a panel shows row by row.
 
     ``values``, shape (R,). ``limits``, shape (R, 2). ``tied``, shape (R,).
-    ``has_zero``: whether the axis reaches 0 and has a line there.
+    ``has_zero``: whether the axis includes 0, with a line.
     """
 
     values: FloatArray
@@ -207,7 +205,7 @@ class _Rows:
     has_zero: bool
 
     def texts(self, *, sign: bool) -> list[str]:
-        """Return each value with its interval, as it is written beside its row."""
+        """Return each value with its interval, as written next to its row."""
         decimals = digits.places_apart(self.values.tolist())
         texts = []
         for value, (low, high) in zip(self.values, self.limits, strict=True):
@@ -248,12 +246,12 @@ class _Rows:
         return low - margin, high + margin
 
     def draw(self, ax: Axes, texts: Sequence[str], star: int | None) -> bool:
-        """Draw dots, intervals and numbers; returns whether any of them is beyond the axis."""
+        """Draw dots, intervals and numbers; return True if any is beyond the axis."""
         open_axes(ax, "x")
         ax.spines["left"].set_visible(False)
         ends = self.axis_limits()
         across = ax.get_yaxis_transform()
-        # Bands mark the runs that may be the best, unless all may; they reach over the numbers.
+        # Bands mark the runs that may be the best, unless all may be. They extend over the numbers.
         if not self.tied.all():
             look: dict[str, Any] = {"facecolor": BAND, "edgecolor": "none", "zorder": 0.2}
             width = 1 + _inches(texts) / _WIDTH
@@ -280,7 +278,7 @@ class _Rows:
         return BLUE if self.tied[row] else ORANGE
 
     def _draw_interval(self, ax: Axes, row: int, ends: tuple[float, float]) -> bool:
-        """Draw an interval; returns whether an arrowhead marks that it is longer than the axis."""
+        """Draw an interval; return True if it extends beyond the axis and has an arrowhead."""
         start, stop = self.limits[row]
         if not (np.isfinite(start) and np.isfinite(stop)):
             return False
@@ -298,7 +296,7 @@ class _Rows:
     def _draw_value(
         self, ax: Axes, row: int, ends: tuple[float, float], *, is_chosen: bool
     ) -> bool:
-        """Draw a dot, or an arrowhead for a value beyond the axis; returns whether it is."""
+        """Draw a dot, or an arrowhead for a value beyond the axis; return True if it is beyond."""
         value = self.values[row]
         if not np.isfinite(value):
             return False
