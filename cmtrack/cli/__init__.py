@@ -1,11 +1,11 @@
 """The command line: each command reads its options, calls one function of the library, and prints.
 
-Flags, texts and exit codes belong here. Numbers do not, nor do requests to a store: they are in the
-rooms below. Heavy libraries are imported by the commands, so that help is quick.
+Flags, texts and exit codes belong here. The packages below compute numbers and send requests to a
+store. Each command imports heavy libraries when it runs, so that ``--help`` is quick.
 
 Start with ``frame.py`` (errors, output, progress) and ``flags.py`` (the :class:`~flags.Answer` of a
-command, and flags that are made from the options of the library), then ``verify.py``, which is a
-short command.
+command, and flags that are generated from the options of the library). Then read ``verify.py``,
+which is a short command.
 """
 
 from cmtrack.cli import (  # noqa: F401

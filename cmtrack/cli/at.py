@@ -26,15 +26,20 @@ _MOST_SHARES = 8
     "shares",
     multiple=True,
     metavar="[NAME=]SHARE",
-    help="Share of the positive class or group, or of the class or group of this NAME; repeatable.",
+    help="Share of the positive class or group, or of the class or group NAME; repeatable.",
 )
-@click.option("--rows", type=click.FloatRange(min=1), help="Rows of the target.")
+@click.option(
+    "--rows",
+    type=click.FloatRange(min=1),
+    metavar="N",
+    help="Number of rows in the target data, for intervals of the metrics on these rows.",
+)
 @of_stored
 def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store) -> Answer:
-    """Print the metrics of RUN where its classes have other shares.
+    """Print the metrics of RUN for other class shares.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The
-    numbers hold if, within each class, the model answers as on the rows of RUN.
+    RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
+    The numbers hold if the model predicts rows of each class as it predicts those in RUN.
     """
     if not shares:
         raise click.UsageError("give the shares with --at")
@@ -56,7 +61,7 @@ def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store
 
 
 def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
-    """Print the headline metrics here and at the other shares."""
+    """Print the headline metrics for the shares of the run and for the other shares."""
     from cmtrack.report import formatting as fmt
 
     evaluation = transported.evaluation
@@ -75,14 +80,14 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
             numbers = (fmt.number(row[column]) for column in ("here", "there", "low", "high"))
             cells = (heading, *numbers, row["why"])
             rows.append(cells[: len(heads)])
-    title = f"Where the shares are: {listed}"
+    title = f"If the shares are: {listed}"
     print_table(title, heads, rows, right=4, notes=transported.warnings)
 
 
 @main.command("plan")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
 @click.option(
-    "--difference", type=float, required=True, help="True difference that is to be shown."
+    "--difference", type=float, required=True, help="Difference that a test should detect."
 )
 @click.option(
     "--metric",
@@ -93,10 +98,11 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
 )
 @of_stored
 def plan_command(runs: Sequence[str], difference: float, metric: str, store: Store) -> Answer:
-    """Print how many test rows show a difference in 80% of cases.
+    """Print how many test rows you need to show a difference.
 
-    For two runs on the same rows it follows from the error of their difference. For one run it is a
-    range, since it depends on how alike the errors of another model are.
+    With this many rows, a test shows the difference in 80% of cases. For two runs on the same rows,
+    the number follows from the standard error of their difference. For one run it is a range,
+    because it depends on how many errors another model shares with RUN.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one RUN or two, got {len(runs)}")
@@ -111,18 +117,20 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, store: Sto
             smallest = math.nan
             low, high = map(math.ceil, rows_of_one(evaluations[0], metric, difference))
             sentence = (
-                f"{low:,} to {high:,} {shows}: the fewer, the more another model errs where this "
-                f"one does. There are {n:,.0f}."
+                f"{low:,} to {high:,} {shows}. You need fewer if another model makes the same "
+                f"errors. This run has {n:,.0f}."
             )
         else:
             pair = dict(zip(("first", "second"), evaluations, strict=True))
             resolution = compare_evaluations(pair, CompareOptions(rank_by=metric)).resolution
             smallest = resolution.smallest_difference
             low = high = math.ceil(resolution.rows_for(difference))
-            missing = "no more than there are"
+            missing = "no more than you have"
             if low > n:
-                missing = f"{low - n:,.0f} more than there are"
-            sentence = f"{low:,} {shows}, {missing}; these {n:,.0f} show {significant(smallest)}."
+                missing = f"{low - n:,.0f} more than you have"
+            sentence = (
+                f"{low:,} {shows}, {missing}. Your {n:,.0f} rows show {significant(smallest)}."
+            )
     data = {
         "rows": n,
         "rows_needed": [low, high],

@@ -1,4 +1,4 @@
-"""``cmtrack compare``, and the options that all commands on several runs share."""
+"""``cmtrack compare``, and the options shared by all commands on several runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Parsed = TypeVar("Parsed")
 
 
 def one_run(function: Function) -> Function:
-    """Add the argument RUN to a command, or --latest instead."""
+    """Add the argument RUN and the option --latest to a command."""
 
     @functools.wraps(function)
     def wrapped(
@@ -49,9 +49,9 @@ def one_run(function: Function) -> Function:
         **options: Any,
     ) -> Any:
         if latest == (run is not None):
-            raise click.UsageError("name a RUN, or take the newest with --latest")
+            raise click.UsageError("name a RUN, or use --latest for the newest one")
         if not latest and (experiment_names or filter_string):
-            raise click.UsageError("--experiment and --filter go with --latest")
+            raise click.UsageError("--experiment and --filter need --latest")
         if run is None:
             run = _newest(experiment_names or (), filter_string, **options)
         return function(run=run, **options)
@@ -59,8 +59,8 @@ def one_run(function: Function) -> Function:
     latest = click.option(
         "--latest",
         is_flag=True,
-        help="Take the finished run with an evaluation that started last; --experiment and "
-        "--filter choose among them.",
+        help="Use the newest finished run that has an evaluation. --experiment and --filter limit "
+        "the runs.",
     )
     return click.argument("run", required=False)(latest(wrapped))  # type: ignore[return-value]
 
@@ -68,7 +68,7 @@ def one_run(function: Function) -> Function:
 def _newest(
     experiments: Sequence[str], filter_string: str, prefix: str, tracking_uri: str | None, **_: Any
 ) -> str:
-    """Return the id of the newest run, which is named on stderr."""
+    """Return the id of the newest run, and name the run on stderr."""
     with working() as step:
         step("looking for the newest run", 0, 0)
         from cmtrack.names import quoted
@@ -91,7 +91,9 @@ def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Com
     """Return the decorator of a command with the options of a comparison."""
 
     def made(function: Callable[..., Answer]) -> click.Command:
-        csv = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row per run.")
+        csv = click.option(
+            "--csv", "csv_file", type=NEW_FILE, help="Write a CSV file with a row per run."
+        )
         with_csv = click.argument("runs", nargs=-1, metavar="[RUN]...")(csv(answering(function)))
         return main.command(name, cls=asking(of_compare))(with_csv)
 
@@ -101,10 +103,10 @@ def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Com
 def compared(
     step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None, **options: Any
 ) -> Comparison:
-    """The comparison for these options, which are validated before any request to a store.
+    """Compare runs, after all options were validated without a request to a store.
 
-    ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has
-    them: files by their paths, metrics by their places.
+    ``options`` are the fields of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line
+    gives them: a file by its path, a custom metric by FILE.py:NAME.
     """
     experiments: Sequence[str] = options.get("experiment_names") or ()
     _check_selection(runs, experiments, options)
@@ -139,7 +141,7 @@ def compared(
         question = parsed(lambda given: CompareOptions(**given), options | objects)
         try:
             comparison = compare_by(question, list(runs) or None, step)
-            # A review says how to repeat it: by the files, not by the metrics in them.
+            # The review prints a command that repeats it. The command names the files of metrics.
             how = comparison.how | {"extra_metrics": list(metric_files)}
             return replace(comparison, how=how)
         except NothingToDecideBy as error:
@@ -152,19 +154,19 @@ def compared(
 def _check_selection(
     runs: Sequence[str], experiments: Sequence[str], options: Mapping[str, Any]
 ) -> None:
-    """Refuse options without the one that they belong to."""
+    """Refuse options that need another option."""
     if runs and options.get("filter_string") and not experiments:
         raise click.UsageError(
-            "--filter chooses among the runs of --experiment: leave it out for named runs"
+            "--filter limits the runs of --experiment; leave it out if you name runs"
         )
     names_models = options.get("model") is not None or options.get("block_kind", "auto") != "auto"
     if names_models and options.get("block") is None:
-        raise click.UsageError("--model and --block-kind go with --block")
+        raise click.UsageError("--model and --block-kind need --block")
 
 
 @contextmanager
 def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
-    """Work quietly in the one store that the options name, else in MLflow's own choice."""
+    """Use the one store that the options name, or MLflow's default store, without its output."""
     from cmtrack.tracking.store import quiet, tracking_store
 
     stores: Sequence[str] = options.get("tracking_uri") or ()
@@ -173,30 +175,28 @@ def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _hint(error: ValueError) -> str:
-    """Return a hint if nothing was named, also not by the environment, and nothing was found."""
+    """Return a hint if no run was found, and neither options nor environment name any."""
     from cmtrack.comparison.compare import NothingFound
 
     by_environment = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"} & set(os.environ)
     if by_environment or not isinstance(error, NothingFound):
         return ""
-    return "; --experiment names an experiment"
+    return "; use --experiment to name an experiment"
 
 
 def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
-    """Parse a text of the command line; errors become usage errors."""
+    """Parse text from the command line, and turn errors into usage errors."""
     with bad_input():
         return parse(given)
 
 
 def check_gates(require: Sequence[str], against: str | None) -> None:
-    """Validate gates: they must parse, and may need a baseline."""
+    """Check that each gate can be parsed, and has a baseline if it needs one."""
     from cmtrack.evaluation.gates import Gate
 
     gates = [parsed(Gate.parse, text) for text in require]
     if against is None and any(gate.against for gate in gates):
-        raise click.UsageError(
-            "a gate on flips or a .difference needs --against, the run to compare with"
-        )
+        raise click.UsageError("a gate on flips or on a .difference needs --against, the baseline")
 
 
 def check_prefix(prefix: str) -> None:
@@ -226,7 +226,7 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     if path is None:
         if positive is not None:
             raise click.UsageError(
-                "--positive needs --grouping: without one, runs keep their positive group"
+                "--positive needs --grouping; without a grouping, runs keep their positive group"
             )
         return None, None
     from cmtrack.cli.reading import read_file, two_groups
@@ -236,19 +236,19 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     groups = two_groups(grouping)
     if positive is not None and groups and positive not in groups:
         raise BadInput(f"--positive must be one of {list(groups)}, got {positive!r}")
-    # Without groups the runs may have two classes.
+    # Without two groups, the runs themselves may have two classes.
     return grouping, groups.get(positive, positive)
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:
-    """Write a row per run; what others have named is text to a spreadsheet, never a formula."""
+    """Write a row per run. A spreadsheet must not run names that others chose as formulas."""
     if path is not None:
         with writing(path):
             comparison.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
 
 
 def _for_a_spreadsheet(value: Any) -> Any:
-    """Return a cell of a CSV file; a text that a spreadsheet would compute gets an apostrophe."""
+    """Return a cell of a CSV file, with an apostrophe before text that looks like a formula."""
     if not isinstance(value, str):
         return value
     text = one_line(value)
@@ -257,14 +257,14 @@ def _for_a_spreadsheet(value: Any) -> Any:
 
 @comparison_command("compare")
 def compare_command(csv_file: Path | None, **options: Any) -> Answer:
-    """Rank evaluated runs, and say which differences are real.
+    """Rank runs and say which differences are significant.
 
     RUN is a run id or its first 8 characters, a name that no other run has, a logged model's id, or
-    a model URI such as models:/name@champion. Runs that were judged on different data, or in
-    different ways, get rankings of their own.
+    a model URI such as models:/name@champion. Runs that were evaluated on different data or in
+    different ways get separate rankings.
 
-    Exit codes: 0 there is a ranking or every run was stopped by a gate, 1 the work failed (no such
-    run, no server), 2 wrong usage or bad input.
+    Exit codes: 0 runs were ranked, or a gate stopped every run; 1 the work failed (no such run, no
+    server); 2 wrong usage or bad input.
     """
     with working() as step:
         comparison = compared(step, **options)

@@ -25,7 +25,7 @@ MAX_LISTED = 10
 ALWAYS = 100
 DECIDES = 50
 _NAME = 18
-"""Characters of a name that there must be room for; a longer one is folded."""
+"""Width that each name gets at least. Longer names continue on the next line."""
 _ANY_WIDTH = 10_000
 
 
@@ -38,24 +38,24 @@ _PRIORITIES = {
     "status": 90,
     "p_set": 70,
 }
-"""Of the columns of a ranking by their keys; those of its metrics come next, all others last."""
+"""Priorities of a ranking's columns by key. Metrics have lower ones, other columns the lowest."""
 _METRICS = 60
 _OTHERS = 20
 _LAST = {"runs": 1, "status": 2}
-"""The columns at the right end of a ranking's table, in their order."""
+"""Columns at the right end of a ranking's table, in order."""
 
 
 @dataclass(frozen=True)
 class TerminalColumn:
     """A column of a table on the terminal.
 
-    ``key``: what finds its cell in a row below the others.
-    ``cell``: what it shows of a row.
-    ``keep``: if not all columns fit, those of the largest number stay; ``ALWAYS`` whatever the
-        room. Those from ``DECIDES`` on go only when brief forms and folded names make no room.
-    ``right``: whether it is set to the right.
-    ``brief``: its replacement if columns that decide do not fit.
-    ``folds``: whether it is a name, which may go on over several lines.
+    ``key``: key of the column in the unranked rows below the table.
+    ``cell``: function from a row to the text of its cell.
+    ``keep``: priority if not all columns fit. ``ALWAYS`` keeps a column at any width. A column of
+        ``DECIDES`` or more is dropped only if brief forms and folded names are still too wide.
+    ``right``: whether the column is aligned right.
+    ``brief``: replacement if a column of ``DECIDES`` or more does not fit.
+    ``folds``: whether the column has names that may continue on the next line.
     """
 
     key: str
@@ -89,7 +89,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         print_table(console, title, printed, ranking.standings, below)
         if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
             console.print(plain(explained(ranking.confidence_level)))
-        # the differences that do not use that the rows are the same, and why
+        # Runs on other rows have no paired difference; the list gives the reason.
         unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
         print_left_out(console, unpaired, "Not compared row by row")
     print_segments(console, comparison.segments)
@@ -118,7 +118,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 def print_segments(console: Console, compared: SegmentComparison) -> None:
     """Print the leader's differences from the other runs by segment.
 
-    Each column and metric has a table.
+    Each pair of a column and a metric has its own table.
     """
     from cmtrack.report.review.narrative import segment_reading
 
@@ -134,7 +134,7 @@ def print_segments(console: Console, compared: SegmentComparison) -> None:
 
 
 def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn]:
-    """Return the columns of a table whose rows are the places of the segments in the first pair."""
+    """Return the columns of a table with a row for each segment of the first pair, in its order."""
     first = pairs[0]
     columns = [
         TerminalColumn("segment", "segment", lambda k: first.segments[k], ALWAYS, folds=True),
@@ -155,9 +155,9 @@ def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn
 
 
 def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: int) -> str:
-    """Return the difference in a segment, by its place in the first pair's order.
+    """Return the difference in the segment at position ``k`` of the first pair.
 
-    Other pairs may have another order.
+    The other pairs may order their segments differently.
     """
     place = pair.segments.index(segments[k])
     ends = (float(pair.low[place]), float(pair.high[place]))
@@ -223,7 +223,7 @@ def _kept(
 def _table(
     columns: Sequence[TerminalColumn], rows: Sequence[Any], longest: int | None = None
 ) -> Table:
-    """Return a table; names that fold are at most ``longest`` wide."""
+    """Return a table in which names that may fold are at most ``longest`` wide."""
     table = new_table("")
     for column in columns:
         justify: JustifyMethod = "right" if column.right else "left"

@@ -1,4 +1,4 @@
-"""``cmtrack demo``: models on a real survey, judged, tracked and ranked."""
+"""``cmtrack demo``: models on a real survey, evaluated, tracked and ranked."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     type=FOLDER,
     default=Path("cmtrack-demo"),
     show_default=True,
-    help="Folder for the tracking store and its artifacts; a second demo adds its runs.",
+    help="Folder for the tracking store and its artifacts. A second demo adds its runs to it.",
 )
-@click.option("--quick", is_flag=True, help="Three models instead of eight.")
+@click.option("--quick", is_flag=True, help="Train three models instead of eight.")
 @answering
 def demo_command(output: Path, quick: bool) -> Answer:
-    """Train, judge, track and compare models on a real survey.
+    """Train, evaluate, track and compare models on a real survey.
 
-    The 1996 American National Election Study: which of seven party identifications, which party,
-    and who is no democrat? Needs the extra cmtrack[demo].
+    The survey is the 1996 American National Election Study. The models predict the party
+    identification in seven classes, which are also grouped by party. The demo needs the extra
+    cmtrack[demo].
     """
     with working() as step:
         step("loading libraries", 0, 1)
@@ -56,7 +57,7 @@ def demo_command(output: Path, quick: bool) -> Answer:
 
 
 def _pasteable(result: DemoResult) -> str:
-    """Return the store's URI, relative to the working directory if it is below."""
+    """Return the store's URI, relative if the store is below the working directory."""
     store = result.directory / "mlflow.db"
     relative = os.path.relpath(store)
     if relative.startswith(".."):
@@ -69,10 +70,10 @@ def _print(result: DemoResult, command: str) -> None:
     from cmtrack.demo import QUESTION
 
     console = terminal()
-    console.print(plain(f"{QUESTION} Judged on people whom no model has seen.\n"))
+    console.print(plain(f"{QUESTION} Evaluated on people whom no model has seen.\n"))
     print_comparison(console, result.comparison)
     leader = result.runs[0]
-    echo(f"\nThe review, to decide from:\n  {_shown(result.review)}")
+    echo(f"\nReview of the decision:\n  {_shown(result.review)}")
     echo(f"Report of the leader:\n  {_shown(leader.report)}")
     store = shlex.quote(_pasteable(result))
     show = f"{_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}"
@@ -81,7 +82,7 @@ def _print(result: DemoResult, command: str) -> None:
 
 
 def _tool(name: str) -> str:
-    """Return a program of this environment by its name if the shell finds it, else its path."""
+    """Return the name of a program of this environment, or its path if the shell finds another."""
     program = Path(sys.executable).with_name(name)
     found = shutil.which(name)
     is_found = found is not None and Path(found).resolve() == program.resolve()

@@ -1,4 +1,4 @@
-"""``cmtrack evaluate``: predictions in a file."""
+"""``cmtrack evaluate``: evaluate the predictions in a file."""
 
 from __future__ import annotations
 
@@ -63,23 +63,27 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--y-pred",
     metavar="COLUMN",
-    help="Column of predicted labels; by default the most probable class.",
+    help="Column of predicted labels. By default the class with the highest probability.",
 )
 @click.option(
     "--y-prob",
     metavar="'p_*'|COLUMN",
-    help="Columns of probabilities, where * stands for the label; or one column, of lists or for "
-    "the positive class.",
+    help="Columns of probabilities; * stands for the label. Or one column, with lists or with the "
+    "probability of the positive class.",
 )
 @click.option(
     "--y-score",
     metavar="'d_*'|COLUMN",
-    help="Columns of decision values instead, such as an SVC's, which are no probabilities: "
-    "metrics of ranking only.",
+    help="Columns of decision values instead, such as from an SVC. They are not probabilities, so "
+    "only ranking metrics are computed.",
 )
-@click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
 @click.option(
-    "--positive", metavar="LABEL", help="The positive class of two, or the positive group."
+    "--labels", metavar="A,B,C", help="All classes in order, including classes without rows."
+)
+@click.option(
+    "--positive",
+    metavar="LABEL",
+    help="The positive class of two, or the positive group of the grouping.",
 )
 @click.option(
     "--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes."
@@ -88,71 +92,70 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--groups",
     metavar="COLUMN",
-    help="Column that names rows that belong together, such as persons.",
+    help="Column of clusters. Rows with one value belong together, such as rows of a person.",
 )
 @click.option(
     "--row-ids",
     metavar="COLUMN",
-    help="Column that names the rows: comparisons check that they are the same.",
+    help="Column of row ids. Comparisons use them to check that runs have the same rows.",
 )
 @click.option(
     "--segment",
     "segments",
     metavar="COLUMN",
     multiple=True,
-    help="Column that divides the rows, such as region, for metrics by segment; may be repeated. "
-    "A,B: the crossings of "
-    "two columns.",
+    help="Column that divides the rows, such as region, for metrics by segment; repeatable. A,B "
+    "crosses two columns.",
 )
 @click.option(
     "--calibration",
     "calibration_file",
     type=FILE,
-    help="File with the same columns, of labelled rows that the model was not trained on, for the "
-    "prevalence.",
+    help="File with the same columns and labelled rows that the model was not trained on. They "
+    "calibrate the prevalence estimate.",
 )
 @click.option(
     "--missing",
     metavar="TEXT",
     multiple=True,
     help="Text that is a missing value in a CSV file, such as ''; repeatable. By default an empty "
-    "field, NA, None, NaN "
-    "and the other texts that pandas reads as missing.",
+    "field, NA, None, NaN and the other texts that pandas reads as missing.",
 )
 @click.option(
     "--output",
     type=FOLDER,
     help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).",
 )
-@click.option("--log", is_flag=True, help="Log to an MLflow run: a new one, or that of --run-id.")
-@click.option("--run-id", help="An existing run to log to.")
+@click.option("--log", is_flag=True, help="Log to a new MLflow run, or to the run of --run-id.")
+@click.option("--run-id", metavar="RUN", help="Existing run to log to, by its id.")
 @click.option(
-    "--experiment", metavar="NAME", help="Experiment of the new run; created if it does not exist."
+    "--experiment",
+    metavar="NAME",
+    help="Experiment of the new run. It is created if it does not exist.",
 )
 @click.option("--run-name", metavar="NAME", help="Name of the new run.")
 @click.option(
     "--prefix",
     metavar="TEXT",
-    help="Prefix of metric and file names, such as val/, to log several evaluations to a run.",
+    help="Prefix of metric and file names, such as val/, to log several evaluations to one run.",
 )
 @click.option(
     "--predictions",
     type=click.Choice(["auto", "labels", "on", "off"]),
-    help="Which rows are logged: all up to 32 MB (auto, the default), without probabilities, of "
-    "any size, or none. "
-    "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
+    help="Rows to log: auto (the default) logs them up to 32 MB, labels without probabilities, on "
+    "at any size, off never. CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
 )
 @click.option(
-    "--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes."
+    "--dataset", metavar="NAME", help="Name of the data. By default the number of rows and classes."
 )
 @tracking_uri_option
 @answering
 def evaluate_command(
     files: tuple[str, ...], output: Path | None, log: bool, **options: Any
 ) -> Answer:
-    """Judge the predictions in FILE.
+    """Evaluate the predictions in FILE.
 
-    FILE is .parquet, .csv or .tsv; several files, a glob or a folder are one table.
+    FILE is .parquet, .csv or .tsv. Several files, a glob or a folder are read as one table.
     """
     run_options = {name: options.pop(name) for name in _RUN_OPTIONS}
     _check_run_options(log, run_options)
@@ -186,12 +189,12 @@ def evaluate_command(
 
 
 def _check_run_options(log: bool, options: Mapping[str, Any]) -> None:
-    """Refuse options of a run that do not go together, before anything is read."""
+    """Refuse conflicting options of a run before any file is read."""
     check_goes_with("--log", log, **options)
     names_new_run = options["experiment"] is not None or options["run_name"] is not None
     if options["run_id"] is not None and names_new_run:
         raise click.UsageError(
-            "--run-id names an existing run: leave out --experiment and --run-name"
+            "--run-id names an existing run; leave out --experiment and --run-name"
         )
     if options["prefix"] is not None:
         from cmtrack.cli.compare import check_prefix
@@ -214,7 +217,7 @@ def _evaluate(
     missing: tuple[str, ...],
     **options: Any,
 ) -> Evaluation:
-    """Evaluate a small file in memory, other files as one table."""
+    """Evaluate a small file in memory, and larger or several files as one table."""
     columns = {name: options.pop(name) for name in ("y_true", "y_pred", "sample_weight", "row_ids")}
     scores = y_prob if y_score is None else y_score
     if columns["y_pred"] is None and scores is None:
@@ -243,8 +246,8 @@ def _evaluate(
             return _evaluate_file(Path(files[0]), named, question, calibration_file, n_steps)
         if groups is not None:
             raise BadInput(
-                "--groups needs one file of less than 256 MB without columns of lists: its rows "
-                "are held in memory"
+                "--groups needs one file of less than 256 MB without columns of lists, because "
+                "its rows are held in memory"
             )
         return _evaluate_table(files, named, question, calibration_file)
 
@@ -252,14 +255,16 @@ def _evaluate(
 def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Path | None) -> None:
     if y_prob is not None and y_score is not None:
         raise click.UsageError(
-            "give --y-prob or --y-score, not both: --y-score is for decision values"
+            "give --y-prob or --y-score, not both; --y-score is for decision values"
         )
     if calibration_file is not None and y_prob is None:
-        raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
+        raise click.UsageError(
+            "--calibration needs --y-prob, because its file has labels and probabilities"
+        )
 
 
 class _Question(NamedTuple):
-    """Options of an evaluation, with labels as the texts of the command line."""
+    """Options of an evaluation, with labels as text from the command line."""
 
     order: list[str] | None
     positive: str | None
@@ -267,7 +272,7 @@ class _Question(NamedTuple):
     options: dict[str, Any]
 
     def arguments(self, as_label: Callable[[str], Any]) -> dict[str, Any]:
-        """Return arguments of ``evaluate``, with labels as the file has them."""
+        """Return the arguments of ``evaluate``, with labels of the type in the file."""
         from cmtrack.cli.reading import two_groups
 
         arguments = {"grouping": self.grouping, **self.options}
@@ -285,7 +290,7 @@ class _Question(NamedTuple):
 def _evaluate_table(
     files: Sequence[str], named: NamedColumns, question: _Question, calibration_file: Path | None
 ) -> Evaluation:
-    """Evaluate files as one table, with a progress bar of its own."""
+    """Evaluate files as one table, with the progress bar of ``evaluate_table``."""
     from cmtrack.cli import reading
     from cmtrack.evaluation.from_tables import evaluate_table
     from cmtrack.sources import open_source
@@ -319,7 +324,7 @@ def _evaluate_file(
         predictions = read_predictions(path, named)
         arguments = predictions.arguments
         if calibration_file is not None:
-            # The labels of both files are of one kind: those of the file that is evaluated.
+            # The labels of the calibration file get the type of labels in the evaluated file.
             are_texts = predictions.as_label("0") == "0"
             named = replace(
                 named,
@@ -329,7 +334,7 @@ def _evaluate_file(
             )
             calibration = read_predictions(calibration_file, named).arguments
             arguments["calibration"] = (calibration["y_true"], calibration["y_prob"])
-        # The option --positive comes before the label of a single column of probabilities.
+        # --positive overrides the label of a single column of probabilities.
         arguments |= question.arguments(predictions.as_label)
         evaluation = evaluate(**arguments)
         evaluation.metrics  # noqa: B018 - computed here, under the progress bar
@@ -337,22 +342,22 @@ def _evaluate_file(
 
 
 def _explain(text: str, file: str, scores: str | None) -> str:
-    """Return an input error with advice for a person at the terminal."""
+    """Return an input error with advice on the options of the command."""
     if "missing labels" in text and not file.lower().endswith((".parquet", ".pq")):
         return (
-            f"{text} (in CSV files an empty field, NA and None are read as missing: --missing "
-            "names other texts)"
+            f"{text} (in CSV files an empty field, NA and None are read as missing; --missing "
+            "changes this)"
         )
     if text.startswith("y_prob must have shape") and scores is not None and "*" not in scores:
         return (
-            f"{text}; one column serves two classes only: name the column of each class by a "
-            "pattern such as 'p_*'"
+            f"{text}; one column is enough only for two classes. For more, name the columns of all "
+            "classes with a pattern such as 'p_*'"
         )
     return text
 
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
-    """Write numbers, figures and report, under the names that a run gets."""
+    """Write numbers, figures and report, with the file names of a logged run."""
     from cmtrack.report.figures import draw_pictures
     from cmtrack.report.html import write_text
     from cmtrack.report.views import report_html
@@ -378,7 +383,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 
 def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> dict[str, str]:
-    """Log to a run, and return its id, its store and what became of the rows."""
+    """Log to a run, and return its id, its store and a sentence on its rows."""
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.settings import with_kept_rows
     from cmtrack.tracking.store import (
@@ -391,7 +396,7 @@ def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> 
     )
 
     with quiet(), tracking_store(options["tracking_uri"]) as uri, warnings.catch_warnings():
-        # The problems are printed below, each in one sentence.
+        # The command prints each problem below in one sentence.
         warnings.simplefilter("ignore", EvaluationWarning)
         client = client_for()
         run_id = options["run_id"]

@@ -1,4 +1,4 @@
-"""Command-line flags generated from the entries of a question when a command is called."""
+"""Command-line flags generated from the fields of a question when a command runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _OUTPUT_OPTIONS = (
     "summary_file",
     "csv_file",
     "as_json",
-    "help",
 )
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -32,7 +31,7 @@ _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )
 tracking_uri_option = click.option(
-    "--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice."
+    "--tracking-uri", metavar="URI", help="Tracking store. By default the one that MLflow uses."
 )
 
 
@@ -45,7 +44,7 @@ class Answer(NamedTuple):
 
 
 def answering(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Add --json to a command that gives an answer, and print that."""
+    """Add --json to a command that returns an answer, and print the answer."""
 
     @wraps(function)
     def wrapped(*, as_json: bool, **options: Any) -> None:
@@ -63,27 +62,30 @@ def answering(function: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def check_goes_with(flag: str, is_given: bool, **options: Any) -> None:
-    """Refuse options that were given without the flag which they belong to."""
+    """Refuse options that need ``flag`` if the flag is not given."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if given and not is_given:
         raise click.UsageError(f"{', '.join(given)} needs {flag}")
 
 
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
-    """Return a kind of command with the flags of a question.
+    """Return a class of commands with the flags of a question.
 
-    ``question``: gives the question; it is called when the flags are wanted, so that other commands
-    need not load it. ``names``: of its entries; by default all that have a flag.
+    ``question`` is a function that returns the question. It is called only when a command needs
+    its flags, so that other commands do not import it. ``names`` selects fields of the question;
+    by default all fields that have a flag.
     """
 
     class Asking(Command):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-            """The command's own parameters, then the flags, then those of the output."""
+            """Return the command's own parameters, then the flags, then the output options."""
             options = question().options()
             flags = [_flag(name, options[name]) for name in names or options if options[name].flag]
             params = super().get_params(ctx)
-            before = [param for param in params if param.name not in _OUTPUT_OPTIONS]
-            after = [param for param in params if param.name in _OUTPUT_OPTIONS]
+            after = [
+                param for param in params if param.name in _OUTPUT_OPTIONS or "--help" in param.opts
+            ]
+            before = [param for param in params if param not in after]
             return [*before, *flags, *after]
 
     return Asking
@@ -106,11 +108,11 @@ def of_compare() -> type[Question]:
 class Choice(click.Choice):  # type: ignore[type-arg]  # it is generic since click 8.2
     """Choice among texts.
 
-    A value that was removed raises an error that says what to use instead.
+    A removed value raises an error that names what to use instead.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text that is meant."""
+        """Return the chosen text."""
         removed = None if param is None else reason(f'compare({param.name}="{value}")')
         if removed is not None:
             self.fail(removed, param, ctx)
@@ -126,7 +128,7 @@ def _type_of(entry: Entry) -> click.ParamType[Any] | type:
 
 
 def _flag(name: str, entry: Entry) -> click.Option:
-    """Return the flag of an entry."""
+    """Return the flag of a field."""
     choices = entry.choices or {}
     default = next((text for text in choices if choices[text] == entry.default), entry.default)
     if entry.several or entry.default == "":
@@ -144,7 +146,7 @@ def _flag(name: str, entry: Entry) -> click.Option:
 
 
 def _check(entry: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Return a value as the library takes it; a file is read by the command."""
+    """Return a value as the library expects it. The command reads files itself."""
     try:
         if value in (None, (), ""):
             value = entry.default

@@ -1,8 +1,8 @@
 """Shared parts of all commands: errors of one sentence, exit codes, progress on stderr, and output.
 
-Everything that a command prints goes through :func:`echo`, :func:`echo_json` or :func:`terminal`:
-names of runs, labels and groups, and what a server says, come from others and may hold sequences
-that a terminal obeys.
+Commands print only through :func:`echo`, :func:`echo_json` or :func:`terminal`. Names of runs,
+labels and groups, and answers of a server, come from others and may contain control sequences that
+change what a terminal shows.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Step = Callable[[str, int, int], object]
 
 
-# A line that begins with one of these commands the runner of GitHub, Azure or TeamCity. A word
-# joiner breaks them.
+# The runner of GitHub, Azure or TeamCity executes a line with one of these markers. A word joiner
+# inside the marker prevents this.
 _RUNNER_COMMAND = re.compile(r":(?=:)|#(?=#(?:\[|vso|teamcity))")
 
 
 def inert(text: str) -> str:
-    """Return a text that commands neither a terminal nor the runner of a pipeline."""
+    """Return text that controls neither a terminal nor the runner of a pipeline."""
     return _RUNNER_COMMAND.sub("\\g<0>\u2060", printable(text))
 
 
 class Failed(click.ClickException):
-    """An error that is one sentence to the user; it may quote what a server says."""
+    """Error that is one sentence for the user and may quote the answer of a server."""
 
     def __init__(self, message: str) -> None:
         super().__init__(inert(message))
 
 
 class WorkFailed(Failed):
-    """Error of the work itself: exit code 1."""
+    """Error while a command works, with exit code 1."""
 
     exit_code = 1
 
 
 class BadInput(Failed):
-    """Error of the input: exit code 2, as click's own usage errors."""
+    """Error of the input, with exit code 2 as for usage errors of click."""
 
     exit_code = 2
 
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn anything unforeseen into one sentence and exit code 1, without a stack trace."""
+    """Turn an unexpected error into one sentence and exit code 1, without a stack trace."""
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit):
@@ -72,17 +72,17 @@ def plain_errors() -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, or its kind if it has none."""
+    """Return the first line of an error's text, or its type if the text is empty."""
     text = str(error)
     if isinstance(error, KeyError) and error.args:
-        # The text of a KeyError is the repr of what it was given.
+        # The text of a KeyError is the repr of its argument.
         text = str(error.args[0])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
 @contextlib.contextmanager
 def bad_input(*more: type[Exception], say: Callable[[str], str] = str) -> Iterator[None]:
-    """Turn what the library refuses into one sentence and exit code 2."""
+    """Turn an input error of the library into one sentence and exit code 2."""
     kinds: tuple[type[Exception], ...] = (TypeError, ValueError, *more)
     try:
         yield
@@ -92,7 +92,7 @@ def bad_input(*more: type[Exception], say: Callable[[str], str] = str) -> Iterat
 
 @contextlib.contextmanager
 def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
-    """Turn a file that cannot be written into one sentence."""
+    """Turn an error of writing a file into one sentence."""
     try:
         yield
     except OSError as error:
@@ -101,7 +101,7 @@ def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
 
 @contextlib.contextmanager
 def passing_on(**flags: str) -> Iterator[None]:
-    """Print each warning of the library once, with flags in the place of its arguments."""
+    """Print each warning of the library once, with flags instead of argument names."""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -114,7 +114,7 @@ def passing_on(**flags: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def working() -> Iterator[Step]:
-    """Show a progress bar on stderr if that is a terminal; what is printed meanwhile goes there."""
+    """Show a progress bar if stderr is a terminal, and send other output to stderr meanwhile."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = terminal(stderr=True)
@@ -142,14 +142,14 @@ def working() -> Iterator[Step]:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line; control characters in it are spelled out, and it commands no runner."""
+    """Print a line, with control characters escaped and without commands for a runner."""
     click.echo(inert(text), err=err)
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """Return a console of Rich for tables and coloured text, which spells out control characters.
+    """Return a Rich console for tables and coloured text that escapes control characters.
 
-    Its own colours are no text but styles, which stay.
+    The colours of the console are styles and not text, so they are not escaped.
     """
     from rich.console import Console
 
@@ -162,14 +162,14 @@ def terminal(*, stderr: bool = False) -> Console:
 
 
 def plain(text: object) -> Any:
-    """Return a text for Rich as it is: no markup, and spelled out before its width is taken."""
+    """Return text for Rich without markup, escaped before Rich measures its width."""
     from rich.text import Text
 
     return Text(printable(str(text)))
 
 
 def echo_json(data: Any) -> None:
-    """Print one JSON object; numbers that are not finite become null."""
+    """Print one JSON object, with null for numbers that are not finite."""
     click.echo(
         printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str))
     )
@@ -186,5 +186,5 @@ def _finite(data: Any) -> Any:
 
 
 def warn(text: str) -> None:
-    """Print a line on stderr that does not end the command."""
+    """Print a warning on stderr and go on."""
     echo(f"Warning: {text}", err=True)

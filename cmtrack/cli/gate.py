@@ -1,4 +1,4 @@
-"""``cmtrack gate``: an exit code for pipelines that says whether a run may replace the baseline."""
+"""``cmtrack gate``: exit with 0 if a run meets the requirements of a pipeline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class NotJudged(Failed):
     """Error without a verdict.
 
-    Its exit code is 2, as 1 is that of a failed gate.
+    The exit code is 2, because 1 means a failed gate.
     """
 
     exit_code = 2
@@ -45,7 +45,7 @@ class NotJudged(Failed):
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     """Check the options first, and exit with code 2 on any error.
 
-    A pipeline reads exit code 1 as a failed gate, and nothing else may have it.
+    A pipeline reads exit code 1 as a failed gate, so no other error may have this code.
     """
 
     @functools.wraps(function)
@@ -54,7 +54,7 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
             with plain_errors():
                 return function(**options | _read_gates(**options))
         except (KeyboardInterrupt, click.Abort):
-            raise NotJudged("interrupted: the run was not judged") from None
+            raise NotJudged("interrupted: the gates were not checked") from None
         except click.ClickException as error:
             if error.exit_code == 2:
                 raise
@@ -70,7 +70,7 @@ def _read_gates(
     rule: Path | None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Return gates, baseline and rule of a run, checked before a store is asked."""
+    """Return gates, baseline and rule, checked before any request to a store."""
     metrics: Any = None
     rule_of_file = None
     if rule is not None:
@@ -79,10 +79,10 @@ def _read_gates(
         against = against or rule_of_file.values.get("against")
         metrics = rule_of_file.values.get("rank_by")
     if not require and against is None:
-        raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
+        raise click.UsageError("give --against, --require, or both, or a --rule that has them")
     if require and rank_by:
         raise click.UsageError(
-            "--rank-by is what the run is judged by without --require: give one of them"
+            "give --rank-by or --require, not both; --rank-by is the metric if there are no gates"
         )
     with working() as step:
         step("loading libraries", 0, 1)
@@ -117,7 +117,9 @@ def _read_gates(
 @_no_verdict
 @one_run
 @click.option(
-    "--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice."
+    "--tracking-uri",
+    metavar="URI",
+    help="Read from this tracking store. By default the one that MLflow uses.",
 )
 @click.option(
     "--summary",
@@ -136,19 +138,19 @@ def gate_command(
     summary_file: Path | None,
     **options: Any,
 ) -> Answer:
-    """Check by the exit code that a run meets its requirements.
+    """Exit with 0 if RUN meets your requirements, and print the reasons.
 
-    Without --require, a run fails where it is significantly worse than the baseline, in the metric
-    of --rank-by or by default the Matthews correlation. --against may be left out where no gate is
-    about a .difference. Other pipelines log runs, too: with --latest, a --filter by a tag of this
-    one finds its own.
+    Without --require, the run fails if it is significantly worse than the baseline in the metric of
+    --rank-by (by default the Matthews correlation). You can omit --against if no gate is on a
+    .difference. If several pipelines log runs, use --latest and a --filter on a tag of your
+    pipeline.
 
     \b
     Exit codes:
       0  the run passes
       1  a gate fails
-      2  it could not be judged: wrong usage, no such run, no server, a damaged evaluation,
-         a baseline that was judged on other data, or a gate that the rows cannot decide
+      2  the gates could not be checked: wrong usage, no such run, no server, a damaged evaluation,
+         a baseline that was evaluated on other data, or a gate that the rows cannot decide
     """
     with working() as step:
         from cmtrack.comparison.criterion import ALWAYS_DEFINED
@@ -156,10 +158,10 @@ def gate_command(
         from cmtrack.report.review import Review
 
         if rule is not None:
-            # The gates would hide the numbers of a run that they stop.
+            # With its gates, the comparison would have no numbers of a run that fails them.
             options["rule"] = rule.without_gates(ALWAYS_DEFINED if require else None)
         elif require:
-            # The default metric may be undefined for a run, and no gate may need it.
+            # The default metric may be undefined for the run, and the gates may not need it.
             rank_by = (ALWAYS_DEFINED,)
         comparison = compared(
             step,
@@ -189,7 +191,7 @@ def gate_command(
 
 
 class _Verdict(NamedTuple):
-    """A verdict with what is shown next to it: the run, its rule, its review and its samples."""
+    """A verdict with the run, the rule, the latest review and the number of rows, as shown."""
 
     verdict: Verdict
     run: Ranked
@@ -199,7 +201,7 @@ class _Verdict(NamedTuple):
 
 
 def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
-    """Return the latest review of the run, and its URL, empty if the store has no pages."""
+    """Return the latest review of the run and its URL, which is empty if the store has no pages."""
     from cmtrack.report.review.record import address
     from cmtrack.tracking.publish import review_of
     from cmtrack.tracking.store import quiet
@@ -212,7 +214,7 @@ def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
 def _read_rule(
     path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None
 ) -> Rule:
-    """Return the rule of a file, for one run and its baseline; it is the whole rule."""
+    """Return the rule of a file, which must not be mixed with other options that decide."""
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.rule import Rule
 
@@ -221,11 +223,11 @@ def _read_rule(
     has_other_baseline = baseline is not None and against not in (None, baseline)
     if require or rank_by or has_other_baseline:
         raise click.UsageError(
-            "a rule file is the whole rule: leave out --require, --rank-by and another --against"
+            "a rule file is the whole rule; leave out --require, --rank-by and another --against"
         )
     if "block" in rule.values:
         raise BadInput(
-            f"{rule.name}: a rule with 'block' is for repeated runs: a gate judges one run"
+            f"{rule.name}: a rule with 'block' is for repeated runs, but a gate checks one run"
         )
     return rule
 
@@ -234,7 +236,7 @@ _MARK = {True: "passes", False: "fails"}
 
 
 def _markdown(answer: _Verdict) -> str:
-    """Return the verdict for the summary page of a job."""
+    """Return the verdict as Markdown for the summary page of a job."""
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
 
@@ -293,7 +295,7 @@ def _heading(verdict: Verdict) -> str:
 
 
 def _judged(answer: _Verdict, named: Callable[[str], str]) -> str:
-    """Return the run, its baseline and its samples, as a sentence."""
+    """Return a sentence with the run, its baseline and the number of rows."""
     runs = [answer.run]
     if answer.verdict.baseline is not None:
         runs.append(answer.verdict.baseline)
@@ -352,7 +354,7 @@ def _found(check: GateResult | NotWorse) -> str:
 
 
 def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str) -> str:
-    """Return the loss that a passed check still allows, and the gate that bounds it; else empty."""
+    """Return the loss that a passed check allows and a gate that bounds it, or an empty text."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
     from cmtrack.report import formatting as fmt
 
@@ -365,12 +367,12 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
         return ""
     direction = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
     room = f"{fmt.number(loss, interval)} {direction}"
-    text = f"Not shown to be worse does not mean as good: {samples} leave room for {room}."
+    text = f"Not significantly worse does not mean equally good. With {samples}, it may be {room}."
     if better not in ("higher", "lower"):
         return text
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"
     return (
-        f"{text} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
+        f"{text} --require '{check.criterion}.difference.{bound}' requires a loss of at most 0.01."
     )
 
 

@@ -16,13 +16,13 @@ TASKS: Mapping[str, Sequence[str]] = {
     "Look at a run": ("show", "rows", "segments", "at"),
     "Compare and choose": ("compare", "gate", "threshold", "price", "plan"),
     "Share and check the decision": ("review", "view", "verify"),
-    "Send what is waiting": ("spool", "push"),
+    "Send saved evaluations": ("spool", "push"),
 }
-"""The commands by task, in the order of the help."""
+"""The commands by task, in the order of ``cmtrack --help``."""
 
 
 class Commands(click.Group):
-    """Commands whose errors are one sentence."""
+    """Group of commands whose errors are one sentence."""
 
     command_class = Command
 

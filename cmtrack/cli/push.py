@@ -1,4 +1,4 @@
-"""``cmtrack push`` and ``cmtrack spool``: evaluations that could not be sent at once."""
+"""``cmtrack push`` and ``cmtrack spool``: evaluations that could not be sent immediately."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ if TYPE_CHECKING:
 _FOLDER = click.option(
     "--folder",
     type=FOLDER,
-    help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and where evaluations were "
-    "kept instead of it]",
+    help="Folder of the spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and the folders "
+    "that replaced it]",
 )
 
 
 @main.command("push")
 @_FOLDER
 @click.option(
-    "--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own."
+    "--tracking-uri",
+    metavar="URI",
+    help="Send all evaluations to this store. By default each goes to the store that it was meant "
+    "for.",
 )
 @click.option(
     "--experiment",
     metavar="NAME",
-    help="Experiment in which an evaluation without a run gets a new run.",
+    help="Experiment for the new run of an evaluation without a run.",
 )
 @click.option(
-    "--replace", is_flag=True, help="Send also what is older, by its time, than what the run holds."
+    "--replace", is_flag=True, help="Also send evaluations that are older than the one in the run."
 )
 @answering
 def push_command(
@@ -42,8 +45,8 @@ def push_command(
 ) -> Answer:
     """Send the evaluations that wait in the spool.
 
-    Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be
-    sent, 1 something is.
+    Sending an evaluation twice does not change its run. Exit codes: 0 every evaluation was sent, 1
+    some could not be sent.
     """
     with working() as step:
         step("reading the spool", 0, 0)
@@ -124,12 +127,12 @@ def _next_steps(kinds: Sequence[str]) -> list[str]:
     if n_inputs:
         lines.append(f"It does not send {HOW_TO_EVALUATE}.")
     if n_damaged:
-        lines.append("What is damaged cannot be sent: remove its folder.")
+        lines.append("Damaged evaluations cannot be sent. Remove their folders.")
     return lines
 
 
 def _line(entry: PushedEntry) -> str:
-    """Return what became of an entry."""
+    """Return a sentence on an entry: whether it was sent, and why not."""
     text = f"{entry.entry.name.lstrip('.')}: {entry.status}"
     if entry.status == "sent":
         text += f" to run {entry.run_id}"

@@ -1,4 +1,4 @@
-"""Files that the commands read: columns of Parquet or CSV, groupings, metrics."""
+"""Reading the files of commands: columns of Parquet or CSV, groupings, metrics."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _BIG = 1 << 28
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """Columns of a file that options name, and how texts of a CSV file are read.
+    """Columns of a file that the options name, and how to read texts of a CSV file.
 
     Attributes
     ----------
     by_argument : mapping of str to str or None
-        The column of each argument of :func:`cmtrack.evaluate`, but for the scores.
+        The column of each argument of :func:`cmtrack.evaluate`, except the scores.
     scores : str or None
-        The column of scores, or the columns: what the one ``*`` in it matches is the label.
+        The column of scores, or a pattern of columns with one ``*`` in place of the label.
     scores_argument : str
-        The argument that the scores are, ``y_prob`` or ``y_score``.
+        The argument that takes the scores, ``y_prob`` or ``y_score``.
     segments : sequence of str
     label_kinds : sequence of type
-        The kinds that labels may have.
+        The types that labels may have.
     missing : sequence of str
         Texts that are missing values.
     """
@@ -51,19 +51,19 @@ class NamedColumns:
 
     @property
     def wanted(self) -> list[str]:
-        """The columns that are named one by one, and the pattern of the scores."""
+        """The names of single columns, and the pattern of the scores."""
         return [*filter(None, (*self.by_argument.values(), self.scores))]
 
 
 class FilePredictions(NamedTuple):
-    """Arguments of :func:`cmtrack.evaluate`, and the parser of labels that are given as text."""
+    """Arguments of :func:`cmtrack.evaluate`, and a parser from text to labels."""
 
     arguments: dict[str, Any]
     as_label: Callable[[str], Any]
 
 
 def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
-    """Read the named columns of a file, and no others."""
+    """Read only the named columns of a file."""
     names = _column_names(path, named.wanted)
     by_argument = {
         argument: find(name, names, path)
@@ -77,7 +77,7 @@ def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
     columns += scores_by_label.values()
     if named.scores is not None and not scores_by_label:
         columns.append(find(named.scores, names, path))
-    # A column that is also one of numbers keeps its type.
+    # A column that is also used for numbers keeps its type.
     numbers = {by_argument.get("sample_weight"), named.scores, *scores_by_label.values()}
     labels = {by_argument.get("y_true"), by_argument.get("y_pred")} - numbers
     texts = {by_argument.get("row_ids"), by_argument.get("groups"), *segments} - numbers
@@ -99,7 +99,7 @@ def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
     if scores_by_label:
         scores = {as_label(text): _numbers(frame, name) for text, name in scores_by_label.items()}
         arguments[named.scores_argument] = scores
-        if len(scores) == 1:  # one column of a family: the probability of that label
+        if len(scores) == 1:  # one column: the probability of its label
             ((arguments["positive"], arguments[named.scores_argument]),) = scores.items()
     elif named.scores is not None:
         arguments[named.scores_argument] = _numbers(frame, named.scores)
@@ -109,14 +109,14 @@ def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
 def _score_columns(
     scores: str | None, names: Sequence[str], others: Sequence[str], path: Path
 ) -> dict[str, str]:
-    """Return the columns of a family by the text of their label; none of a single column."""
+    """Return the columns of a pattern by their label as text; empty for a single column."""
     if scores is None or "*" not in scores or scores in names:
         return {}
     return _matches(scores, [name for name in names if name not in others], path)
 
 
 def _columns_of(divided: Sequence[str | tuple[str, ...]]) -> Iterator[str]:
-    """Yield the columns of segments, crossed or not."""
+    """Yield the columns of segments, including both columns of a crossing."""
     for columns in divided:
         if isinstance(columns, str):
             yield columns
@@ -125,14 +125,14 @@ def _columns_of(divided: Sequence[str | tuple[str, ...]]) -> Iterator[str]:
 
 
 def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:
-    """Return the columns that ``--segment`` names; "A,B" crosses two, unless it is a column."""
+    """Return the columns of ``--segment``. "A,B" crosses two columns, unless it is a column."""
     return [
         tuple(text.split(",")) if "," in text and text not in names else text for text in segments
     ]
 
 
 def belongs_in_a_table(files: Sequence[str], scores: str | None) -> bool:
-    """Return whether files are streamed: several, a big one, or one with a column of lists."""
+    """Return whether to stream the files: several, a large one, or one with a column of lists."""
     path = Path(files[0])
     if len(files) > 1 or not path.is_file() or path.stat().st_size > _BIG:
         return True
@@ -152,7 +152,7 @@ def belongs_in_a_table(files: Sequence[str], scores: str | None) -> bool:
 
 
 def open_predictions(files: Sequence[str], named: NamedColumns) -> Source:
-    """Return the rows of files that are one table, with labels of one kind."""
+    """Return the rows of files that form one table, with labels of one type."""
     from cmtrack.sources import choose_columns, open_source
 
     source = open_source(list(files), named.wanted, named.missing)
@@ -171,7 +171,7 @@ def open_predictions(files: Sequence[str], named: NamedColumns) -> Source:
 
 
 def label_reader_of_files(source: Source, name: str) -> Callable[[str], Any]:
-    """Return the parser of command-line text into labels of the column ``name`` of files."""
+    """Return a parser from command-line text to labels of the column ``name`` of files."""
     from cmtrack.sources import label_kind
 
     kind = label_kind(source.schema.field(name).type)
@@ -186,14 +186,14 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def find(name: str, names: Sequence[str], path: Path) -> str:
-    """Return the name if a column has it, or raise an error with the near ones."""
+    """Return the name if it is a column, or raise an error with similar names."""
     if name in names:
         return name
     raise BadInput(f"{path.name} has no column {name!r}; {_near(name, names)}")
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    """Return the names that are near another one, else the first of all, for an error."""
+    """Return similar names for an error message, or the first names if none is similar."""
     by_lower: dict[str, str] = {}
     for other in names:
         by_lower.setdefault(other.lower(), other)
@@ -205,7 +205,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
-    """Return columns by the text that the star matches."""
+    """Return columns by the text in place of the ``*``."""
     from cmtrack.sources import match_pattern
 
     with bad_input(say=lambda text: f"--y-prob: {text}"):
@@ -216,7 +216,7 @@ def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
 
 
 def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
-    """Return the parser of command-line text into labels of a column."""
+    """Return a parser from command-line text to labels of a column."""
     from pandas.api import types
 
     kind: Any = column.dtype
@@ -232,7 +232,7 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
 
 
 def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
-    """Return the parser of command-line text into labels of one type."""
+    """Return a parser from command-line text to labels of one type."""
     if kind is str:
         return lambda text: text
     booleans = {"true": True, "1": True, "false": False, "0": False}
@@ -243,13 +243,13 @@ def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
             # bool("false") is True
             return booleans[text.strip().lower()] if kind is bool else kind(text.strip())
         except (KeyError, ValueError):
-            raise BadInput(f"{text!r} is no label of {name!r}, which holds {holds}") from None
+            raise BadInput(f"{text!r} is not a label of {name!r}, which has {holds}") from None
 
     return convert
 
 
 def _weights(frame: pd.DataFrame, name: str) -> Any:
-    """Return weights with the column's type: whole ones are counts of rows, others are not."""
+    """Return weights with the type of the column, because integers count rows and floats do not."""
     numbers = _numbers(frame, name)
     is_float = getattr(frame[name].dtype, "kind", "f") == "f"
     return numbers if is_float or frame[name].isna().any() else frame[name]
@@ -278,14 +278,14 @@ def _read(path: Path, columns: list[str], **options: Any) -> pd.DataFrame:
 
 
 def two_groups(grouping: Grouping | None) -> dict[Any, Any]:
-    """Return the groups of the last step that has two, by their texts; none without such a step."""
+    """Return the two groups of the last step with two groups, by their text, or nothing."""
     steps = () if grouping is None else grouping.steps
     pairs = [step.labels for step in steps if len(step.labels) == 2]
     return {str(group): group for group in pairs[-1]} if pairs else {}
 
 
 def read_metrics(named: Sequence[str]) -> list[Metric]:
-    """Return the metrics that ``--extra-metrics`` names; each file or module is executed once."""
+    """Return the metrics of ``--extra-metrics``, and execute each file or module once."""
     from cmtrack.metrics.metric import Metric
     from cmtrack.metrics.own import own_metrics
 
@@ -304,13 +304,13 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
             raise BadInput(f"--extra-metrics: {module} has no {name!r}; its metrics are {listed}")
         with bad_input(say=partial(_say_of_metrics, text, name)):
             metrics += own_metrics(_listed(values[name]))
-            # Two files may name one metric.
+            # Refuse two files that define the same metric.
             own_metrics(metrics)
     return metrics
 
 
 def _listed(value: Any) -> Any:
-    """Return a metric in a list, and the metrics of a mapping."""
+    """Return a list for a single metric, and the values of a mapping."""
     from cmtrack.metrics.metric import Metric
 
     if isinstance(value, Metric):
@@ -319,12 +319,12 @@ def _listed(value: Any) -> Any:
 
 
 def _say_of_metrics(option: str, name: str, error: str) -> str:
-    """Return an error about metrics with what the option says in place of the argument."""
+    """Return an error about metrics with the option instead of the argument name."""
     return f"--extra-metrics {option}: {error.replace('extra_metrics', name)}"
 
 
 def _execute(module: str) -> dict[str, Any]:
-    """Return the names that a Python file or module defines; it can import from its folder."""
+    """Return the names that a Python file or module defines. It can import from its folder."""
     import contextlib
     import importlib
     import runpy
@@ -333,7 +333,7 @@ def _execute(module: str) -> dict[str, Any]:
     is_file = module.endswith(".py")
     sys.path.append(str(Path(module).absolute().parent if is_file else Path.cwd()))
     try:
-        # Only the command's own answer goes to stdout.
+        # stdout is only for the answer of the command.
         with contextlib.redirect_stdout(sys.stderr):
             return runpy.run_path(module) if is_file else vars(importlib.import_module(module))
     except (Exception, SystemExit) as error:  # whatever the user's code raises
@@ -342,6 +342,6 @@ def _execute(module: str) -> dict[str, Any]:
 
 
 def read_file(read: Callable[[Path], Result], path: Path) -> Result:
-    """Return the grouping, the costs or the rule of a file; an error names the file."""
+    """Return the grouping, costs or rule of a file. An error names the file."""
     with bad_input(say=lambda text: text if text.startswith(path.name) else f"{path.name}: {text}"):
         return read(path)

@@ -1,4 +1,4 @@
-"""``cmtrack regroup``: past runs under another grouping."""
+"""``cmtrack regroup``: evaluate past runs under another grouping."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cmtrack.tracking import RegroupedRun
 
 _OTHER_QUESTION = (
-    "The two numbers answer different questions about the same predictions: no run got better or "
-    "worse."
+    "The two numbers answer different questions about the same predictions. No run became better "
+    "or worse."
 )
 _MOST_WARNINGS = 5
 _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
@@ -45,22 +45,23 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 )
 @click.option(
     "--prefix",
-    help="Prefix of new metrics and files; by default the last step's name and an underscore.",
+    metavar="TEXT",
+    help="Prefix of the new metrics and files. By default the name of the last step and an "
+    "underscore.",
 )
 @click.option(
     "--source-prefix",
+    metavar="TEXT",
     default="",
-    help="Prefix that the evaluations to start from were logged under.",
+    help="Prefix of the evaluations to regroup.",
 )
 @click.option(
     "--figures/--no-figures",
     default=None,
     callback=lambda context, option, value: "auto" if value is None else value,
-    help="Draw the figures, too; by default for up to 100 runs.",
+    help="Draw the figures or not. By default they are drawn for up to 100 runs.",
 )
-@click.option(
-    "--force", is_flag=True, help="Regroup also the runs that hold this regrouping already."
-)
+@click.option("--force", is_flag=True, help="Also regroup runs that already have this grouping.")
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
 @tracking_uri_option
 @answering
@@ -76,20 +77,20 @@ def regroup_command(
     tracking_uri: str | None,
     **options: Any,
 ) -> Answer:
-    """Judge past runs under another grouping.
+    """Evaluate past runs under another grouping.
 
-    Neither data nor models are needed. The new numbers go into the same runs under a prefix; the
-    runs are not changed otherwise. Afterwards `cmtrack compare --prefix PREFIX` ranks by them.
-    After an interruption the same command goes on where it stopped.
+    The command needs neither data nor models. It adds the new numbers to the same runs under a
+    prefix, and changes nothing else. `cmtrack compare --prefix PREFIX` then ranks the runs by the
+    new numbers. After an interruption, run the same command again to continue.
 
-    Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or
+    Exit codes: 0 runs were regrouped, 1 no run was regrouped or the work failed, 2 wrong usage or
     bad input.
     """
     experiments = experiment_names or ()
     if not runs and not experiments:
         raise click.UsageError("name runs, or an experiment with --experiment")
     if filter_string and not experiments:
-        raise click.UsageError("--filter chooses among the runs of --experiment: name one")
+        raise click.UsageError("--filter limits the runs of --experiment; give an experiment")
     with working() as step:
         step("loading libraries", 0, 1)
         from cmtrack.tracking.regroup import default_prefix, regroup_runs
@@ -97,7 +98,7 @@ def regroup_command(
 
         grouping, group = read_grouping(grouping_file, positive)
         if grouping is None:
-            raise click.UsageError("give the new grouping by --grouping")
+            raise click.UsageError("give the new grouping with --grouping")
         if prefix is None:
             prefix = parsed(default_prefix, grouping)
         check_prefix(prefix)
@@ -130,7 +131,7 @@ def _chosen(
     source_prefix: str,
     step: Step,
 ) -> list[Any]:
-    """Return the named runs, and all runs of the experiments that hold an evaluation."""
+    """Return the named runs, and all runs of the experiments that have an evaluation."""
     from cmtrack.comparison.compare import NO_RUN
     from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search, shown_uri
 
@@ -149,7 +150,7 @@ def _chosen(
 
 
 def _print(out: Sequence[RegroupedRun], grouping: Grouping, prefix: str) -> None:
-    """Print the numbers of the regrouped runs, the runs that were left out, and warnings."""
+    """Print the numbers of the regrouped runs, the excluded runs, and warnings."""
     from cmtrack.cli.comparison_table import print_left_out, print_table
 
     console = terminal()
@@ -181,12 +182,12 @@ def _print_common_warnings(console: Console, runs: Sequence[RegroupedRun]) -> No
         warnings.append(warning)
     print_warnings(console, warnings)
     if len(counts) > _MOST_WARNINGS:
-        text = f"and {len(counts) - _MOST_WARNINGS} more warnings: --json lists them"
+        text = f"and {len(counts) - _MOST_WARNINGS} more warnings; --json lists them"
         console.print(Text(text, style="dim"))
 
 
 def _summarize(done: Sequence[RegroupedRun], n_runs: int, prefix: str) -> str:
-    """Return how many runs were regrouped, as a sentence."""
+    """Return a sentence on the number of regrouped runs."""
     planned = any(run.status == "planned" for run in done)
     if planned:
         verb = "would be"
@@ -200,7 +201,7 @@ def _summarize(done: Sequence[RegroupedRun], n_runs: int, prefix: str) -> str:
         return f"{text}; nothing was written."
     earlier = sum(run.already_done for run in done)
     if earlier:
-        return f"{text}. {earlier} of them earlier: --force regroups them again."
+        return f"{text}. {earlier} already had this grouping; --force regroups them again."
     return f"{text}."
 
 
@@ -221,7 +222,7 @@ def _print_command(
     command += ["--prefix", prefix]
     if tracking_uri is not None:
         command += ["--tracking-uri", tracking_uri]
-    echo(f"To rank by it:\n  {shlex.join(command)}")
+    echo(f"To rank the runs by the new numbers:\n  {shlex.join(command)}")
 
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[TerminalColumn]:

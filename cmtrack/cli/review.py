@@ -1,4 +1,4 @@
-"""``cmtrack review``: a comparison as a document, in a run, with an alias for the chosen model."""
+"""``cmtrack review``: a comparison as a document or a run, and an alias for the chosen model."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _ENDINGS = (".html", ".md", ".json")
     "--bundle",
     "bundle_file",
     type=NEW_FILE,
-    help="Write the review with its statistics, rule and versions as one .zip file that `cmtrack "
-    "verify` checks.",
+    help="Write the review with its statistics, rule and versions as one .zip file, which `cmtrack "
+    "verify` can check.",
 )
 @click.option(
     "--bundle-rows/--no-bundle-rows",
     "bundle_rows",
     default=True,
     show_default=True,
-    help="Put the predictions by row into the bundle: paired differences are recomputed from them.",
+    help="Put the predictions by row into the bundle, to recompute paired differences.",
 )
 @click.option(
     "--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs."
@@ -48,18 +48,18 @@ _ENDINGS = (".html", ".md", ".json")
 @click.option(
     "--experiment-for-review",
     metavar="NAME",
-    help="Write that run into this experiment.  [default: that of the runs, with "
+    help="Write the run of --log into this experiment.  [default: the experiment of the runs, with "
     '": reviews" after its name]',
 )
 @click.option(
     "--alias",
     metavar="NAME",
-    help="Set this alias for the chosen run's version of the registered model.",
+    help="Set this alias for the model version of the chosen run.",
 )
 @click.option(
     "--registered-model",
     metavar="NAME",
-    help="Take the version of this registered model, where the chosen run has versions of several.",
+    help="Set --alias in this registered model, if the run has versions of several models.",
 )
 def review_command(
     outputs: tuple[Path, ...],
@@ -72,9 +72,9 @@ def review_command(
     csv_file: Path | None,
     **options: Any,
 ) -> Answer:
-    """Rank evaluated runs, and write a review of the decision.
+    """Rank runs and write a review of the decision.
 
-    The options are those of `cmtrack compare`, and more.
+    This command has all options of `cmtrack compare`.
     """
     of_run = {"alias": alias, "registered_model": registered_model}
     check_goes_with("--log", log, experiment_for_review=experiment_for_review, **of_run)
@@ -140,7 +140,7 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
 
 
 def _sizes(path: Path) -> str:
-    """Return the sizes of a bundle, and nothing of another file."""
+    """Return the sizes of a bundle, or an empty text for another file."""
     if path.suffix.lower() != ".zip":
         return ""
     from cmtrack.report.review.bundle import sizes

@@ -1,4 +1,4 @@
-"""``cmtrack rows``: the rows behind a number of one run, or of several on the same rows."""
+"""``cmtrack rows``: the rows behind a number of one run, or of several runs on the same rows."""
 
 from __future__ import annotations
 
@@ -28,36 +28,45 @@ _OF_ONE_RUN = ("cell", "wrong")
 
 @main.command("rows")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]...")
-@click.option("--cell", nargs=2, metavar="ACTUAL PREDICTED", help="Rows of a cell of RUN's matrix.")
-@click.option("--wrong", is_flag=True, help="Rows that RUN gets wrong; the default with one RUN.")
+@click.option(
+    "--cell", nargs=2, metavar="ACTUAL PREDICTED", help="Rows in a cell of the confusion matrix."
+)
+@click.option("--wrong", is_flag=True, help="Errors of RUN; the default with one RUN.")
 @click.option(
     "--confident",
     type=float,
     metavar="P",
-    help="With --wrong or --cell: only rows that are predicted with a probability of at least P.",
+    help="With --wrong or --cell, only rows predicted with a probability of at least P.",
 )
-@click.option("--step", help="A step of the grouping, whose groups count; by default the classes.")
 @click.option(
-    "--broken", is_flag=True, help="Rows that only the first RUN gets right; the default with two."
+    "--step",
+    metavar="NAME",
+    help="Step of the grouping whose groups must agree. By default the classes must agree.",
 )
-@click.option("--fixed", is_flag=True, help="Rows that only the second RUN gets right.")
-@click.option("--changed", is_flag=True, help="Rows with other predictions.")
+@click.option(
+    "--broken",
+    is_flag=True,
+    help="Rows that only the first RUN predicts correctly; the default with two.",
+)
+@click.option("--fixed", is_flag=True, help="Rows that only the second RUN predicts correctly.")
+@click.option("--changed", is_flag=True, help="Rows that the two runs predict differently.")
 @click.option(
     "--missed",
     type=click.IntRange(1),
     metavar="N",
-    help="Rows that at least N RUNs miss.",
+    help="Rows that at least N runs predict incorrectly.",
 )
 @click.option(
-    "--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too."
+    "--table", type=FILE, help="Parquet or CSV file with more columns of the rows to show."
 )
-@click.option("--row-ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
+@click.option("--row-ids", metavar="COLUMN", help="Column of --table with the row ids of the runs.")
 @click.option(
     "--max-rows",
     type=click.IntRange(1),
+    metavar="N",
     default=25,
     show_default=True,
-    help="Largest number of rows to show.",
+    help="Show at most this many rows.",
 )
 @of_stored
 def rows_command(
@@ -70,15 +79,15 @@ def rows_command(
 ) -> Answer:
     """Print the rows behind a number.
 
-    RUN is a run, or a folder that `cmtrack evaluate --output` wrote; its predictions by row must
-    have been kept. Several runs must have been judged on the same rows.
+    RUN is a run, or a folder that `cmtrack evaluate --output` wrote. It must have its predictions
+    by row. Several runs must have been evaluated on the same rows.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs on different
     rows.
     """
     kind = _kind_of(runs, asked)
     if asked["confident"] is not None and kind not in _OF_ONE_RUN:
-        raise click.UsageError("--confident goes with --cell and --wrong")
+        raise click.UsageError("--confident needs --cell or --wrong")
     if row_ids and table is None:
         raise click.UsageError("--row-ids needs --table")
     from cmtrack.comparison.comparability import of_classes
@@ -111,7 +120,7 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
 
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
     title = f"{kind}: {fmt.counted(total, 'row')}{shown}"
-    # iterrows would make floats of class numbers.
+    # iterrows would convert integer labels to floats.
     rows = (map(as_text, values) for values in frame.itertuples(index=False, name=None))
     print_table(title, map(_head, frame), rows, right=0)
     if sentence:
@@ -119,13 +128,13 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
 
 
 def _head(column: object) -> str:
-    """Return a column's name in words that fold at spaces."""
+    """Return the name of a column with spaces, where Rich can break the line."""
     head = str(column).replace("probability_actual", "p of actual").replace("probability", "p")
     return head.replace("_", " ") if head.startswith(_LABELLED_HEADS) else head
 
 
 def _kind_of(runs: tuple[str, ...], asked: dict[str, Any]) -> str:
-    """Return the kind of rows that the flags choose, and check that it is of so many runs."""
+    """Return the kind of rows that the flags choose, and check the number of runs for it."""
     kinds = [name for name in (*_OF_RUNS, *_OF_ONE_RUN) if asked[name]]
     if len(kinds) > 1:
         raise click.UsageError(f"choose one of {', '.join(f'--{name}' for name in kinds)}")
@@ -137,16 +146,17 @@ def _kind_of(runs: tuple[str, ...], asked: dict[str, Any]) -> str:
         kind = "broken"
     n_runs = 1 if kind in _OF_ONE_RUN else 2
     if kind == "missed" and len(runs) < n_runs:
-        raise click.UsageError(f"--missed is of 2 or more runs, got {len(runs)}")
+        raise click.UsageError(f"--missed needs 2 or more runs, got {len(runs)}")
+    noun = "run" if n_runs == 1 else "runs"
     if kind != "missed" and len(runs) != n_runs:
-        raise click.UsageError(f"--{kind} is of {n_runs} runs, got {len(runs)}")
+        raise click.UsageError(f"--{kind} needs {n_runs} {noun}, got {len(runs)}")
     return kind
 
 
 def _rows_of_run(
     evaluation: Evaluation, kind: str, asked: dict[str, Any], options: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return the rows of a cell, or the wrong ones."""
+    """Return the rows of a cell, or the errors."""
     from cmtrack.evaluation.rows import MISMATCH, step_called
 
     step = asked["step"]
@@ -164,7 +174,7 @@ def _rows_of_run(
 def _rows_of_runs(
     comparison: Comparison, names: list[str], kind: str, asked: dict[str, Any]
 ) -> tuple[pd.DataFrame, str]:
-    """Return the rows that runs predict differently or miss, and a sentence on them."""
+    """Return the rows that runs predict differently or incorrectly, and a sentence on them."""
     if kind == "missed":
         missed = comparison.missed(asked["missed"])
         return missed.to_frame(), missed.sentence
@@ -174,13 +184,13 @@ def _rows_of_runs(
     step = asked["step"]
     side = "class" if step is None else f"group of the step {quoted(step)}"
     name = names[1] if kind == "fixed" else names[0]
-    return frame, f"In these rows only {quoted(name)} predicts the right {side}."
+    return frame, f"Only {quoted(name)} predicts the correct {side} of these rows."
 
 
 def _indexed_by(comparison: Comparison, names: list[str], kind: str) -> Evaluation:
-    """Return the evaluation that the numbers of the rows count in.
+    """Return the evaluation whose rows are numbered like the rows in the frame.
 
-    Runs on different rows are joined by ids, and a number counts the rows that they share.
+    Runs on different rows are joined by ids. A row number is then a position in the shared rows.
     """
     from cmtrack.comparison.rows import pair_of, together_with
 
@@ -191,7 +201,7 @@ def _indexed_by(comparison: Comparison, names: list[str], kind: str) -> Evaluati
 def _join_table(
     frame: pd.DataFrame, evaluation: Evaluation, table: Path, row_ids: str | None
 ) -> pd.DataFrame:
-    """Return rows with the columns of a table."""
+    """Return the rows with the columns of a table added."""
     from cmtrack.evaluation.rows import joined_columns
 
     columns = {}
@@ -212,7 +222,7 @@ def _compare(
 
     names = distinct(runs, _NAME)
     if len(set(runs)) < len(runs):
-        raise ValueError(f"runs must be named once each, got {', '.join(runs)}")
+        raise ValueError(f"each run must be named once, got {', '.join(runs)}")
     metric = "multiclass/accuracy"
     if step is not None:
         step_called(evaluations[0], step)

@@ -1,4 +1,4 @@
-"""``cmtrack segments``: one run or two by segments, declared or not, and the worst segments."""
+"""``cmtrack segments``: one or two runs by segment, and the worst segments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAME = 12
     "by",
     multiple=True,
     metavar="COLUMN",
-    help="Column that divides the rows; repeatable. By default all.",
+    help="Column that divides the rows; repeatable. By default all columns of the run.",
 )
 @click.option(
     "--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable."
@@ -43,37 +43,37 @@ _NAME = 12
 @click.option(
     "--worst",
     is_flag=True,
-    help="Search the columns and their crossings for the worst segments of RUN.",
+    help="Search the columns, and crossings of two columns, for the worst segments of RUN.",
 )
 @click.option(
     "--min-rows",
     type=click.IntRange(1),
-    help="Smallest number of the metric's rows in a searched segment. By default 100, or a fifth "
-    "of these rows if "
-    "there are fewer than 500.",
+    metavar="N",
+    help="Least number of rows in a searched segment; only rows that count for the metric. By "
+    "default 100, or a fifth of these rows if there are fewer than 500.",
 )
 @click.option(
     "--leave-out",
     multiple=True,
     metavar="COLUMN",
-    help="Column that --worst does not search; repeatable.",
+    help="Column that --worst should not search; repeatable.",
 )
 @click.option(
     "--table",
     type=FILE,
-    help="Parquet or CSV file with attributes of the rows, in the order of the run.",
+    help="Parquet or CSV file with more columns of the rows, in the order of the run.",
 )
 @click.option(
     "--row-ids",
     metavar="COLUMN",
-    help="Column of --table with the row ids; they must have the run's digest.",
+    help="Column of --table with the row ids. They must be the row ids of the run.",
 )
 @click.option(
     "--y-true",
     metavar="COLUMN",
-    help="Column of --table with the actual labels; they must be those of the run.",
+    help="Column of --table with the actual labels. They must be the labels of the run.",
 )
-@click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
+@click.option("--log", is_flag=True, help="Also write the table of segments to the run.")
 @of_stored
 def segments_command(
     runs: tuple[str, ...],
@@ -89,19 +89,20 @@ def segments_command(
 ) -> Answer:
     """Print the metrics of RUN by segment.
 
-    With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate
-    --output` wrote. Its segments are those that were declared, or, with --table, any column of a
-    file: the run's kept predictions are joined to it. Two runs are compared row by row where both
-    kept their rows. Nothing is written without --log. Where rows belong together, --worst gives
-    those without a value in a column the value of the others of their group.
+    RUN is a run, or a folder that `cmtrack evaluate --output` wrote. With RUN_B, the command also
+    prints the differences between the two runs. It compares them row by row if both have their
+    predictions by row. The segments are those of the evaluation or, with --table, any column of a
+    file that is joined to the predictions. The command writes nothing without --log. If the run has
+    clusters of rows (--groups), --worst fills a missing value of a column from the other rows of
+    the cluster.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not
     match.
     """
     if len(runs) > 2:
-        raise click.UsageError(f"name one run or two, got {len(runs)}")
+        raise click.UsageError(f"name one or two runs, got {len(runs)}")
     if leave_out and not worst:
-        raise click.UsageError("--leave-out is of the columns that --worst searches")
+        raise click.UsageError("--leave-out needs --worst")
     _check_table_flags(table, by, of_table)
     from cmtrack.cli.reading import read_metrics
     from cmtrack.comparison.segments import by_segment
@@ -121,16 +122,14 @@ def segments_command(
         ]
         columns = [view.name for view in shown[0]]
         if not columns and not by:
-            raise BadInput(
-                "the rows were evaluated without segments: --table with --segment gives some"
-            )
+            raise BadInput("the rows were evaluated without segments; use --table and --segment")
         for name in (*by, *leave_out):
             if name not in columns:
-                evaluations[0].segments[name]  # raises, and names the columns that there are
+                evaluations[0].segments[name]  # raises an error with the names of the columns
         chosen = shown[0][0].metrics
         for evaluation in evaluations:
             for metric in chosen:
-                evaluation.metrics[metric]  # raises, and names similar ones
+                evaluation.metrics[metric]  # raises an error with similar names
         if worst:
             others = set(columns) - set(leave_out)
             try:
@@ -149,17 +148,17 @@ def _check_table_flags(table: Path | None, by: Sequence[str], of_table: dict[str
     if table is None and any(of_table.values()):
         raise click.UsageError("--row-ids, --y-true and --log need --table")
     if table is not None and not by:
-        raise click.UsageError("--table needs --segment, the columns that divide the rows")
+        raise click.UsageError("--table needs --segment, a column that divides the rows")
 
 
 def _with_flags(error: str) -> str:
-    """Return an error of a search with flags in the place of arguments."""
+    """Return an error of a search with flags instead of argument names."""
     error = error.replace("min_rows", "--min-rows")
     return error.replace("leave this column out", "leave this column out (--leave-out)")
 
 
 class _Segments(NamedTuple):
-    """The views of each run by column, their differences, and what a search found."""
+    """The views of each run by column, the differences of two runs, and the result of a search."""
 
     runs: tuple[str, ...]
     names: Sequence[str]
@@ -217,7 +216,7 @@ def _search(
 def _load(
     store: Store, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, **of_table: Any
 ) -> list[Evaluation]:
-    """Return the evaluations of runs, with the segments of a table if there is one."""
+    """Return the evaluations of runs, with the segments of a table if one is given."""
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
@@ -282,7 +281,7 @@ def _print_view(
 ) -> None:
     """Print one column: a table per metric, worse segments and gaps.
 
-    Two runs get their differences.
+    For two runs, print their differences as well.
     """
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
@@ -297,12 +296,14 @@ def _print_view(
         else:
             _print_values(views, names, metric)
     if pairs:
-        console.print(plain(f"{segment_reading(pairs, quoted)} * excludes 0."))
+        console.print(plain(f"{segment_reading(pairs, quoted)} * marks an interval without 0."))
     if alone:
         level = fmt.level(view.table.evaluation.confidence_level)
-        text = f"The {level} intervals of all segments hold together; * excludes 0."
+        text = (
+            f"The {level} intervals hold for all segments at once. * marks an interval without 0."
+        )
         notes = {run_view.table.evaluation.segments.note for run_view in views} - {""}
-        if notes:  # there are no intervals
+        if notes:  # the notes say why the segments have no intervals
             text = f"{fmt.capital(notes.pop())}."
         console.print(plain(text))
     for run_view, name in zip(views, names, strict=False):
@@ -313,9 +314,9 @@ def _print_view(
 
 
 def _print_values(views: list[SegmentView], names: Sequence[str], metric: str) -> None:
-    """Print the values of one run and its differences to the rest.
+    """Print the values of one run and their differences to the rest.
 
-    The values of a second, unpaired run are alongside.
+    Values of a second run that is not paired are in the next column.
     """
     from cmtrack.report import formatting as fmt
 
@@ -377,7 +378,7 @@ def _print_table(
     heads: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Print the segments of one metric; ``rows`` has name, rows and the cells below ``heads``."""
+    """Print the segments of one metric. ``rows`` has name, rows and the cells of ``heads``."""
     from cmtrack.report import formatting as fmt
 
     title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}"
@@ -390,13 +391,13 @@ def _print_table(
 def _print_worst(searched: SegmentSearch) -> None:
     from cmtrack.report import formatting as fmt
 
-    # The search looks at one side, the intervals of segments at both: half the level is the same
-    # bar for a gap.
+    # The search is one-sided and the intervals of segments are two-sided, so half of the level is
+    # an equally strict limit.
     level = (1 - searched.confidence_level) / 2
     worst = searched.found(level)
     verb = "is" if len(worst) == 1 else "are"
     head = f"{len(worst)} of {searched.searched:,} searched segments {verb} significantly worse"
-    test = f"one-sided test over all that were searched, p at most {significant(level)}"
+    test = f"one-sided test over all searched segments, p at most {significant(level)}"
     rows = [
         (
             segment.text,

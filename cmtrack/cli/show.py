@@ -1,4 +1,4 @@
-"""``cmtrack show``, ``price`` and ``threshold``: a stored evaluation, its costs, its threshold."""
+"""``cmtrack show``, ``price`` and ``threshold``: a stored evaluation, its costs and a threshold."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
 
 @run_command("show")
 @of_stored
-@click.option(
-    "--card", is_flag=True, help="Print a section of Markdown for a model card and nothing else."
-)
+@click.option("--card", is_flag=True, help="Print only a Markdown section for a model card.")
 def show_command(run: str, store: Store, card: bool) -> Answer:
-    """Print the evaluation that RUN holds.
+    """Print the evaluation of RUN.
 
     RUN is a run id, a logged model's id, a URI such as models:/name@champion, or a folder that
     `cmtrack evaluate --output` wrote.
     """
     if card and click.get_current_context().params["as_json"]:
-        raise click.UsageError("--card and --json exclude each other")
+        raise click.UsageError("give --card or --json, not both")
     where, evaluation = store.load(run, _needs_rows_for_segments)
     from cmtrack.cli import summary
 
@@ -49,15 +47,16 @@ def show_command(run: str, store: Store, card: bool) -> Answer:
     "costs_file",
     type=FILE,
     required=True,
-    help="YAML or JSON file with what decisions cost, of classes or groups.",
+    help="YAML or JSON file with the costs of decisions, by class or by group.",
 )
 @of_stored
 def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     """Print what the decisions of RUN cost.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The
-    file holds `costs: [[actual, predicted, cost], ...]`, and optionally `default` (1) for other
-    wrong pairs and `mismatch: {group: cost}` for wrong classes inside the right group.
+    RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
+    The file of --costs has `costs: [[actual, predicted, cost], ...]`. It may also have `default`,
+    the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`, the cost of a wrong
+    class in the correct group.
     """
     where, evaluation = store.load(run, _has_dependent_rows)
     from cmtrack.cli.reading import read_file
@@ -92,20 +91,23 @@ def _of_costs(by_metric: Mapping[str, Any]) -> dict[str, Any]:
     "--costs",
     "costs_file",
     type=FILE,
-    help="YAML or JSON file with what decisions cost: the threshold of least cost is chosen.",
+    help="YAML or JSON file with the costs of decisions, by class or by group. The threshold with "
+    "the lowest cost is chosen.",
 )
 @click.option(
     "--maximize",
     metavar="METRIC",
-    help="Metric of the six counts to maximize, such as binary/recall.",
+    help="Metric to maximize, such as binary/recall. It must depend only on counts.",
 )
 @click.option(
-    "--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision >= 0.9'."
+    "--subject-to",
+    metavar="BOUND",
+    help="Bound that the threshold must keep, such as 'binary/precision >= 0.9'.",
 )
 @click.option(
     "--choose-on",
     metavar="RUN",
-    help="Run or folder whose rows choose the threshold. The rows of the first RUN evaluate it.",
+    help="Run or folder whose rows choose the threshold. The rows of RUN then evaluate it.",
 )
 @of_stored
 def threshold_command(
@@ -118,8 +120,8 @@ def threshold_command(
 ) -> Answer:
     """Choose the threshold of RUN by cost or by a metric.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written.
-    Without --choose-on the rows of RUN choose the threshold and judge it by cross-fitting.
+    RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
+    Without --choose-on, the rows of RUN choose the threshold and evaluate it by cross-fitting.
     """
     where, evaluation = store.load(run)
     other = None
@@ -143,13 +145,13 @@ def threshold_command(
 
 
 def _needs_rows_for_segments(evaluation: BaseEvaluation) -> bool:
-    """Return whether the rows are needed to count the segments."""
+    """Return whether counting the segments needs the rows."""
     segments = getattr(evaluation, "segments", None)
     return bool(segments and segments.note)
 
 
 def _has_dependent_rows(evaluation: BaseEvaluation) -> bool:
-    """Return whether costs need the rows: they are clustered, or have sampling weights."""
+    """Return whether costs need the rows, because they have clusters or sampling weights."""
     from cmtrack.evaluation import Evaluation
     from cmtrack.evaluation.threshold import has_independent_rows
 
@@ -178,9 +180,9 @@ def _print_threshold(chosen: Threshold) -> None:
     rows = []
     for count, actual, predicted, error in _OUTCOMES:
         n = getattr(chosen.held_out, count)
-        # Only a grouping has wrong classes inside a group.
+        # Only a grouping has wrong classes in the correct group.
         if n > 0 or not error:
-            outcome = f"{names[actual]} called {names[predicted]}{error}"
+            outcome = f"{names[actual]} predicted {names[predicted]}{error}"
             rows.append((outcome, fmt.count(round(n, 1))))
     title = "Outcomes" if chosen.separate else "Outcomes, cross-fitted"
     print_table(title, ("outcome", "rows"), rows, notes=chosen.warnings)
@@ -194,4 +196,4 @@ _OUTCOMES = (
     ("tn", "negative", "negative", ""),
     ("imn", "negative", "negative", ", wrong class"),
 )
-"""Each count with its actual and its predicted side, and an additional error."""
+"""Each count with its actual side, its predicted side, and an additional error."""

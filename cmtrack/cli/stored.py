@@ -1,4 +1,4 @@
-"""Stored evaluations: how commands name, load and print them."""
+"""Commands on stored evaluations: their options, loading, and tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
 
 _prefix_option = click.option(
-    "--prefix", default="", help="Prefix of the evaluation, where a run holds several."
+    "--prefix",
+    metavar="TEXT",
+    default="",
+    help="Prefix of the evaluation, if a run has several.",
 )
 
 
 class Store(NamedTuple):
-    """The place of stored evaluations, and a function that reports the progress."""
+    """The store of evaluations, and a function that reports progress."""
 
     step: Step
     prefix: str
@@ -32,7 +35,7 @@ class Store(NamedTuple):
     def load(
         self, run: str, needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False
     ) -> tuple[dict[str, str], BaseEvaluation]:
-        """Return the name and the evaluation of a run or folder, with rows if needed and kept."""
+        """Return the name and the evaluation of a run or folder, with saved rows if needed."""
         if Path(run).exists():
             return {"folder": run}, self._load_folder(Path(run), needs_rows)
         self.step("reading the run", 0, 1)
@@ -64,7 +67,7 @@ class Store(NamedTuple):
 
 
 def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Add the options of a command on stored evaluations, and let it work with a :class:`Store`."""
+    """Add the options of a command on stored evaluations, and pass it a :class:`Store`."""
 
     @wraps(function)
     def wrapped(*, prefix: str, tracking_uri: str | None, **options: Any) -> Answer:
@@ -75,7 +78,7 @@ def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def run_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Return the decorator of a command on one run, which is named or is the newest."""
+    """Return the decorator of a command on one run, a named one or the newest."""
 
     def made(function: Callable[..., None]) -> click.Command:
         command = main.command(name, cls=asking(of_compare, "experiment_names", "filter_string"))
@@ -92,7 +95,7 @@ def print_table(
     right: int | None = None,
     notes: Iterable[str] = (),
 ) -> None:
-    """Print a table, whose cells are shown as they are, and warnings below it."""
+    """Print a table without interpreting its cells as markup, and warnings below it."""
     from cmtrack.cli.summary import new_table, print_warnings
 
     console = terminal()

@@ -25,7 +25,7 @@ MAX_SENTENCES = 4
 MAX_ROWS = 40
 MAX_WORST = 10
 ENOUGH = 5
-"""Samples without which a class is not among the worst: its F1 is luck."""
+"""Least number of rows of a class among the worst. With fewer rows, its F1 is luck."""
 MAX_GROUPS = 8
 
 
@@ -71,7 +71,7 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
 
 
 def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
-    """Print verdict, headline metrics, classes or families, reduced matrices and warnings."""
+    """Print sentences, headline metrics, classes or families, reduced matrices and warnings."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -107,9 +107,9 @@ def print_warnings(console: Console, warnings: Iterable[str]) -> None:
 def new_table(
     title: str, *heads: str, right: int | None = None, overflow: OverflowMethod = "ellipsis"
 ) -> Table:
-    """Return a table in the one style of all commands.
+    """Return a table in the style of all commands.
 
-    The first ``right`` columns after the first align right; without it all but the first.
+    The ``right`` columns after the first one align right; by default all after the first one.
     """
     from rich import box
     from rich.table import Table
@@ -154,7 +154,7 @@ def _headline(evaluation: BaseEvaluation) -> Table:
 
 
 def _classes(evaluation: Evaluation) -> Table:
-    """Return the classes with their precision, recall and F1, of many those of lowest F1."""
+    """Return the classes, or those with the lowest F1, with precision, recall and F1."""
     metrics = evaluation.metrics
     labels = list(evaluation.classes)
     title = "Classes"
@@ -163,7 +163,7 @@ def _classes(evaluation: Evaluation) -> Table:
         enough = [
             label for label in labels if metrics[f"{prefix_by_label[label]}/support"] >= ENOUGH
         ]
-        title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
+        title = f"The {MAX_WORST} classes with the lowest F1 of {len(labels)}"
         n_rare = len(labels) - len(enough)
         if n_rare:
             title += f" ({n_rare} with fewer than {ENOUGH} rows are not shown)"
@@ -184,7 +184,7 @@ def _classes(evaluation: Evaluation) -> Table:
 
 
 def _segments(segments: SegmentTable) -> Table:
-    """Return the first segments, by their first metric."""
+    """Return the first segments, ordered by their first metric."""
     frame = segments.to_frame().head(len(segments))
     metric = frame["metric"].iloc[0]
     shown = frame.head(MAX_WORST)
@@ -215,7 +215,7 @@ def _cell(value: float, interval: tuple[float, float] | None) -> Any:
 
 
 def _reduced(step: Any) -> Table:
-    """Return the matrix of the groups of a step, with the mismatches (IM)."""
+    """Return the confusion matrix of a step's groups, with the mismatches (IM)."""
     groups = (fmt.short(group, 20) for group in (*step.labels, "IM"))
     title = f"Grouped: {fmt.short(step.name)}"
     table = new_table(title, "actual / predicted", *groups, overflow="fold")
@@ -233,13 +233,13 @@ def _families_of(evaluation: BaseEvaluation) -> list[str]:
 
 
 def _families(evaluation: BaseEvaluation) -> Table:
-    """Return the families with their confusions, those with the most labels first."""
+    """Return the families with their confusions, starting with the most labels."""
     metrics = evaluation.metrics
     families = _families_of(evaluation)
     families.sort(key=lambda family: -metrics[f"family/{family}/support"])
     title = "Families"
     if len(families) > MAX_ROWS:
-        title = f"The {MAX_ROWS} families with the most labels, of {len(families)}"
+        title = f"The {MAX_ROWS} families with the most labels of {len(families)}"
     table = new_table(title, "family", "labels", "F1", "confused", "out of family", right=1)
     for family in families[:MAX_ROWS]:
         prefix = f"family/{family}"

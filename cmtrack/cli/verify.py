@@ -19,7 +19,7 @@ _EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3, "REMOVED": 3}
 
 
 class NotVerified(BadInput):
-    """Error without an answer: exit code 2; that of a changed bundle is 1."""
+    """Error without an answer, with exit code 2 because 1 means a changed bundle."""
 
 
 @main.command("verify")
@@ -27,23 +27,23 @@ class NotVerified(BadInput):
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="Where the fresh page goes.  [default: next to the bundle, NAME.verified.html]",
+    help="Write the fresh page to this file.  [default: NAME.verified.html, next to the bundle]",
 )
 @answering
 def verify_command(bundle: Path, output: Path | None) -> Answer:
-    """Verify the bundle of a review, and write a fresh page of it.
+    """Verify the bundle of a review and write a fresh page.
 
-    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it
-    is checked against the digests of its manifest, and the comparison is computed from the
-    statistics by the rule: every number of the review must agree to 1e-9. The page in the bundle is
-    not compared: read the fresh one. The manifest's own digest is printed, to be signed or
-    compared.
+    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. The command checks
+    every file in it against the digests of the manifest. It computes the comparison again from the
+    statistics and the rule, and every number of the review must agree to 1e-9. It does not check
+    the page in the bundle, so read the fresh page. It also prints the digest of the manifest, which
+    you can sign or compare.
 
     \b
     Exit codes:
-      0  verified: all data of the review were recomputed, and are the same
-      1  a file was changed, added or is missing, or the review is another one
-      2  it could not be verified: wrong usage, no such file, no bundle, a newer version
+      0  verified: all data of the review were recomputed and are the same
+      1  changed: a file was changed or added or is missing, or the numbers differ
+      2  not verified: wrong usage, no such file, not a bundle, made with a newer version
       3  statistics only: a part of the review could not be recomputed (rows left out, another version of cmtrack,
          a feature that cmtrack no longer has)
     """  # noqa: E501 - the lines below \b are printed as they are
@@ -66,9 +66,9 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
             raise NotVerified(why) from None
     if output is not None and not check.page and not check.removed:
         why = next(
-            iter((*check.problems, *check.removed, *check.not_recomputed)), "it holds no comparison"
+            iter((*check.problems, *check.removed, *check.not_recomputed)), "it has no comparison"
         )
-        raise NotVerified(f"{bundle.name}: no page can be made: {why}")
+        raise NotVerified(f"{bundle.name}: cannot make a page: {why}")
     if check.page:
         output = output or bundle.with_suffix(".verified.html")
         with writing(output):
@@ -105,4 +105,4 @@ def _print(bundle: Path, check: Verification, output: Path | None) -> None:
     if check.page:
         echo(f"The page in the bundle was not checked; read {output}")
     else:
-        echo("The page in the bundle was not checked, and no fresh one can be made.")
+        echo("The page in the bundle was not checked, and a fresh page cannot be made.")

@@ -1,4 +1,4 @@
-"""``cmtrack view``: a comparison as a saved view in MLflow's run list and charts."""
+"""``cmtrack view``: save a comparison as a view of MLflow's run list and charts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 
 @comparison_command("view")
-@click.option("--name", metavar="TEXT", help="Name of the view. By default it says the criterion.")
+@click.option(
+    "--name", metavar="TEXT", help="Name of the view. By default it has the metric of the ranking."
+)
 def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Answer:
-    """Rank evaluated runs, and save a view of the experiment for it.
+    """Rank runs and save the ranking as an MLflow view.
 
-    The view is MLflow's own list of runs and charts: ordered by the metric that decides, with the
-    columns and the charts that matter for the ranking. Its link is printed, and put first in the
-    experiment's description. A view of the same name is replaced. The options are those of `cmtrack
-    compare`, and --name.
+    The view is MLflow's list of runs and charts, ordered by the metric of the ranking and with the
+    columns and charts that matter for it. The command prints a link to the view and puts it at the
+    top of the experiment's description. It replaces a view with the same name. The command has all
+    options of `cmtrack compare`.
     """
     with working() as step:
         comparison = compared(step, **options)
@@ -39,6 +41,6 @@ def _print(view: SavedView) -> None:
     echo(f"  runs    {view.link}")
     echo(f"  charts  {view.charts}")
     if view.link.startswith("#"):
-        echo("  (append these to the address of mlflow server)")
+        echo("  (append these to the address of your MLflow server)")
     for note in view.notes:
         warn(note)

@@ -214,15 +214,15 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
         (("many.csv", "--y-true", "truth", "--y-prob", "*u*"), "takes one *"),
         (
             ("many.csv", "--y-true", "truth", "--y-prob", "g*"),
-            "'uess' is no label of 'truth', which holds integers",
+            "'uess' is not a label of 'truth', which has integers",
         ),
         (
             ("many.csv", "--y-true", "truth", "--y-prob", "p_1"),
-            "one column serves two classes only",
+            "one column is enough only for two classes",
         ),
         (("many.csv", *MANY, "--labels", "0,1,2"), "labels that are not in [0, 1, 2]"),
         (("many.csv", *MANY, "--positive", "1"), "positive=1 needs two classes"),
-        (("many.csv", *MANY, "--positive", "x"), "'x' is no label of 'truth'"),
+        (("many.csv", *MANY, "--positive", "x"), "'x' is not a label of 'truth'"),
         (
             ("many.csv", *MANY, "--grouping", "groups.yaml", "--positive", "x"),
             "positive must be one of",
@@ -293,7 +293,7 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     assert data["metrics"]["cost/mean"] == pytest.approx(found.objective.to_dict())
     printed = ok(run("threshold", "kept", "--costs", "costs.yaml", width=300)).stdout
     assert found.sentence() in printed
-    assert "“above” called “above”, wrong class" in printed
+    assert "“above” predicted “above”, wrong class" in printed
     bounded = ("--maximize", "binary/recall", "--subject-to", "binary/precision >= 0.5")
     data = json.loads(ok(run("threshold", "kept", *bounded, "--json")).stdout)
     assert data["subject_to"] == "binary/precision >= 0.5"
@@ -533,7 +533,7 @@ def test_several_files_are_one_table(run: Any, folder: Path, tmp_path: Path, for
     assert "has no column 'thruth'; did you mean" in refused(
         run("evaluate", *files, "--y-true", "thruth", *MANY[2:])
     )
-    assert "is no label of 'truth', which holds integers" in refused(
+    assert "is not a label of 'truth', which has integers" in refused(
         run("evaluate", *files, *MANY, "--labels", "a,b")
     )
     assert "y_prob takes one *" in refused(run("evaluate", *files, *MANY[:2], "--y-prob", "*_*"))

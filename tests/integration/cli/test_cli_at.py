@@ -58,7 +58,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
     assert found["rows_needed"] == [np.ceil(resolution.rows_for(0.01))] * 2
     assert found["smallest_difference"] == pytest.approx(resolution.smallest_difference)
     assert (
-        "more than there are"
+        "more than you have"
         in invoke(folder, "plan", "run", "other", "--difference", "0.01").stdout
     )
     error = both["run"].standard_errors["multiclass/accuracy"]

@@ -339,7 +339,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         (("--experiment", "run"), 1, "there is no experiment 'run'"),
         (("--experiment", "run"), 1, "did you mean 'runs'?"),
         (("--experiment", "empty"), 1, "no run was found in "),
-        ((), 1, "--experiment names an experiment"),
+        ((), 1, "use --experiment to name an experiment"),
         (("unjudged 1",), 1, "the run has no complete evaluation"),
         (("damaged",), 1, ""),
         ((*ALL, "--prefix", "val/"), 1, "under the prefix 'val/'"),
@@ -363,10 +363,10 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         ((*ALL, "--against", "nowhere"), 1, "there is no run 'nowhere'"),
         ((*ALL, "--tie-breaker", "speed"), 2, "a tie-breaker must be a metric"),
         ((*ALL, "--filter", "bogus = 3"), 1, "the tracking store refused the search"),
-        (("good", "--filter", "params.depth = '1'"), 2, "--filter chooses among"),
+        (("good", "--filter", "params.depth = '1'"), 2, "--filter limits the runs"),
         ((*ALL, "--positive", "low"), 2, "--positive needs --grouping"),
         ((*ALL, "--grouping", "nothing.yaml"), 2, "does not exist"),
-        ((*ALL, "--model", "params.model"), 2, "go with --block"),
+        ((*ALL, "--model", "params.model"), 2, "need --block"),
         ((*ALL, "--block", "fold"), 1, "block must read"),
         ((*ALL, "--confidence-level", "1"), 2, "confidence-level"),
         ((*ALL, "--limit", "0"), 2, "limit"),
@@ -508,7 +508,7 @@ def test_regroup_fails_where_every_run_is_left_out(run: Any) -> None:
         (
             ("good", "--grouping", "parity.yaml", "--filter", "params.depth = '1'"),
             2,
-            "--filter chooses among",
+            "--filter limits the runs",
         ),
         (("good", "--grouping", "parity.yaml", "--prefix", "../"), 2, "prefix must start with"),
         (
@@ -612,7 +612,7 @@ def test_a_gate_at_other_shares_does_not_speak_of_the_weights_that_make_them(
     (tmp_path / "rule.yaml").write_text("require: ['multiclass/accuracy >= 0.5']\nat: 0.1\n")
     printed = ok(run("gate", "good", "--rule", "rule.yaml", "--summary", "s.md"), 0).stdout
     for text in (printed, (tmp_path / "s.md").read_text()):
-        assert f", {N} samples." in text
+        assert f", {N} rows." in text
         assert "weight" not in text
 
 
@@ -652,7 +652,7 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         ),
         (
             ("good", "--against", "poor", "--require", "binary/f1 > 0", "--rank-by", "binary/f1"),
-            "give one of them",
+            "not both",
         ),
         (
             ("good", "--against", "poor", "--rank-by", "binary/f1", "--rank-by", "binary/recall"),
@@ -798,7 +798,7 @@ def test_help_texts_are_sentences(command: str) -> None:
 
 def test_help_says_the_exit_codes(run: Any) -> None:
     text = ok(run("gate", "--help", uri=None)).stdout
-    for part in ("0  the run passes", "1  a gate fails", "2  it could not be judged"):
+    for part in ("0  the run passes", "1  a gate fails", "2  the gates could not be checked"):
         assert part in text
     assert ok(run("compare", "--help", uri=None)).stdout.count(" --") >= 18
     shared = set(ok(run("compare", "--help", uri=None)).stdout.split())

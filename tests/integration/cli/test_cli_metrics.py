@@ -343,9 +343,9 @@ def test_a_gate_that_cannot_judge_asks_no_store(run, words):
             ("--latest", "--experiment", "runs", "--filter", "tags.job = = 7"),
             "the tracking store refused the search",
         ),
-        (("--latest", "good"), "name a RUN, or take the newest with --latest"),
-        ((), "name a RUN, or take the newest with --latest"),
-        (("good", "--experiment", "runs"), "--experiment and --filter go with --latest"),
+        (("--latest", "good"), "name a RUN, or use --latest for the newest one"),
+        ((), "name a RUN, or use --latest for the newest one"),
+        (("good", "--experiment", "runs"), "--experiment and --filter need --latest"),
     ],
     ids=["empty", "filter", "prefix", "experiment", "grammar", "both", "neither", "without"],
 )

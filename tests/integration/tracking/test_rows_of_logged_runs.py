@@ -90,7 +90,7 @@ def test_the_command_line(runs, tmp_path):
     assert printed(one, two)["kind"] == "broken"
     assert printed(one, two, "--missed", "2")["total"] == len(comparison.missed(2).to_frame())
     for arguments, words in (
-        ((one, two, "--cell", "0", "1"), "--cell is of 1 runs, got 2"),
+        ((one, two, "--cell", "0", "1"), "--cell needs 1 run, got 2"),
         ((one, "--broken", "--fixed"), "choose one of --broken, --fixed"),
         ((one, "--cell", "0", "7"), "predicted must be one of"),
         ((one, two, "--missed", "5"), "--missed must be a number of runs from 1 to 2, got 5"),
@@ -114,7 +114,7 @@ def test_the_command_line(runs, tmp_path):
         .invoke(main, ["rows", one, two, "--fixed"], env={"COLUMNS": "80"})
         .output.split()
     )
-    assert f"In these rows only “{two[:6]}…{two[-5:]}” predicts the right class." in text
+    assert f"Only “{two[:6]}…{two[-5:]}” predicts the correct class of these rows." in text
     # heads of two runs fold at words
     assert (text.count("p of"), "probabil…" in text) == (2, False)
     text = CliRunner().invoke(main, ["rows", one, "--cell", "0", "1", "--max-rows", "2"]).output

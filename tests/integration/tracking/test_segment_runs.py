@@ -406,7 +406,7 @@ def test_a_search_that_cannot_be_prints_what_is_declared_and_leaves_columns_out(
     words = " ".join(done.output.split())
     assert done.exit_code == 2
     assert "Accuracy by “site”" in words
-    assert "several of 'age': leave this column out (--leave-out)" in words
+    assert "several segments of 'age': leave this column out (--leave-out)" in words
     assert json.loads(called(str(tmp_path), "--worst", "--json").stdout)["runs"]
     done = called(str(tmp_path), "--worst", "--min-rows", "30", "--leave-out", "age", "--json")
     assert done.exit_code == 0, done.output
