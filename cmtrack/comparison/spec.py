@@ -180,7 +180,7 @@ class CompareSpec(Question):
         "The experiments whose runs are compared, if ``runs`` is not given; by default the active "
         "experiment.",
         flag="--experiment",
-        help="Compare the runs of this experiment; repeatable.",
+        help="Use the runs of this experiment; repeatable.",
         metavar="NAME",
         several=True,
     )
@@ -190,8 +190,7 @@ class CompareSpec(Question):
         "'final'\"``.",
         "",
         flag="--filter",
-        help='Compare only runs that match this MLflow filter, such as "params.model = '
-        "'forest'\".",
+        help="Use only runs that match this MLflow filter, such as \"params.model = 'forest'\".",
         metavar="TEXT",
     )
     rank_by: RankBy | None = entry(
@@ -218,7 +217,7 @@ class CompareSpec(Question):
         "``segment/region/north/...`` in one. A run that fails a gate is listed, but not ranked.",
         (),
         flag="--require",
-        help="Rank only runs that pass this gate, such as 'class/3/recall >= 0.6', "
+        help="Require that runs pass this gate, such as 'class/3/recall >= 0.6', "
         "'prevalence/bias.abs <= 0.01', 'binary/roc_auc.low > 0.8', "
         "'multiclass/accuracy.difference.low > -0.01' or, for all segments, "
         "'segment/region/*/binary/recall.low >= 0.6'; repeatable.",

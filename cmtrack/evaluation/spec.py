@@ -169,8 +169,8 @@ class Spec(Question):
         check=late("cmtrack.evaluation.compute:check_sections"),
         flag="--section",
         help=(
-            "Section of metrics to compute, such as multiclass or binary; may be repeated. By "
-            "default all that apply."
+            "Section of metrics to compute, such as multiclass or binary; repeatable. By "
+            "default all sections that apply."
         ),
         several=True,
         metavar="NAME",
@@ -244,7 +244,7 @@ class Spec(Question):
         default=(),
         check=late("cmtrack.evaluation.catalog:check_headline"),
         flag="--headline",
-        help="Metric to show first and log, in addition to the usual ones; may be repeated.",
+        help="Metric to show first and log, in addition to the usual ones; repeatable.",
         several=True,
         metavar="NAME",
         write=_plain,
