@@ -32,7 +32,7 @@ class NamedColumns:
     by_argument : mapping of str to str or None
         The column of each argument of :func:`cmtrack.evaluate`, except the scores.
     scores : str or None
-        The column of scores, or a pattern of columns with one ``*`` in place of the label.
+        The column of scores, or a pattern of columns with one ``*`` instead of the label.
     scores_argument : str
         The argument that takes the scores, ``y_prob`` or ``y_score``.
     segments : sequence of str
@@ -193,7 +193,7 @@ def find(name: str, names: Sequence[str], path: Path) -> str:
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    """Return similar names for an error message, or the first names if none is similar."""
+    """Return similar names for an error message, or the first names without similar ones."""
     by_lower: dict[str, str] = {}
     for other in names:
         by_lower.setdefault(other.lower(), other)
@@ -205,7 +205,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
-    """Return columns by the text in place of the ``*``."""
+    """Return columns by the text that the ``*`` matches."""
     from cmtrack.sources import match_pattern
 
     with bad_input(say=lambda text: f"--y-prob: {text}"):

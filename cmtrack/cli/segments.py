@@ -91,8 +91,8 @@ def segments_command(
 
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote. With RUN_B, the command also
     prints the differences between the two runs. It compares them row by row if both have their
-    predictions by row. The segments are those of the evaluation or, with --table, any column of a
-    file that is joined to the predictions. The command writes nothing without --log. If the run has
+    predictions by row. It uses the segments of the evaluation or, with --table, columns of a file
+    that it joins to the predictions. The command writes nothing without --log. If the run has
     clusters of rows (--groups), --worst fills a missing value of a column from the other rows of
     the cluster.
 
