@@ -1,8 +1,8 @@
 """Time an epoch on an accelerator: the cost of collecting its predictions, compared with other ways to collect them.
 
 A network scores batches that are on the device. The loop is timed without and with each way of collecting labels and
-probabilities. `EpochAccumulator` and the arrays of each batch then give the same numbers; torchmetrics gives a few
-metrics of its own. PyTorch's profiler counts the transfers to the host. Without CUDA, the loop runs on the processor,
+probabilities. `EpochAccumulator` and the arrays of each batch then give the same numbers; torchmetrics computes
+a few other metrics. PyTorch's profiler counts the transfers to the host. Without CUDA, the loop runs on the processor,
 where nothing has to be transferred.
 
 python benchmarks/accelerator.py [--rows 1e6] [--classes 2,11] [--batch 1024] [--width 1024,8192]

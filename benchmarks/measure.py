@@ -156,7 +156,7 @@ class Peak:
             ctypes.CDLL("libc.so.6").malloc_trim(0)
         for process in family():
             with contextlib.suppress(OSError):
-                Path(f"/proc/{process}/clear_refs").write_text("5")  # the peak begins anew
+                Path(f"/proc/{process}/clear_refs").write_text("5")  # reset the peak
         self._before = sum(_memory(process, "VmRSS") for process in family())
         return self
 

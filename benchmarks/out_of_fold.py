@@ -97,7 +97,7 @@ def one_split(
             estimate_prevalence(one, calibration=(y[held], held_scores)),
         )
         for name, estimate in zip(COLUMNS, found, strict=True):
-            e = estimate.refused or estimate  # rejections have a column of their own
+            e = estimate.refused or estimate  # rejections have a separate column
             covered = e.low <= share <= e.high, e.count_low <= k <= e.count_high
             out[name].append(
                 (*covered, abs(e.value - k / SIZE), e.fit_pvalue < 0.05, e.high - e.low)

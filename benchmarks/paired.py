@@ -80,7 +80,7 @@ def line(name: str, n: int, b: float, c: float, size: int = 1) -> str:
     )
 
 
-# -- metrics that are no shares ----------------------------------------------------------------------------------------
+# -- metrics other than shares -----------------------------------------------------------------------------------------
 
 OTHER_SAMPLES = 1500
 AREAS = (

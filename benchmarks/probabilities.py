@@ -190,7 +190,7 @@ WRONG = {
     "under-confident": (1.4, 0.0),
     "too low": (1.0, 0.25),
 }
-"""Slope and shift of the true logits on those of the scores."""
+"""Slope and shift of the true logits, given the scores' logits."""
 
 
 def words(truth: str, n: int, repeats: int) -> None:

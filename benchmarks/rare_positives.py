@@ -77,7 +77,7 @@ def resampled(
 def one_split(
     draw: Draw, share: float, seed: int, n_targets: int, bootstrap: bool
 ) -> tuple[list, list]:
-    """Rows of numbers of each target; of the first one also those of the bootstrap."""
+    """Return rows of numbers for each target; for the first target, also the bootstrap's numbers."""
     rng = np.random.default_rng([seed, round(share * 1e4)])
     y = np.repeat([0, 1], [NEGATIVES, POSITIVES])
     scores = np.concatenate((draw(rng, False, NEGATIVES), draw(rng, True, POSITIVES)))
@@ -87,7 +87,7 @@ def one_split(
         target = np.concatenate((draw(rng, False, SIZE - k), draw(rng, True, k)))
         e = estimate_prevalence(target, calibration=(y, scores))
         assert isinstance(e, PrevalenceEstimate)
-        e = e.refused or e  # the method is judged on all targets
+        e = e.refused or e  # the benchmark uses all targets, refused or not
         width = e.count_high - e.count_low
         rows.append(
             (

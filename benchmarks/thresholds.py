@@ -47,7 +47,7 @@ def drawn(rng: np.random.Generator, n: int, share: float, kind: str) -> Evaluati
     if kind != "mismatches":
         return evaluate(y, y_prob=s, labels=[0, 1], sections=["multiclass"])
     right = np.where(y == 1, rng.random(n) < RIGHT[1], rng.random(n) < RIGHT[0])
-    # of its own group's probability; every row is of its group's first class
+    # by its group's probability; every row has its group's first class
     first = np.where(right, 0.9, 0.1)
     p = np.column_stack(
         (*_parts(1 - s, np.where(y == 0, first, 0.5)), *_parts(s, np.where(y == 1, first, 0.5)))

@@ -148,7 +148,7 @@ def fit_scaling(
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
     """Return the fold of each row, random within a class with a fixed seed.
 
-    Rows are numbered by the probability of their own class, so the order of the rows or of the
+    Rows are numbered by the probability of their actual class, so the order of the rows or of the
     classes does not change their folds.
     """
     of_label = probabilities[np.arange(len(actual)), actual]

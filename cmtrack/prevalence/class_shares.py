@@ -184,7 +184,7 @@ def class_shares(
 
     ``labelled``, TopScoreCounts of shape (K, K, cells): by actual class.
     ``target``, TopScoreCounts of shape (1, K, cells), or None: the target is the labelled rows,
-        and each row is left out of its own class's density.
+        and each row is left out of its class's density.
     ``scales``: effective over nominal size of the labelled and of the target rows, if these
         have weights.
     """

@@ -42,12 +42,13 @@ def estimate_prevalence(
     calibration : (y, scores) or (y, scores, fold_ids)
         Labelled scores of the same scorer, **held out or out of fold**. cmtrack cannot recognise
         scores of rows that the scorer was trained on. With flexible scorers they make the estimate
-        badly wrong: in a documented case, 412.6 positives were estimated instead of 69, against
-        80.1 with out-of-fold scores. Out-of-fold scores come from other fits than the fit that
-        scores the target, which ruins the estimate for some learners. If you pass each row's fold
-        id, and the target's scores by every fold's model, both sides are the same mixture of fits.
-        If you pass ids and a single target array, ``warnings`` reports it, and the interval
-        includes the estimates without each fold (with more than 50 folds, without several).
+        badly wrong: in a documented case with 69 positives, the estimate was 412.6 with training
+        scores and 80.1 with out-of-fold scores. Out-of-fold scores come from other fits than the
+        fit that scores the target, which ruins the estimate for some learners. If you pass each
+        row's fold id, and the target's scores by every fold's model, both sides are the same
+        mixture of fits. If you pass ids and a single target array, you get a warning, and the
+        interval includes the estimates without each fold (with more than 50 folds, without several
+        folds at a time).
     positive : label, optional
         The positive class; by default the last label in sorted order.
     density : {"auto", "bins"}, default "auto"
@@ -74,7 +75,7 @@ def estimate_prevalence(
     -------
     PrevalenceEstimate, or ClassPrevalenceEstimate for K > 2
         ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` for this
-        target; for K > 2, ``by_class``. If the target's scores do not fit the labelled ones
+        target; for K > 2 also ``by_class``. If the target's scores do not fit the labelled ones
         (``fit_pvalue`` below 0.01), all are NaN, with the reason in ``undefined``. ``shift`` then
         has the refused value and its interval.
 

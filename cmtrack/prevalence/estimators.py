@@ -69,7 +69,7 @@ def binned_estimate(
     """Estimate by maximum likelihood over class-balanced quantile bins of counted scores.
 
     ``labelled``: negatives, positives; scores that the scorer was not trained on.
-    ``target``: None if the target is the labelled rows. Each row is then left out of its own
+    ``target``: None if the target is the labelled rows. Each row is then left out of its
         class's density (:func:`leave_one_out`).
     ``sizes``, (n, m1, m0): effective sizes if rows have weights; the counts by default.
     """

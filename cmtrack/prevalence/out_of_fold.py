@@ -24,7 +24,7 @@ from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 EXPOSED = (
-    "the labelled scores are out of fold, so other fits made them than the target's scores: "
+    "the labelled scores are out of fold and come from other fits than the target's scores: "
     "if the fits differ, the estimate can be far off and its interval is not valid; "
     "to correct this, pass the target's scores by each fold's model"
 )

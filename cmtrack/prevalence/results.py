@@ -326,7 +326,7 @@ class BasePrevalence(ABC):
 
     @property
     def efficiency(self) -> float:
-        """Number of labelled target rows worth as much as the unlabelled ones, densities known.
+        """Number of labelled target rows that would give equal precision with known densities.
 
         It is n sPCC^2.
         """
@@ -438,8 +438,8 @@ class PrevalenceEstimate(BasePrevalence):
     members : dict of str to float
         With ``density="auto"``: the weight of each stacked model.
     deviance : callable, optional
-        Quasi-deviance as a function of a grid of prevalences and the interval's method, if there
-        is no likelihood.
+        Quasi-deviance as a function of a grid of prevalences and the interval's method, for
+        estimates without a likelihood.
     fit_contributions : tuple of (int, float)
         The bins with the worst fit, with their parts of the statistic.
 

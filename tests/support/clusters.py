@@ -53,10 +53,10 @@ def wait_until(condition: Callable[[], Any], what: str) -> None:
 def processes() -> Iterator[Callable[[str], list[psutil.Process]]]:
     """Yield a function that finds processes started in the block by a word of their command line.
 
-    At the end, none of them may be left. They inherit an environment variable, which also finds processes whose parent
+    At the end, all of them must have ended. They inherit an environment variable, which also finds processes whose parent
     is gone.
     """
-    multiprocessing.resource_tracker.ensure_running()  # stays as long as Python itself
+    multiprocessing.resource_tracker.ensure_running()  # stays until Python ends
     name = f"CMTRACK_TEST_{uuid.uuid4().hex}"
 
     def started(word: str = "") -> list[psutil.Process]:

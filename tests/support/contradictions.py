@@ -254,7 +254,7 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
     ]
     for block, after in zip(page.blocks, [*page.blocks[1:], ""], strict=True):
         wrong += in_text(block)
-        # a cell, and that of its interval
+        # a cell, and the cell of its interval
         if after.startswith("[") and re.fullmatch(rf"(?:{_NUMBER})%?", block):
             wrong += [
                 f"{n.text!r} of the page is no stored number"

@@ -260,7 +260,7 @@ def test_out_of_fold_scores_calibrate_the_final_model(data, fitted):
     )
 
 
-EXPOSED = "the labelled scores are out of fold, so other fits made them than the target's scores"
+EXPOSED = "the labelled scores are out of fold and come from other fits than the target's scores"
 
 
 @pytest.mark.slow

@@ -214,7 +214,7 @@ def test_a_share_that_the_same_labels_tell_is_a_number_and_no_statement(weights:
         (sentence,) = (
             told for told in verdict(given) if told.startswith("Estimated from labelled scores")
         )
-        assert f"; this {ASSUMES}. " in sentence
+        assert f". The estimate {ASSUMES}. " in sentence
         assert ("(actual: " in sentence) == ("target" not in options)
         assert "prevalence/calibrated" in given.headline
         assert "prevalence/calibrated_low" not in given.headline
@@ -248,7 +248,7 @@ def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for
     actual, target = labelled(5)
     doubted = cmtrack.evaluate(actual, y_prob=target**DOUBTED, calibration=(y, s))
     warned = " ".join(verdict(doubted))
-    assert f"this {ASSUMES}. They may not be (p = 0.0" in warned
+    assert f"The estimate {ASSUMES}. This assumption may fail (p = 0.0" in warned
     assert "narrow the interval" not in warned
 
 

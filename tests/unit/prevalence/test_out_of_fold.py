@@ -19,7 +19,7 @@ from support.problems import random_labels, random_problem, random_scores
 
 FOLDS = 5
 EXPOSED = (
-    "the labelled scores are out of fold, so other fits made them than the target's scores: if the fits differ, "
+    "the labelled scores are out of fold and come from other fits than the target's scores: if the fits differ, "
     "the estimate can be far off and its interval is not valid; "
     "to correct this, pass the target's scores by each fold's model"
 )
