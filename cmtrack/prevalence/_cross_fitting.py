@@ -36,7 +36,7 @@ from cmtrack.prevalence.densities import MODELS, ScoreCells
 from cmtrack.prevalence.mixture import Variance, deviance_limit
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 
-# -- folds: functions of the counts alone, the same for every order of the samples ----------------
+# -- folds: functions of the counts alone, the same for every order of the rows -------------------
 
 Folding = Callable[[FloatArray, int], FloatArray]
 """Function of counts (B,) and a number of folds: counts (folds, B) that sum to the given ones."""
@@ -128,7 +128,7 @@ def fit_ratio(cells: ScoreCells, folding: Folding = in_turn, most: int = FOLDS) 
 
 
 def whole_ratio(cells: ScoreCells) -> FloatArray:
-    """Return each cell's log density ratio from all labelled samples, members averaged equally."""
+    """Return each cell's log density ratio from all labelled rows, members averaged equally."""
     chances = _members(cells.place, cells.positives[None], cells.negatives[None])[:, 0]
     return _log_odds(chances.mean(axis=0))
 

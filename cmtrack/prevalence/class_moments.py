@@ -231,12 +231,12 @@ class ClassMoments:
 
     @cached_property
     def counts(self) -> FloatArray:
-        """Labelled samples of each class, shape (K,)."""
+        """Labelled rows of each class, shape (K,)."""
         return np.bincount(self.actual, minlength=self.labelled.shape[1]).astype(np.float64)
 
     @cached_property
     def n(self) -> float:
-        """Target samples."""
+        """Number of target rows."""
         return float(self.weights.sum())
 
     @cached_property
@@ -426,7 +426,7 @@ def matching_factors(
 
 
 def _explained(difference: FloatArray, covariance: FloatArray, labelled: FloatArray) -> FloatArray:
-    """Return the part of a difference that the noise of the labelled samples explains."""
+    """Return the part of a difference that the noise of the labelled rows explains."""
     precision = _inverse(covariance)
     noise = float((precision * labelled).sum())
     seen = float(difference @ precision @ difference)

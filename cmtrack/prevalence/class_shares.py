@@ -45,7 +45,7 @@ class ClassShares:
     ----------
     values, low, high : ndarray of shape (K,)
         Shares that sum to 1, and the ends of their intervals; NaN for classes without labelled
-        samples.
+        rows.
     realised : ndarray of shape (2, K)
         Ends of the intervals of the target's own shares.
     covariance : ndarray of shape (K, K)
