@@ -601,7 +601,7 @@ def randomization_test(
     b = second.rows
     if reason or a is None or b is None:
         detail = "" if reason is None else f": {reason.between(first, second)}"
-        raise ValueError(f"first and second must both have the same rows{detail}")
+        raise ValueError(f"first and second must be evaluations with the same rows{detail}")
     if isinstance(a, SpanRows) or isinstance(b, SpanRows):
         raise ValueError(
             "first and second must have predictions row by row, got evaluations of spans"

@@ -52,5 +52,5 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker would otherwise accept every name
-    # a removed name raises an error that says what to use instead
+    # a removed name raises an error that names its replacement
     __getattr__ = found_in(__name__, {})

@@ -286,7 +286,7 @@ def test_reasons_among_several():
 
 
 def test_a_randomisation_test_says_why_rows_do_not_pair():
-    with pytest.raises(ValueError, match="both have the same rows: the sample weights differ"):
+    with pytest.raises(ValueError, match="with the same rows: the sample weights differ"):
         randomization_test(made(), made(sample_weight=np.full(12, 2)), "multiclass/accuracy")
 
 
