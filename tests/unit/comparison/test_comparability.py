@@ -393,7 +393,7 @@ def test_what_was_not_judged_has_a_reason(against, require, reason):
         ({}, "by gates or against a baseline"),
         (
             {"require": ["multiclass/accuracy > 0"], "rank_by": "x"},
-            "rank_by must be given without require",
+            "rank_by cannot be combined with require",
         ),
     ],
 )
