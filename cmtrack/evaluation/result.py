@@ -529,7 +529,7 @@ class Evaluation(BaseEvaluation):
         return facts
 
     def why_without_error(self, metric: str) -> str:
-        """Return why a defined metric has no standard error; empty if no reason is known."""
+        """Return why a defined metric has no standard error; empty if the reason is unknown."""
         entry, parts = self.catalog.find(metric)
         step = parts.get("step", "")
         samples = self._views.of(entry, step)

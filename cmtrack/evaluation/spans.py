@@ -120,7 +120,7 @@ def evaluate_spans(
             labels = sorted(seen)  # type: ignore[type-var]
         except TypeError:
             raise ValueError(
-                f"labels must be of one kind that can be put in order, got {listed(seen)}"
+                f"labels must be of one type that can be sorted, got {listed(seen)}"
             ) from None
     strange = [label for label in seen if label not in labels]
     if strange:

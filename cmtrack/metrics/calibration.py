@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 FEW_OF_A_GROUP = 20
 """Number of positives or negatives below which the test detects only large faults."""
-_CLUSTERED = "rows are in clusters, and labels are drawn for independent rows"
+_CLUSTERED = "rows are in clusters, but labels are drawn for independent rows"
 
 
 class ReliabilityTable(ScoreTable):
@@ -135,15 +135,13 @@ class ReliabilityTable(ScoreTable):
         """Why there is no calibration test; empty if there is one."""
         if self.has_means:
             return ""
-        return (
-            "scores are counted on a grid: with its cells' centres the test would reject too often"
-        )
+        return "scores are on a grid without means, so the test would reject too often"
 
     @property
     def no_band(self) -> str:
         """Why there is no consistency band; empty if there is one."""
         if self.fractional:
-            return "rows have sampling weights, and labels are drawn for whole rows"
+            return "rows have sampling weights, but labels are drawn for whole rows"
         return self.no_test
 
     @property
@@ -370,7 +368,7 @@ class PValue(Function):
 
     def why(self, table: ReliabilityTable, k: int | None) -> str:
         """Return why there is no p-value."""
-        return table.no_test or "every score is 0 or 1: a calibrated one can show nothing else"
+        return table.no_test or "every score is 0 or 1, and no row contradicts its score"
 
 
 class Part(Function):
@@ -413,7 +411,7 @@ class Coefficient(Function):
 PVALUE_SOURCE = "Arrieta-Ibarra et al. (2022); Cox (1958)"
 _CORP = "Dimitriadis, Gneiting & Jordan (2021)"
 _COX = "Cox (1958)"
-_LABELS = "a group has no samples, or the scores part the groups or are all one"
+_LABELS = "a group has no rows, the scores separate the groups, or all are equal"
 
 
 def _metric(name: str, function: Any, **words: Any) -> Metric:
@@ -439,7 +437,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             better="lower",
             one_sided=True,
             title=f"miscalibration{suffix}",
-            formula=f"{loss} − that after isotonic recalibration; above 0 by chance, too",
+            formula=f"{loss} − {loss} after isotonic recalibration; also above 0 by chance",
             **words,
         ),
         _metric(
@@ -447,7 +445,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             Part("discrimination", log),
             better="higher",
             title=f"discrimination{suffix}",
-            formula=f"{loss} of the share of positives − that after isotonic recalibration",
+            formula=f"{loss} of the share of positives − {loss} after isotonic recalibration",
             **words,
         ),
         _metric(
@@ -477,7 +475,7 @@ CALIBRATION = Section(
             title="calibration error",
             brief="calibration error",
             source="Bröcker (2012); Kumar, Liang & Ma (2019)",
-            reason="none of the 15 bins holds two rows",
+            reason="none of the 15 bins has two rows",
             formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, "
             "less its bias: a lower bound",
         ),
@@ -490,7 +488,7 @@ CALIBRATION = Section(
             title="p-value of calibration",
             brief="calibration p",
             source=PVALUE_SOURCE,
-            formula="small: the scores are not calibrated; Kuiper's and Cox's score test, "
+            formula="small if the scores are not calibrated; Kuiper's and Cox's score test, "
             "999 draws",
         ),
         _metric(
@@ -501,7 +499,7 @@ CALIBRATION = Section(
             title="calibration slope",
             source=_COX,
             reason=_LABELS,
-            formula="of the labels on logit(score); below 1: over-confident",
+            formula="slope of the labels on logit(score); below 1 means over-confident",
         ),
         _metric(
             "intercept",
@@ -512,7 +510,7 @@ CALIBRATION = Section(
             few_errors=True,
             title="calibration intercept",
             source=_COX,
-            formula="of the same fit",
+            formula="intercept of the labels on logit(score)",
         ),
         *_parts(log=False),
         *_parts(log=True),

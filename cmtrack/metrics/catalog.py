@@ -148,7 +148,7 @@ class Catalog:
                 declaration = getattr(metric, word)
                 if declaration != expected:
                     raise ValueError(
-                        f"all runs must declare {metric.name!r} with one {word!r}, "
+                        f"all runs must declare {metric.name!r} with the same {word!r}, "
                         f"got {expected!r} and {declaration!r}; extra_metrics=[Metric(...)] gives "
                         "one definition for all of them"
                     )

@@ -541,7 +541,7 @@ class OneVsOne(AreaAverage):
 _SHARE: dict[str, Any] = {"low": 0.0, "high": 1.0, "headline": False}
 _EACH: dict[str, Any] = {**_SHARE, "of": "class curves"}
 _CALIBRATION: dict[str, Any] = {**_SHARE, "of": "class calibration"}
-_BOUND = "its error needs rows; from counts alone, at most the mean of theirs"
+_BOUND = "its standard error needs rows; counts alone give an upper bound"
 
 CLASS_CURVES = (
     Metric(
@@ -560,7 +560,7 @@ CLASS_CURVES = (
         interval="logit",
         brief="AP",
         few_errors=True,
-        formula="the same by precision and recall",
+        formula="average precision of the class against all others",
         source="Boyd, Eng & Page (2013)",
         **_EACH,
     ),
@@ -605,7 +605,7 @@ AVERAGES = (
         of="class curves",
         interval="logit",
         title="one-vs-rest ROC AUC, weighted",
-        formula=f"the same, by the classes' shares; {_BOUND}",
+        formula=f"mean of class/<label>/roc_auc weighted by share; {_BOUND}",
         source="Hand & Till (2001)",
         **_SHARE,
     ),

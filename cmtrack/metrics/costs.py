@@ -94,7 +94,7 @@ class Priced(Samples):
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         influence = metric.influence_in(self)
         if influence is None:
-            raise TypeError(f"{metric.name} brings no influence")
+            raise TypeError(f"{metric.name} provides no influence")
         return influence[at.rows.actual, at.rows.predicted]
 
     @cached_property
@@ -181,7 +181,7 @@ class Decided(Priced):
         """Return the influence of each row (n,), from its decision or from its costs."""
         influence = metric.influence_in(self)
         if influence is None:
-            raise TypeError(f"{metric.name} brings no influence")
+            raise TypeError(f"{metric.name} provides no influence")
         actual = at.rows.actual
         decided, expected = decide(at.probabilities.T, self.costs)
         if influence.ndim == 2:
@@ -386,7 +386,7 @@ class Saved(Function):
 
     def why(self, priced: Priced, k: int | None) -> str:
         """Return why no cost can be avoided."""
-        return "no decision is better than the best constant one: its cost is the least possible"
+        return "the best constant answer already has the least possible cost"
 
 
 def mover_ratio(
@@ -446,7 +446,7 @@ class MeanOf(Function):
         return np.array([self.column == 0, self.column == 1, self(decided)], dtype=np.float64)
 
 
-_FROM_PROBABILITIES = "where the class of least expected cost is answered"
+_FROM_PROBABILITIES = "if the class with the least expected cost is predicted"
 
 COST = Section(
     "cost",
@@ -488,7 +488,7 @@ COST = Section(
             of="decisions",
             better="",
             title="expected cost of the best decisions",
-            formula=f"mean of what the probabilities expect {_FROM_PROBABILITIES}",
+            formula=f"mean expected cost {_FROM_PROBABILITIES}",
             brief="expected cost",
             source="Elkan (2001)",
             headline=False,
@@ -501,7 +501,7 @@ COST = Section(
             brief="cost gap",
             headline=False,
             title="cost that the probabilities hide",
-            formula="cost/bayes − cost/expected; 0 where they are right",
+            formula="cost/bayes − cost/expected; 0 for calibrated probabilities",
             source="Elkan (2001)",
         ),
     ),

@@ -13,7 +13,7 @@ from cmtrack.digits import Interval as Interval
 from cmtrack.statistics.inputs import FloatArray
 
 ROUNDING = 1e-13
-"""Rounding error of a value or standard error, per range: ratios of sums have about 2**-52."""
+"""Largest rounding error as a fraction of the range; ratios of sums have about 2**-52."""
 _LONGEST = 700.0
 """Half-width on the log scale above which no interval exists, because exp would overflow."""
 _FEWEST = 1e-30

@@ -273,7 +273,7 @@ _beyond_chance = {
     "of": "whole table",
     "low": -1.0,
     "association": True,
-    "reason": "all samples are of one actual or one predicted class",
+    "reason": "all rows are of one actual or one predicted class",
 }
 _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
@@ -417,7 +417,7 @@ REDUCED = Section(
             source=_GORODKIN,
             interval="atanh",
             **MATTHEWS,
-            **(_beyond_chance | {"reason": "all samples are of one actual or one predicted group"}),
+            **(_beyond_chance | {"reason": "all rows are of one actual or one predicted group"}),
         ),
         _reduced(
             "mismatch_rate",
@@ -441,7 +441,7 @@ SPANS = Section(
         _spans(
             "precision_micro",
             Share(_hit_kept, _predicted_kept),
-            "right spans / predicted spans",
+            "correct spans / predicted spans",
             interval="wilson",
             headline=True,
             **_unpredicted,
@@ -449,14 +449,14 @@ SPANS = Section(
         _spans(
             "recall_micro",
             Share(_hit_kept, _actual_kept),
-            "right spans / actual spans",
+            "correct spans / actual spans",
             interval="wilson",
             headline=True,
         ),
         _spans(
             "f1_micro",
             Share(lambda t: 2 * _hit_kept(t), lambda t: _actual_kept(t) + _predicted_kept(t)),
-            "2 right spans / (predicted + actual spans)",
+            "2 correct spans / (predicted + actual spans)",
             headline=True,
         ),
         _spans(

@@ -22,10 +22,9 @@ from cmtrack.metrics.results import Results
 INTERVALS = ("wald", "wilson", "atanh", "logit", "log")
 TEXTS = ("better", "interval", "of", "title", "brief", "source", "formula")
 _GIVE = (
-    "give extra_metrics=[...] to what loads or compares it, in the shell --extra-metrics "
-    "FILE.py:NAME"
+    "pass extra_metrics=[...] to load or compare it, or --extra-metrics FILE.py:NAME in the shell"
 )
-UNKNOWN = f"its function is not known here, only the numbers that were written: {_GIVE}"
+UNKNOWN = f"its function is unknown here, so only the stored numbers are available; {_GIVE}"
 
 _LONGEST = 2000
 """Most characters of a stored text. An edited file may have more."""
@@ -79,7 +78,7 @@ def near_or_own(name: str, known: Iterable[str]) -> str:
     near = near_metric(name, known)
     if near or not may_be_own(name):
         return near
-    return f"; if it is a metric of your own, {_GIVE}"
+    return f"; if it is a custom metric, {_GIVE}"
 
 
 def _check(metric: Metric) -> None:
@@ -91,7 +90,7 @@ def _check(metric: Metric) -> None:
         )
     if metric.section in RESERVED:
         raise ValueError(
-            f"the section {metric.section!r} is one of cmtrack's own: a metric needs another, "
+            f"the section {metric.section!r} is reserved for built-in metrics; use another one, "
             f"such as 'custom/{name.split('/')[1]}', got {name!r}"
         )
     if metric.of not in ("counts", "binary"):
@@ -134,7 +133,7 @@ def put_own(
         elif metric.value is None:
             results.put_undefined(name, UNKNOWN)
         elif samples is None:
-            results.put_undefined(name, "it is of two groups, and there are none")
+            results.put_undefined(name, "it needs two groups, and there are none")
         else:
             computed = results.compute(metric, samples, [name])
             value = computed.value
@@ -144,11 +143,11 @@ def put_own(
                 computed = computed._replace(spread=Spread())
             elif results.with_errors and math.isfinite(value) and computed.spread == Spread():
                 warnings.append(
-                    f"no standard error of {name}: taking the derivative by each of "
-                    f"{len(samples.weight):,} counts would take too long; give the metric its "
+                    f"no standard error of {name}: the derivative by each of "
+                    f"{len(samples.weight):,} counts would take too long; pass the metric's "
                     "influence"
                 )
-            reason = metric.reason or "its function gives no finite number"
+            reason = metric.reason or "its function does not return a finite number"
             results.put(name, computed, reason=reason)
     return tuple(warnings)
 
@@ -170,7 +169,7 @@ def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
         computed.pop(name, None)
     results.metrics[name] = value
     if not math.isfinite(value):
-        results.undefined[name] = kept.reason or "no reason is known"
+        results.undefined[name] = kept.reason or "the reason is unknown"
         return
     if kept.error is None:
         return

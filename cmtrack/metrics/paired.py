@@ -276,7 +276,7 @@ class Paired:
             return ""
         if self.alike[i, j]:
             return NO_ROW_DIFFERS
-        return "the rows do not tell the error of the difference"
+        return "the rows do not determine the standard error of the difference"
 
     @cached_property
     def statistic(self) -> FloatArray:

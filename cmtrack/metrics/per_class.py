@@ -126,8 +126,8 @@ PRECISION = ClassRatio(1, 0, 1)
 RECALL = ClassRatio(1, 1, 0)
 F1 = ClassRatio(2, 1, 1)
 _NEVER = "never predicted"
-_NO_ACTUAL = "no actual samples"
-_NEITHER = "neither actual nor predicted samples"
+_NO_ACTUAL = "no actual rows"
+_NEITHER = "neither actual nor predicted rows"
 _SHARE: dict[str, Any] = {"of": "classes", "low": 0.0, "high": 1.0, "headline": False}
 _COUNT: dict[str, Any] = {
     "of": "classes",
@@ -206,7 +206,7 @@ GROUPS = (
     Metric(
         "reduced/<step>/<group>/mismatches",
         ClassCount(mismatches=True),
-        formula="IM_g: right group, a pair of classes that is not accepted",
+        formula="IM_g: correct group, but a pair of classes that is not accepted",
         source=f"{_MARKOULIDAKIS}, eq. 7",
         **_COUNT,
     ),

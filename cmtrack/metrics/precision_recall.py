@@ -156,7 +156,7 @@ class GainsCurve:
             If the share is not between 0 and 1.
         """
         if not 0 <= called <= 1:
-            raise ValueError(f"the share that is called must lie between 0 and 1, got {called!r}")
+            raise ValueError(f"the share of predicted positives must be in [0, 1], got {called!r}")
         return float(np.interp(called, np.append(0.0, self.called), np.append(0.0, self.gain)))
 
     def to_frame(self) -> pd.DataFrame:
@@ -280,12 +280,12 @@ PRECISION_RECALL = (
         "binary/average_precision_ceiling",
         Ceiling(),
         interval="wilson",
-        reason="a group has no samples",
+        reason="a group has no rows",
         one_sided=True,
         title="ceiling of the average precision",
         brief="AP ceiling",
         headline=False,
-        formula="largest recall that any threshold reaches",
+        formula="largest recall at any threshold",
         **_AP,
     ),
     Metric(
@@ -304,11 +304,11 @@ PRECISION_RECALL = (
         "binary/ks",
         youden,
         interval="",
-        reason="a group has no samples",
+        reason="a group has no rows",
         brief="KS",
         headline=False,
         title="Kolmogorov-Smirnov distance",
-        formula="largest recall − fall-out over all thresholds, chosen by it",
+        formula="largest recall − fall-out over all thresholds, so it is optimistic",
         of="scores",
         low=0.0,
         high=1.0,

@@ -115,7 +115,7 @@ class Skill(Mean):
             return super().why(losses, k)
         reference, _ = self.reference(losses)
         if reference > 0:
-            return f"the reference gives a {losses.what} that occurs the share 0"
+            return f"the reference has a share of 0 for a {losses.what} that occurs"
         return f"the reference is perfect: all rows are of one {losses.what}"
 
 
@@ -322,7 +322,7 @@ class LossSamples(Samples):
         """
         influence = metric.influence_in(self)
         if influence is None:
-            raise TypeError(f"{metric.name} brings no influence")
+            raise TypeError(f"{metric.name} provides no influence")
         actual = at.rows.actual
         # The first three losses are for classes, the next ones for groups.
         place = LOSSES.index(self.loss)
@@ -444,7 +444,7 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
         Mean(),
         "brier losses",
         _BRIER,
-        "mean of Σ (p − 1[actual])²; of two the half",
+        "mean of Σ (p − 1[actual])²; half of it for two",
         {"high": 2.0, "title": "Brier score", "brief": "Brier", "headline": True},
     ),
     (
@@ -474,7 +474,7 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
         BrierSkill(),
         "brier losses",
         _BRIER,
-        "1 − Brier score / that of the shares",
+        "1 − Brier score / Brier score of the shares",
         {
             "better": "higher",
             "low": -math.inf,
@@ -522,7 +522,7 @@ PROBABILITY_OF_STEP = _section(
     "Probabilities of the groups: {step}", "probability/<step>/", False, frozenset({"grouping"})
 )
 
-_TOP = "lowest index first among equal probabilities, as the arg-max"
+_TOP = "equal probabilities rank in class order, as in the arg-max"
 RANKS: tuple[Metric, ...] = (
     *(
         Metric(

@@ -23,7 +23,7 @@ from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.design import cluster_degrees
 
-_DEPENDENT = "rows belong together in groups, and it holds for independent rows"
+_DEPENDENT = "rows are in clusters, and the metric is valid for independent rows only"
 _PLACE = re.compile("<(?:label|group|family)>")
 
 

@@ -167,7 +167,7 @@ class RiskCoverage:
         return (
             f"RiskCoverage(aurc={significant(self.aurc)}, excess={significant(self.excess)}, "
             f"risk {significant(self.total_risk)} of all and {significant(self.risk_at(0.8))} of "
-            f"the surest 80%, {len(self.confidence)} confidences)"
+            f"the most confident 80%, {len(self.confidence)} confidences)"
         )
 
 
@@ -309,17 +309,17 @@ class Rejection:
         threshold = significant(self.threshold)
         if rejected:
             return (
-                f"{short_percent(self.accepted)} of the answers are accepted, those with a "
-                f"confidence of at least {threshold}: {risk} of them are wrong, of all answers "
-                f"{short_percent(self.total_risk)}. {short_percent(1 - self.accepted)} of the rows "
-                "are handed over; of their answers "
-                f"{short_percent(self.rejected_misses / rejected)} are wrong."
+                f"{short_percent(self.accepted)} of the answers are accepted, because their "
+                f"confidence is at least {threshold}. {risk} of them are wrong, compared with "
+                f"{short_percent(self.total_risk)} of all answers. "
+                f"{short_percent(1 - self.accepted)} of the rows are handed over, and "
+                f"{short_percent(self.rejected_misses / rejected)} of their answers are wrong."
             )
         if self.share == 0:
             return f"No row is handed over. {risk} of all answers are wrong."
         return (
-            f"No row is handed over: the rows of the lowest confidence, {threshold}, are more than "
-            f"{short_percent(self.share)}, and are not told apart. {risk} of all answers are wrong."
+            f"No row is handed over, because more than {short_percent(self.share)} of the rows "
+            f"have the lowest confidence, {threshold}. {risk} of all answers are wrong."
         )
 
 

@@ -483,7 +483,7 @@ _AREA: dict[str, Any] = {
     "of": "scores",
     "source": "Markoulidakis et al. (2021), section 4.3",
 }
-_NO_SIDE = "a group has no samples"
+_NO_SIDE = "a group has no rows"
 
 AREAS = (
     Metric(
@@ -504,7 +504,7 @@ AREAS = (
         title="ceiling of the ROC curve",
         one_sided=True,
         brief="ROC ceiling",
-        formula="largest recall that any threshold reaches",
+        formula="largest recall at any threshold",
         **_AREA,
     ),
     Metric(

@@ -802,7 +802,7 @@ def _error_ends(
 _EQ = "Gubbels (2023), eq. 1.9-1.10"
 _MEAN = "Gubbels (2023), section 1.3.1, with the factor 1/m"
 _INDEX = "Gubbels (2023), section 1.2.2"
-_NO_ROWS = "a class, or all others together, have no rows"
+_NO_ROWS = "a class has no rows, or has all rows"
 _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard error"
 
 
@@ -815,7 +815,7 @@ def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: An
 
 
 _DISTANCE: dict[str, Any] = {"low": 0.0, "high": math.inf, "interval": "wald"}
-_NO_SPREAD = "a class has fewer than two samples, or no score varies in its class"
+_NO_SPREAD = "a class has fewer than two rows, or no score varies in its class"
 
 SPCC = Section(
     "spcc",
@@ -826,7 +826,7 @@ SPCC = Section(
             OneCorrelation(),
             "class moments",
             _EQ,
-            "correlation of one class's indicator and its score over all samples",
+            "correlation of one class's indicator and its score over all rows",
             title="correlation of {label} with its score (sPCC)",
             brief="sPCC of {label}",
             few_errors=True,
@@ -910,7 +910,7 @@ SPCC = Section(
             "scores",
             _INDEX,
             "−2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities",
-            reason="a class has no samples",
+            reason="a class has no rows",
             title="distance of the groups d_b",
             brief="d_b",
             **_DISTANCE,

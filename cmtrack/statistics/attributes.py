@@ -59,7 +59,7 @@ def attribute_columns(
     chosen = [plain(name) for name in attributes]
     if not chosen:
         raise ValueError(
-            f"{names} must name at least one column, got none; None stands for all of them"
+            f"{names} must name at least one column, got none; None selects all of them"
         )
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"{names} must not repeat, got {chosen[:20]}")
@@ -142,7 +142,7 @@ def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
         names = [plain(name) for name in names]
         if len(set(names)) != len(names):
             raise ValueError(
-                f"the columns of {called.data} must have names of their own, got {names[:20]}"
+                f"the columns of {called.data} must have different names, got {names[:20]}"
             )
         return {name: data[name] for name in names}
     if getattr(data, "ndim", None) == 1 or hasattr(data, "to_list"):

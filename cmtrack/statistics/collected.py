@@ -43,7 +43,7 @@ _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
 def _check_blocks(name: str, rows: int, size: int) -> None:
     if not rows or rows % size:
         raise ValueError(
-            f"{name} must have one row for each of {size} classes, or so many for each fold, got "
+            f"{name} must have one row for each of {size} classes, or for each class and fold, got "
             f"{rows}"
         )
 

@@ -105,7 +105,7 @@ def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str
     if None not in (ours, theirs) and ours != theirs:
         raise ValueError(
             f"{what} must have weights of one kind, got {ours} and {theirs} weights: "
-            f'weights_are="{SAMPLING}" takes integers too'
+            f'weights_are="{SAMPLING}" also accepts integers'
         )
     return ours or theirs
 
@@ -163,7 +163,7 @@ def no_masked(name: str, values: Any) -> None:
             row = int(np.argwhere(masked)[0][0])
             raise ValueError(
                 f"{name} must not have masked entries, got {int(masked.sum())}, the first at row "
-                f"{row}: leave these rows out of all columns first"
+                f"{row}: remove these rows from all columns first"
             )
 
 
@@ -221,7 +221,8 @@ def _describe(values: Any) -> str:
 
 
 _ADVICE = (
-    "sort both with .sort_index() to go by index, or pass .to_numpy() of both to go by position"
+    "sort both with .sort_index() to match by index, or pass .to_numpy() of both to match by "
+    "position"
 )
 
 
@@ -265,9 +266,9 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
     for part in indexed:
         if part.has_default and _contradicts(part.index, leader.index):
             raise ValueError(
-                f"the rows of {leader.name} and {part.name} must be in one order: their indexes "
-                "hold the same keys in another order, and one is the default 0 to n - 1, so it "
-                f"cannot be known whether rows go by index or by position; {_ADVICE}"
+                f"the rows of {leader.name} and {part.name} must be in the same order: their "
+                "indexes hold the same keys in another order, and one is the default 0 to n - 1, "
+                f"so it is unclear whether to match rows by index or by position; {_ADVICE}"
             )
     first = next(iter(columns))
     for part in named[1:]:
@@ -276,9 +277,9 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
             continue
         if leader.argument != first:
             raise ValueError(
-                f"the rows of {leader.name} and {part.name} must be in one order: their indexes "
-                f"hold the same keys in another order, and {first} has no such index to go by; "
-                f"{_ADVICE}"
+                f"the rows of {leader.name} and {part.name} must be in the same order: their "
+                f"indexes hold the same keys in another order, and {first} has no such index to go "
+                f"by; {_ADVICE}"
             )
         aligned[part.argument] = _with_order(aligned[part.argument], part, order)
     return aligned
@@ -325,8 +326,8 @@ def _order(leader: _Indexed, part: _Indexed) -> Any:
         return None
     if not (index.is_unique and wanted.is_unique):
         raise ValueError(
-            f"the rows of {leader.name} and {part.name} must be in one order: their indexes differ "
-            f"and hold keys more than once; {_ADVICE}"
+            f"the rows of {leader.name} and {part.name} must be in the same order: their "
+            f"indexes differ and hold keys more than once; {_ADVICE}"
         )
     places = index.get_indexer(wanted)
     if (places < 0).any():

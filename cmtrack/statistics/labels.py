@@ -180,7 +180,7 @@ def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], 
         return stored, ""
     example = next(iter(examples.values()))
     kinds = " and ".join(examples)
-    return stored, f"labels of type {kinds} are their texts here, such as {example!r}"
+    return stored, f"labels of type {kinds} are converted to texts, such as {example!r}"
 
 
 def _order(
@@ -222,7 +222,7 @@ def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) ->
         return
     advice = "give scores and probabilities as y_prob="
     if name == "y_true":
-        advice = "cmtrack judges classifiers"
+        advice = "cmtrack evaluates classifiers"
     advice += "; if these are classes, name them all with labels="
     if name == "calibration y":
         advice = "calibration is (y, scores), in this order"
@@ -286,9 +286,7 @@ def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
         kinds = {}
         for name, labels in zip(factors, lists, strict=True):
             kinds[name] = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"labels must be of one kind that can be put in order, got {kinds}"
-        ) from None
+        raise ValueError(f"labels must be of one type that can be sorted, got {kinds}") from None
 
 
 def _numbered(
@@ -337,7 +335,7 @@ def _spelled(name: str, kinds: set[type]) -> Any:
             except ValueError:
                 break
     names = sorted(kind.__name__ for kind in kinds)
-    raise ValueError(f"declared classes must be of the labels' kind {names}, got {name!r}")
+    raise ValueError(f"declared classes must be of the labels' type {names}, got {name!r}")
 
 
 def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:

@@ -306,9 +306,9 @@ def out_of_range(what: str, got: str) -> str:
     text = f"{what} must lie in [0, 1], got {got}"
     if what == "y_prob":
         text += (
-            "; divide percentages by 100; logits of a network become probabilities by softmax, of "
-            "two classes by sigmoid, or go to a hook's logits=; decision values of an SVC or Ridge "
-            "go to y_score, for metrics of ranking"
+            "; divide percentages by 100; convert logits of a network with softmax (sigmoid for "
+            "two classes), or pass them as logits= of a hook; pass decision values of an SVC or "
+            "Ridge as y_score, for ranking metrics"
         )
     return text
 
@@ -317,7 +317,7 @@ def sum_rule(normalize: Normalize) -> str:
     """Return the rule for rows whose sum is near 1 as text."""
     if normalize is False:
         return f"normalize=True scales rows that sum to {LEAST_SUM:g} to {MOST_SUM:g}"
-    return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, others are refused"
+    return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, other sums raise an error"
 
 
 def as_probabilities(

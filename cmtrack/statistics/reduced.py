@@ -102,7 +102,7 @@ class ReducedConfusionMatrix(Record):
     >>> from cmtrack import ConfusionMatrix, Grouping
     >>> matrix = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
     >>> matrix.reduce(Grouping({"low": [0, 1], "high": [2]}, mode="strict", name="halves"))
-    ReducedConfusionMatrix(halves: low, high; 20 samples, 3 intragroup mismatches)
+    ReducedConfusionMatrix(halves: low, high; 20 rows, 3 intragroup mismatches)
     """
 
     counts: Counts

@@ -176,7 +176,7 @@ def divisions_of(names: Any) -> Divisions:
     if any(len(set(columns)) != len(columns) for columns in (shown, *divisions)):
         raise ValueError(f"segments must not repeat, got {shown[:20]}")
     if not all(divisions):
-        raise ValueError("a crossing of segments must name two columns at least, got none")
+        raise ValueError("a crossing of segments must name at least two columns, got none")
     return divisions
 
 
@@ -293,12 +293,12 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
         if len(segments):
             shown = f"only {value_texts([values[segments[0]]])[0]!r}"
         raise ValueError(
-            f"segment column {name!r} must hold two values at least, got {shown} in {n_rows:,} rows"
+            f"segment column {name!r} must hold at least two values, got {shown} in {n_rows:,} rows"
         )
     if len(segments) > MAX_SEGMENTS and len(segments) == n_rows:
         raise ValueError(
-            f"segment column {name!r} must hold categories, got another value in each of "
-            f"{n_rows:,} rows: is it an id of the rows?"
+            f"segment column {name!r} must hold categories, got a different value in each of "
+            f"{n_rows:,} rows: is it a row id?"
         )
 
 
@@ -316,7 +316,7 @@ def check_number(name: str, number: int) -> None:
     if number > MAX_VALUES:
         raise ValueError(
             f"segment column {name!r} must have at most {MAX_VALUES:,} values here, got "
-            f"{number:,}: is it an id of the rows?"
+            f"{number:,}: is it a row id?"
         )
 
 
@@ -327,7 +327,7 @@ def check_fractions(name: str, values: Sequence[Any]) -> None:
         n_numbers = len(values) - values.count(None)
         raise ValueError(
             f"segment column {name!r} must hold categories, got {n_numbers:,} numbers such as "
-            f"{fractions[0]:.6g}: cut it first, cut_at_quantiles does"
+            f"{fractions[0]:.6g}: bin it first, for example with cut_at_quantiles"
         )
 
 

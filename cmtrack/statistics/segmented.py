@@ -188,7 +188,7 @@ class SegmentCounts(Record):
         """
         size = len(self.values)
         if size < 2:
-            raise ValueError(f"the rest of a segment needs two segments at least, got {size}")
+            raise ValueError(f"the rest of a segment needs at least two segments, got {size}")
         segments = np.arange(size + size % 2)
         segments[size:] = -1  # the last one of an odd number is paired with an empty segment
         neighbours = segments.reshape(-1, 2)[:, ::-1].ravel()[:size]
@@ -306,7 +306,7 @@ class Segmented(Record):
         for column in data:
             name = column["name"]
             if not isinstance(name, str) or name in columns:
-                raise ValueError(f"segment columns must have names of their own, got {name!r:.80}")
+                raise ValueError(f"segment columns must have different names, got {name!r:.80}")
             columns[name] = SegmentCounts.from_plain(column, len(labels), name)
         return cls(labels, columns)
 

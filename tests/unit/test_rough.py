@@ -419,7 +419,11 @@ def test_predictions_per_row_become_a_classifier() -> None:
         ),
         (({"a": [1, 2]}, [0, None]), {}, "missing labels"),
         (({"a": [1, 2]}, [0, 0]), {}, "at least two classes"),
-        ((pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [0, 1]), {}, "names of their own"),
+        (
+            (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [0, 1]),
+            {},
+            "must have different names",
+        ),
     ],
 )
 def test_bad_input_is_refused_with_rule_and_value(

@@ -227,8 +227,8 @@ def test_risk_by_coverage() -> None:
     assert (curve.coverage_at(0.0), curve.coverage_at(0.25)) == (0.75, 1)
     assert rows(curve.to_frame()) == [[0.9, 0.5, 0], [0.7, 0.75, 0], [0.6, 1, 0.25]]
     assert evaluate(y * 25, y_prob=p * 25).reject(0.25).sentence() == (
-        "75% of the answers are accepted, those with a confidence of at least 0.7: 0% [0, 4.87] of them are wrong, "
-        "of all answers 25%. 25% of the rows are handed over; of their answers 100% are wrong."
+        "75% of the answers are accepted, because their confidence is at least 0.7. 0% [0, 4.87] of them are wrong, "
+        "compared with 25% of all answers. 25% of the rows are handed over, and 100% of their answers are wrong."
     )
 
 

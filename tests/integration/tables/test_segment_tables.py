@@ -182,7 +182,7 @@ def test_the_rest_of_a_segment_is_the_sum_of_all_others(case, size):
     assert alike(collected.of_segments(*held, places=[1])[0], parts[1])
     counts = evaluation.statistics.segments
     assert counts is not None
-    with pytest.raises(ValueError, match="needs two segments at least, got 1"):
+    with pytest.raises(ValueError, match="needs at least two segments, got 1"):
         counts.columns["x"].take([0]).rests()
 
 
@@ -573,7 +573,7 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "one value": (
         {"x": ["a"] * N},
-        "segment column 'x' must hold two values at least, got only 'a' in 900 rows",
+        "segment column 'x' must hold at least two values, got only 'a' in 900 rows",
     ),
     "continuous": (
         TABLE[["w"]],
@@ -605,7 +605,7 @@ def test_bad_segments_of_tables_and_batches():
         evaluate_table(TABLE, segments=["w"], **options)
     with pytest.raises(
         ValueError,
-        match="segment column 'x' must hold two values at least, got only '1' in 900 rows",
+        match="segment column 'x' must hold at least two values, got only '1' in 900 rows",
     ):
         evaluate_table(TABLE.assign(x=1), segments=["x"], **options)
     with pytest.raises(

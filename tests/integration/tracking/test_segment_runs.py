@@ -131,7 +131,7 @@ def test_rows_by_place_alone_are_warned_of(runs):
             "row_ids must be a column of the table, one of .*'id'.*, got 'ids'",
         ),
         (lambda t: t, {"y_true": "why"}, "table must have the column 'why'"),
-        (lambda t: t.assign(age=1), {"row_ids": "id"}, "must hold two values"),
+        (lambda t: t.assign(age=1), {"row_ids": "id"}, "must hold at least two values"),
         (lambda t: t.drop(columns="age"), {"row_ids": "id"}, "table must have the column 'age'"),
     ],
     ids=[
@@ -188,7 +188,7 @@ def test_the_table_is_logged_where_that_is_asked_for(runs):
 @pytest.mark.slow
 def test_columns_of_a_table_in_different_orders_are_refused(runs):
     columns = {"id": TABLE["id"], "region": TABLE["region"].sample(frac=1, random_state=0)}
-    with pytest.raises(ValueError, match="in one order"):
+    with pytest.raises(ValueError, match="in the same order"):
         segment_runs(runs[:1], columns, row_ids="id", segments=["region"])
 
 

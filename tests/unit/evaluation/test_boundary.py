@@ -290,12 +290,12 @@ def test_the_default_index_names_no_rows() -> None:
         (
             pd.RangeIndex(200),
             pd.RangeIndex(200)[::-1],
-            "cannot be known whether rows go by index or by position",
+            "is unclear whether to match rows by index or by position",
         ),
         (
             pd.RangeIndex(200)[::-1],
             pd.RangeIndex(200),
-            "cannot be known whether rows go by index or by position",
+            "is unclear whether to match rows by index or by position",
         ),
     ],
     ids=["other keys", "repeated", "default first", "default second"],

@@ -368,10 +368,10 @@ def test_classifiers_without_probabilities_are_ranked_by_their_decision_function
         ),
         ({"y_score": [0.1, 2]}, "y_score must have one row per label, got 2 rows and 3 labels"),
         ({"y_score": [0.1, 2, 3], "target": [0.2]}, "calibration and target need y_prob, got none"),
-        ({"y_prob": [0.1, 2, 3]}, "decision values of an SVC or Ridge go to y_score"),
+        ({"y_prob": [0.1, 2, 3]}, "decision values of an SVC or Ridge as y_score"),
         (
             {"y_prob": [-4.1, 2, 3]},
-            "logits of a network become probabilities by softmax, of two classes by sigmoid",
+            r"convert logits of a network with softmax \(sigmoid for two classes\)",
         ),
     ],
 )
@@ -412,6 +412,6 @@ def test_bad_tables():
         evaluate_table(frame.fillna(1e101), y_true="y", y_score="d")
     with pytest.raises(
         ValueError,
-        match=r"logits of a network .*; decision values of an SVC or Ridge go to y_score",
+        match=r"logits of a network .*; pass decision values of an SVC or Ridge as y_score",
     ):
         evaluate_table(frame.fillna(2.0), y_true="y", y_prob="d")

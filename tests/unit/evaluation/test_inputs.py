@@ -129,7 +129,7 @@ def test_categories_declare_order_and_absent_classes() -> None:
     assert ConfusionMatrix.from_predictions(y, pred).labels == ("low", "mid", "high")
     evaluation = evaluate(y, pred)
     assert np.isnan(evaluation.metrics["class/mid/recall"])
-    assert evaluation.undefined["class/mid/recall"] == "no actual samples"
+    assert evaluation.undefined["class/mid/recall"] == "no actual rows"
     assert evaluation.undefined["class/mid/precision"] == "never predicted"
     assert any(
         "no rows of “mid”: ratios of this class are undefined" in warning

@@ -219,7 +219,7 @@ def test_one_group_only():
     assert evaluation.metrics["calibration/miscalibration"] == pytest.approx(
         np.mean(np.linspace(0.1, 0.8, 8) ** 2)
     )
-    assert "a group has no samples" in evaluation.undefined["calibration/slope"]
+    assert "a group has no rows" in evaluation.undefined["calibration/slope"]
     assert 0 < evaluation.metrics["calibration/pvalue"] < 0.1
 
 
@@ -239,7 +239,7 @@ def test_a_constant_score():
 
 def test_scores_that_part_the_groups_have_no_slope():
     evaluation = evaluate([0, 0, 0, 1, 1, 1], y_prob=[0.1, 0.2, 0.4, 0.4, 0.7, 0.8])
-    assert "part the groups" in evaluation.undefined["calibration/slope"]
+    assert "separate the groups" in evaluation.undefined["calibration/slope"]
     assert math.isfinite(evaluation.metrics["calibration/pvalue"])
 
 
@@ -268,7 +268,7 @@ def test_what_needs_independent_rows_says_so():
     y, s = scored(1)
     groups = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
     merged = replace(groups, rows=None)
-    assert "belong together" in merged.undefined["calibration/pvalue"]
+    assert "in clusters" in merged.undefined["calibration/pvalue"]
     assert "calibration/error" not in groups.intervals
     by_rows = evaluate(y, y_prob=s)
     for name in ("error", "slope"):

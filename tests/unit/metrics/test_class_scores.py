@@ -240,7 +240,10 @@ def test_a_perfect_and_an_absent_class():
     p = np.eye(3)[y]
     evaluation = evaluate(y, y_prob=p, labels=range(3))
     assert averages(evaluation) == [1.0, 1.0, 1.0]
-    assert evaluation.undefined["class/2/roc_auc"] == "no samples of the class, or of no other"
+    assert (
+        evaluation.undefined["class/2/roc_auc"]
+        == "no rows of the class, or no rows of other classes"
+    )
     assert evaluation.metrics["class/0/roc_auc"] == 1.0
     low, high = evaluation.intervals["class/0/roc_auc"]
     assert low < 0.75

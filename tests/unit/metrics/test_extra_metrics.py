@@ -29,7 +29,7 @@ from support.stores import runs_of, sqlite_store
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-UNKNOWN = "its function is not known here, only the numbers that were written: "
+UNKNOWN = "its function is unknown here, so only the stored numbers are available; "
 """The reason where a file has a metric without its function."""
 
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
@@ -262,7 +262,7 @@ def test_regrouping_merging_and_the_bootstrap_compute_them_anew() -> None:
     ends = evaluation.count_intervals("bootstrap", n_resamples=50)
     assert ends["custom/f1"] == pytest.approx(ends["binary/f1"], rel=1e-12)
     three = evaluation.regroup(Grouping({"a": [0], "b": [1], "c": [2]}, name="three"))
-    assert three.undefined["custom/gain"] == "it is of two groups, and there are none"
+    assert three.undefined["custom/gain"] == "it needs two groups, and there are none"
 
 
 def test_a_metric_that_is_added_without_the_rows_of_clusters_says_so() -> None:
@@ -304,7 +304,7 @@ def test_what_needs_the_function_says_that_it_is_not_known(tmp_path) -> None:
     assert (first + other).undefined["custom/f1"].startswith(UNKNOWN)
     assert (first + second).metrics["custom/gain"] == (evaluation + second).metrics["custom/gain"]
     with pytest.warns(
-        UserWarning, match=r"a bootstrap leaves out custom/f1, .*function is not known here"
+        UserWarning, match=r"a bootstrap leaves out custom/f1, .*function is unknown here"
     ):
         assert "custom/f1" not in first.count_intervals("bootstrap", n_resamples=20)
     found = paired_differences(first, other, metrics=["custom/f1", "binary/f1"])
@@ -329,8 +329,11 @@ def test_another_confidence_level_goes_by_the_error_that_was_written() -> None:
         (Metric("gain", len), "must be 'section/metric'"),
         (Metric("custom/a/b", len), "must be 'section/metric'"),
         (Metric("custom/a.low", len), "must be 'section/metric'"),
-        (Metric("binary/gain", len), "section 'binary' is one of cmtrack's own: .*'custom/gain'"),
-        (Metric("cost/mean", len), "section 'cost' is one of cmtrack's own"),
+        (
+            Metric("binary/gain", len),
+            "section 'binary' is reserved for built-in metrics; .*'custom/gain'",
+        ),
+        (Metric("cost/mean", len), "section 'cost' is reserved for built-in metrics"),
         (
             Metric("custom/a", len, of="probabilities"),
             "'custom/a' must be of 'counts' or 'binary', got 'probabilities'",
@@ -381,7 +384,7 @@ def test_a_ratio_without_denominator_is_undefined() -> None:
     evaluation = evaluate([0, 1], [0, 0], extra_metrics=[precision, by_hand])
     for name in ("custom/precision", "custom/whole"):
         assert math.isnan(evaluation.metrics[name])
-        assert evaluation.undefined[name] == "its function gives no finite number"
+        assert evaluation.undefined[name] == "its function does not return a finite number"
 
 
 def test_files_that_were_changed_are_refused() -> None:
@@ -447,7 +450,8 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
         other = [Metric("custom/gain", GAIN.value, of="binary", better="lower")]
         runs = {"a": evaluations[0], "b": evaluations[1].with_metrics(other)}
         with pytest.raises(
-            ValueError, match="declare 'custom/gain' with one 'better', got 'higher' and 'lower'"
+            ValueError,
+            match="declare 'custom/gain' with the same 'better', got 'higher' and 'lower'",
         ):
             compare(runs, rank_by="custom/gain")
     finally:
@@ -509,7 +513,7 @@ def test_two_meanings_of_one_name_are_refused_with_both(
 ) -> None:
     y = [0, 1] * 50
     first, second = two_runs("higher")["A"], evaluate(y, y, extra_metrics=[other])
-    said = f"declare 'custom/score' with one '{word}', got '?{ours}'? and '?{theirs}'?;"
+    said = f"declare 'custom/score' with the same '{word}', got '?{ours}'? and '?{theirs}'?;"
     for given in ({"rank_by": "custom/score"}, {}, {"require": "custom/score > 0"}):
         with pytest.raises(ValueError, match=said):
             compare({"a": first, "b": second}, **given)
@@ -543,7 +547,7 @@ def test_stored_runs_mean_what_they_declare(tmp_path, monkeypatch) -> None:
             gated = compare(experiment_names=[better], require="custom/score >= 40")
             assert [stop.run.name for stop in gated.failed] == ["A"]
         with pytest.raises(
-            ValueError, match=r"with one 'better', got '(higher|lower)' and '(higher|lower)'"
+            ValueError, match=r"with the same 'better', got '(higher|lower)' and '(higher|lower)'"
         ):
             compare(experiment_names=["higher", "lower"], rank_by="custom/score")
         with pytest.raises(ValueError, match="no metric is called 'custom/other'"):

@@ -65,7 +65,9 @@ def test_every_metric_is_on_the_page_of_metrics() -> None:
 
 def test_sections_of_all_kinds_are_reserved() -> None:
     for section in {metric.section for metric in CATALOG}:
-        with pytest.raises(ValueError, match=f"section '{section}' is one of cmtrack's own"):
+        with pytest.raises(
+            ValueError, match=f"section '{section}' is reserved for built-in metrics"
+        ):
             evaluate([0, 1], [0, 1], extra_metrics=[Metric(f"{section}/gain", len)])
 
 

@@ -94,7 +94,7 @@ def test_vector_25():
         )
     )
     assert judged(K25, L25, W25).risk_coverage.aurc == near(0.1592115119)
-    shown = "aurc=0.208, excess=0.114, risk 0.4 of all and 0.375 of the surest 80%, 8 confidences"
+    shown = "aurc=0.208, excess=0.114, risk 0.4 of all and 0.375 of the most confident 80%, 8 confidences"
     assert repr(found) == f"RiskCoverage({shown})"
     assert list(found.to_frame()) == ["confidence", "coverage", "risk"]
 
@@ -223,11 +223,11 @@ def test_what_handing_over_rows_leaves():
     assert (found.low, found.high) == near(wilson(0.0, 6))
     assert found.total_risk == near(2 / 9)
     assert found.sentence() == (
-        "66.7% of the answers are accepted, those with a confidence of at least 0.5: 0% [0, 39] of them are wrong, "
-        "of all answers 22.2%. 33.3% of the rows are handed over; of their answers 66.7% are wrong."
+        "66.7% of the answers are accepted, because their confidence is at least 0.5. 0% [0, 39] of them are wrong, "
+        "compared with 22.2% of all answers. 33.3% of the rows are handed over, and 66.7% of their answers are wrong."
     )
     assert evaluation.reject(0.2).sentence() == (
-        "No row is handed over: the rows of the lowest confidence, 0.4, are more than 20%, and are not told apart. "
+        "No row is handed over, because more than 20% of the rows have the lowest confidence, 0.4. "
         "22.2% [6.32, 54.7] of all answers are wrong."
     )
     assert (

@@ -198,7 +198,7 @@ def test_the_sentence_of_the_over_confident():
         ("one class, few", "; with 5 rows the test finds only gross faults."),
         (
             "clusters without rows",
-            "The probabilities of “bad” are not tested (rows belong together in groups, ",
+            "The probabilities of “bad” are not tested (rows are in clusters, ",
         ),
         ("clusters without rows", "Calibration error 0.089, slope 0."),
         ("nearly all", ": of rows given about 82%, more than 99% are “bad”"),

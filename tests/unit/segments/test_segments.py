@@ -259,11 +259,11 @@ def test_numbers_are_cut_at_quantiles_for_a_search():
     ("columns", "says"),
     [
         ({"x": ["a", "b"]}, "'x' must have one value per row, got 2 for 30 rows"),
-        ({"x": ["a"] * 30}, "'x' must hold two values at least, got only 'a' in 30 rows"),
-        ({"x": [None] * 30}, "'x' must hold two values at least, got only '(missing)' in 30 rows"),
+        ({"x": ["a"] * 30}, "'x' must hold at least two values, got only 'a' in 30 rows"),
+        ({"x": [None] * 30}, "'x' must hold at least two values, got only '(missing)' in 30 rows"),
         (
             {"x": np.linspace(0, 1, 30)},
-            "'x' must hold categories, got 30 numbers such as 0.0344828: cut it first",
+            "'x' must hold categories, got 30 numbers such as 0.0344828: bin it first",
         ),
     ],
     ids=["length", "one value", "missing", "continuous"],
@@ -277,15 +277,13 @@ def test_bad_columns(columns: Any, says: str) -> None:
 def test_more_bad_columns():
     with pytest.raises(ValueError, match=r"\['y'\] are not in \['x'\]"):
         segment_columns({"x": ["a", "b"]}, 2, ["y"])
-    with pytest.raises(
-        ValueError, match="another value in each of 1,200 rows: is it an id of the rows"
-    ):
+    with pytest.raises(ValueError, match="a different value in each of 1,200 rows: is it a row id"):
         segment_columns({"id": [f"row {k}" for k in range(1200)]}, 1200)
     with pytest.raises(TypeError, match="'x' must hold numbers to be cut"):
         cut_at_quantiles("x", ["a", "b"], 2)
     with pytest.raises(ValueError, match="bins must be a whole number of at least 2, got 1"):
         cut_at_quantiles("x", [1, 2], 2, 1)
-    with pytest.raises(ValueError, match="two values at least, got only 'all numbers' in 2 rows"):
+    with pytest.raises(ValueError, match="at least two values, got only 'all numbers' in 2 rows"):
         cut_at_quantiles("x", [1, 1], 2)
     with pytest.raises(ValueError, match="masked"):
         segment_columns({"x": np.ma.array([1, 2], mask=[True, False])}, 2)
