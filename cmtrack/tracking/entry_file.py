@@ -168,7 +168,8 @@ class _Stored:
             )
         if isinstance(value, int) and abs(value) >= 1 << 63:
             raise ValueError(
-                f"{self.file}: {name} must be a 64-bit number, got {value.bit_length():,} bits"
+                f"{self.file}: {name} must be a number of at most 64 bits, got "
+                f"{value.bit_length():,}"
             )
         return value
 
@@ -221,5 +222,5 @@ def whole_number(value: Any, what: str) -> int:
         raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
     number = operator.index(value)
     if abs(number) >= 1 << 63:
-        raise ValueError(f"{what} must be a 64-bit number, got {number.bit_length():,} bits")
+        raise ValueError(f"{what} must be a number of at most 64 bits, got {number.bit_length():,}")
     return number

@@ -103,7 +103,7 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "a huge number": (values(metrics={"multiclass/accuracy": 10**400}), "finite numbers"),
     "a number of many digits": (text('{"schema": ' + "9" * 5000 + "}"), "Exceeds the limit"),
     "no number": (text('{"schema": NaN}'), "is not a finite number"),
-    "a huge time": (values(timestamp=10**30), "timestamp must be a 64-bit number"),
+    "a huge time": (values(timestamp=10**30), "timestamp must be a number of at most 64 bits"),
     "a run that climbs": (values(run_id="../../x"), "run_id must be an id"),
     "a prefix that climbs": (values(prefix="../x/"), "prefix"),
     "another scheme": (values(tracking_uri="javascript:alert(1)"), "one of the schemes"),
