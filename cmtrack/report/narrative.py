@@ -246,7 +246,8 @@ def _classes(evaluation: Evaluation) -> list[str]:
     best = _with_f1(evaluation, [label for label, f1 in f1_by_class.items() if f1 == top], top)
     worst = [label for label, f1 in f1_by_class.items() if f1 == bottom]
     worst_with_f1 = _with_f1(evaluation, worst, bottom)
-    return [f"The best class by F1 is {best}; the worst is {worst_with_f1}."]
+    be = "is" if len(worst) == 1 else "are"
+    return [f"The best class by F1 is {best}; the worst {be} {worst_with_f1}."]
 
 
 def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:

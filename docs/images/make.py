@@ -150,7 +150,7 @@ def pages(demo: Any) -> None:
             keep(file, page.screenshot(clip={"x": 0, "y": 0, "width": size[0], "height": height}))
             page.close()
 
-        shot("review.png", demo.review.as_uri(), (1120, 1200), until="Brackets are")
+        shot("review.png", demo.review.as_uri(), (1120, 1200), until="Brackets show")
         shot(
             "run_page.png",
             f"{address}/#/experiments/{experiment}/runs/{leader.run_id}",

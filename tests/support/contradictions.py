@@ -217,7 +217,7 @@ _CONSTANT = re.compile(
     r"((?:clearly )?better than|(?:clearly )?worse than|not clearly different from) always predicting"
 )
 _CLASSES = re.compile(
-    r"The best class by F1 is (.*?) \(F1 ([\d.]+).*?\); the worst is (.*?) \(F1 ([\d.]+)"
+    r"The best class by F1 is (.*?) \(F1 ([\d.]+).*?\); the worst (?:is|are) (.*?) \(F1 ([\d.]+)"
 )
 _CONFUSION = re.compile(
     r"Most frequent confusion: ([\d,.]+) rows? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
@@ -643,7 +643,8 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
     """Compare the effect of selection, the rows that would decide, and equivalent runs with the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
     for match in re.finditer(
-        rf"About ({_NUMBER}) of it is selection: the (\w+) of at least (\d+) runs", said
+        rf"About ({_NUMBER}) of it is selection, because it is the (\w+) of at least (\d+) runs",
+        said,
     ):
         looks, value = data["looks"], read(match[1])
         if (

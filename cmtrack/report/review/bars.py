@@ -1,4 +1,4 @@
-"""Intervals as the rows of a ranking draw them: places on a scale that all rows share."""
+"""Drawings of intervals in the rows of a ranking, on a scale that all rows share."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.review.cells import Cell
 
 WIDTH = 90.0
-"""Of a drawing, in CSS pixels."""
+"""Width of a drawing in CSS pixels."""
 _EDGE = 5.0
-"""Pixels that are free at both ends, for marks and arrows."""
+"""Free pixels at both ends, for marks and arrows."""
 _REACH = 2.0
-"""Largest width of a scale, as a multiple of the width of the runs that matter.
+"""Largest width of a scale, as a multiple of the width that the runs that matter need.
 
-One bad run does not flatten all others.
+The limit prevents one bad run from making all other intervals too small to read.
 """
 _WIDEST = 3.0
-"""Largest half-width of an interval that counts, as a multiple of the median of runs that matter.
+"""Largest half-width of an interval for the scale, as a multiple of the median of runs that matter.
 
-One wide interval does not flatten all others.
+The limit prevents one wide interval from making all other intervals too small to read.
 """
 
 
@@ -30,10 +30,10 @@ One wide interval does not flatten all others.
 class Bar:
     """One interval on the scale of its column; places are pixels from the left.
 
-    ``at``, ``low``, ``high``: of the value and both ends, cut to the drawing.
-    ``zero``: of 0, where the scale has it as a line.
-    ``beyond``: "left" or "right" where the value lies outside the scale; else empty.
-    ``arrows``: "left" and "right" where the interval goes on outside the scale.
+    ``at``, ``low``, ``high``: places of the value and of both ends, limited to the drawing.
+    ``zero``: place of the line at 0; None without such a line.
+    ``beyond``: "left" or "right" if the value is outside the scale; else empty.
+    ``arrows``: "left" and "right" if the interval continues outside the scale.
     ``first``, ``last``: the numbers at the ends of the scale.
     """
 
@@ -50,12 +50,12 @@ class Bar:
 def bars(
     intervals: Sequence[tuple[float, float, float]], matter: Sequence[bool], zero: bool = False
 ) -> list[Bar | None]:
-    """Return the drawings of a column, one a row; None if a value or an end is not finite.
+    """Return the drawing of each row of a column; None if a value or an end is not finite.
 
-    ``intervals``: of each row the value and both ends.
-    ``matter``: the runs that may be the best: the scale is theirs, and shows others as far as it
-        stays readable.
-    ``zero``: whether the scale has 0 as a line.
+    ``intervals``: the value and both ends for each row.
+    ``matter``: whether each run may be the best. These runs decide the scale, which shows other
+        runs as far as it stays readable.
+    ``zero``: whether the scale has a line at 0.
     """
     finite = []
     finite_tied = []
@@ -71,7 +71,7 @@ def bars(
 
 
 def _bar(interval: tuple[float, float, float], scale: tuple[float, float], has_zero: bool) -> Bar:
-    """Return a drawn interval, of a value and both ends."""
+    """Return the drawing of a value and both ends of its interval."""
     value, low, high = interval
     first, last = scale
 
@@ -104,13 +104,13 @@ def _bar(interval: tuple[float, float, float], scale: tuple[float, float], has_z
 def draw_columns(
     rows: Sequence[Mapping[str, Cell]], matter: Sequence[bool], with_zero: str = ""
 ) -> dict[str, tuple[str, str]]:
-    """Give each cell that has ends its drawing, and return the scale of each drawn column.
+    """Add drawings to the cells that have ends, and return the scale of each drawn column.
 
-    A scale is the texts of the numbers at both ends.
+    A scale is the numbers at its two ends, as texts.
 
     ``rows``: the cells of each row by the key of their column.
-    ``matter``: as of :func:`bars`.
-    ``with_zero``: the key of a column whose scale has 0 as a line.
+    ``matter``: as in :func:`bars`.
+    ``with_zero``: the key of the column whose scale has a line at 0.
     """
     scales = {}
     for key, first in rows[0].items():
@@ -121,7 +121,7 @@ def draw_columns(
         for row, bar in zip(rows, drawn, strict=True):
             row[key].bar = bar
             if bar is not None:
-                # All drawings of a column have one scale.
+                # All drawings of a column have the same scale.
                 scales[key] = (fmt.number(bar.first), fmt.number(bar.last))
     return scales
 
@@ -131,9 +131,9 @@ def _scale(
     tied: Sequence[tuple[float, float, float]],
     zero: Sequence[float],
 ) -> tuple[float, float]:
-    """Return the ends of the scale: of all rows, or of the tied ones and their surroundings.
+    """Return the ends of the scale, which must show the tied rows and should show all rows.
 
-    0 is on it if ``zero`` holds it.
+    ``zero``: numbers that the scale must include, such as 0.
     """
     important = tied or rows
     widest = _WIDEST * median(max(high - value, value - low) for value, low, high in important)
@@ -143,16 +143,16 @@ def _scale(
     last = max(needed)
     reach = _REACH * (last - first)
     if reach > 0:
-        # Each end is limited by the other end of what is needed.
+        # Limit the distance of each end from the opposite end of the part that is needed.
         low = max(min(shown), last - reach)
         high = min(max(shown), first + reach)
         return low, high
-    # All values are equal and without an interval: they are in the middle.
+    # All values are equal and have no interval, so they are in the middle of the scale.
     return first - 0.5, last + 0.5
 
 
 def _ends(rows: Sequence[tuple[float, float, float]], widest: float) -> Iterator[float]:
-    """Yield both ends of each interval, no farther than ``widest`` from its value."""
+    """Yield both ends of each interval, at most ``widest`` from its value."""
     for value, low, high in rows:
         yield max(low, value - widest)
         yield min(high, value + widest)

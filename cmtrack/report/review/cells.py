@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from cmtrack.report.review.bars import Bar
 
 NAME = 30
-"""Characters of a name in a table of the page, which are what it does not share with the others."""
+"""Most characters of a name in a table of the page; parts that all names share are cut first."""
 FOLDED = 5
-"""Ruled-out runs of a table that are seen at first."""
+"""Number of ruled-out runs that a table shows before a button shows the rest."""
 
 
 @dataclass
 class Cell:
     """A cell of a table that people read.
 
-    ``sort``: what a page sorts its column by; a number that is not finite becomes "".
-    ``interval``: shown in a narrow column of its own; None if the cell's column has no intervals.
-    ``title``: shown while a mouse is over the cell.
+    ``sort``: the value by which a page sorts the column; a number that is not finite becomes "".
+    ``interval``: text for a separate narrow column; None if the cell's column has no intervals.
+    ``title``: text that a page shows while the mouse is over the cell.
     ``ends``: the value and both ends of its interval, from which a page draws ``bar``.
     """
 
@@ -62,7 +62,7 @@ class NameCell(Cell):
 
 @dataclass
 class GateCell(Cell):
-    """The answer of a gate; ``passed`` is None if it could not tell."""
+    """The result of a gate; ``passed`` is None if the gate could not be checked."""
 
     passed: bool | None = None
 
@@ -72,10 +72,10 @@ class Row:
     """A row of a table.
 
     ``status``: the class of a ranked run's row on the page.
-    ``chosen``: whether it is the run to take, if ``status`` is by another metric.
-    ``rest``: whether it is hidden at first.
+    ``chosen``: whether the row is the run to take, in a table by another metric.
+    ``rest``: whether the row is hidden at first.
     ``mark``: a word next to the first cell.
-    ``reason``: shown while a mouse is over the row.
+    ``reason``: text that a page shows while the mouse is over the row.
     """
 
     cells: dict[str, Cell]
@@ -90,10 +90,10 @@ class Row:
 class Table:
     """A table with its headings by key.
 
-    ``words``: the keys of the columns that hold text; all others hold numbers.
-    ``reading``: how to read it.
+    ``words``: the keys of the columns with text; all other columns have numbers.
+    ``reading``: instructions for reading the table.
     ``scales``: the numbers at both ends of the scale of each column with drawn intervals.
-    ``beside``: rows below those of the ranked runs.
+    ``beside``: rows below the ranked runs.
     ``behind``: the word for the runs of hidden rows.
     """
 
@@ -119,13 +119,13 @@ class Table:
 
 
 def name_cell(name: str, run_id: str) -> NameCell:
-    """Return a run's name, and its id."""
+    """Return the cell of a run's name and id."""
     shown_id = "" if run_id == name else run_id
     return NameCell(name, name.lower(), title=name, run_id=shown_id, short=name)
 
 
 def value_cell(value: float, interval: tuple[float, float]) -> Cell:
-    """Return a metric of a run, its interval, and the ends that a drawing of it has."""
+    """Return the cell of a run's metric with its interval, which a page can draw."""
     text = fmt.number(value, interval)
     return Cell(text, value, fmt.interval(value, interval), ends=(value, *interval))
 

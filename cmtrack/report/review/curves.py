@@ -1,6 +1,6 @@
 """Curves of the runs of a review.
 
-The page shows those of the chosen run and of the one that it is compared with.
+The page highlights the curves of the chosen run and of the run that is compared with it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from cmtrack.report.review.shown import alike, judged_section, of_classes
 from cmtrack.statistics.inputs import FloatArray
 
 _POINTS = 64
-"""Points of a drawn curve."""
+"""Most points of a drawn curve."""
 
 Lines = dict[int, str]
 
 
 def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return a chart for each kind of curve that the chosen run and another one have.
+    """Return a chart for each kind of curve that the chosen run and at least one other run have.
 
-    ``numbers``: the number of each run on the page, which its lines get.
+    ``numbers``: the number of each run on the page, which identifies its lines.
     """
     charts: list[dict[str, Any]] = []
     options = frozenset({"grouping", "positive"})
@@ -69,9 +69,9 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
 def _lines(
     ranking: Ranking, numbers: Mapping[str, int], path_of: Callable[[Evaluation], str]
 ) -> Lines:
-    """Return the curve of each run that has one, by its number.
+    """Return the available curves by the numbers of their runs.
 
-    A curve is the path of an SVG in thousandths of both axes.
+    A curve is an SVG path in thousandths of both axes.
     """
     lines = {}
     for run, evaluation in of_classes(ranking):
@@ -97,9 +97,9 @@ def _reliability(evaluation: Evaluation, section: str) -> str:
 
 
 def _path(x: FloatArray, y: FloatArray) -> str:
-    """Return a curve at equal distances along it and at both ends.
+    """Return the SVG path of a curve, with points at equal distances and at both ends.
 
-    Empty if it is undefined, as without positives.
+    The path is empty if the curve is undefined, for example without positives.
     """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return ""
@@ -109,7 +109,7 @@ def _path(x: FloatArray, y: FloatArray) -> str:
     last = len(distances) - 1
     stops = np.linspace(distances[0], distances[-1], _POINTS)
     places = np.searchsorted(distances, stops).clip(max=last)
-    # Both ends are drawn, whatever the rounding of the distances.
+    # Add both ends, which rounded distances may miss.
     places = np.unique(np.concatenate(([0], places, [last])))
     points = np.rint(1000 * np.column_stack((x[places], y[places]))).astype(int)
     return "M" + "L".join(f"{column} {row}" for column, row in points.tolist())

@@ -1,8 +1,8 @@
 """A comparison in plain words: all sentences about a ranking, by section.
 
-Nothing here says more than the statistics: runs that are not shown to differ are not said to be
-equal. Sentences take a :class:`Review`, which has the names; the words that they share are in
-:mod:`cmtrack.report.review.phrases`.
+The sentences claim no more than the statistics show: runs that are not shown to differ are never
+called equal. The functions take a :class:`Review`, which has the names of the runs. Phrases that
+several sentences share are in :mod:`cmtrack.report.review.phrases`.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from cmtrack.report.review.review import Review
 from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
-"""Segments that a sentence names."""
+"""Most segments that a sentence names."""
 RIVALS = 2
-"""Runs that the one to take is held against by costs."""
+"""Number of runs whose costs are compared with the run to take."""
 _MANY = 1000
-"""How many times the rows there are a number of rows may be, to be told in digits."""
+"""Largest multiple of the present rows that a sentence writes as a number of rows."""
 _LEAST_SELECTION = 0.01
-"""Part of the leader's interval below which what selection is worth has no sentence."""
+"""Selection bias that gets no sentence, as a part of the width of the leader's interval."""
 Say: TypeAlias = Callable[[str], str]
-"""Writes a run's name in a sentence."""
+"""A function that returns the name of a run for a sentence."""
 
 
 # -- the decision ----------------------------------------------------------------------------------
 
 
 def lead(review: Review) -> str:
-    """Return one short clause: who leads, with what, and how many may be the best."""
+    """Return one short clause: the leader, its value, and how many runs may be the best."""
     ranking = review.ranking
     if ranking is None:
         return "no run is ranked"
@@ -81,10 +81,10 @@ def verdict(review: Review) -> list[str]:
 
 
 def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
-    """Return the run to take and the reasons: what a reader must know first.
+    """Return the sentences that a reader needs first: the run to take and the reasons.
 
-    ``beside_tables``: whether a table of the gates stands on the same page, so that their values
-        need no sentence.
+    ``beside_tables``: whether the page has a table of the gates, so that their values need no
+        sentence.
     """
     sentences = _decision(review, beside_tables)
     if review.assumed:
@@ -93,7 +93,7 @@ def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def _decision(review: Review, beside_tables: bool) -> list[str]:
-    """Return the decision on the shares that the comparison was asked for."""
+    """Return the decision, not yet introduced by the class shares that the comparison assumes."""
     gates = _stopped_briefly(review) if beside_tables else stopped(review)
     ranking = review.ranking
     if ranking is None:
@@ -109,16 +109,12 @@ def _decision(review: Review, beside_tables: bool) -> list[str]:
 
 
 def _headline(review: Review, ranking: Ranking) -> str:
-    """Return the first sentence.
-
-    Preceded by a warning if no run is shown to beat an answer without a model.
-    """
+    """Return the first sentence, after a warning if no run is shown to beat a constant answer."""
     text = _best(review, ranking)
     if len(review.rankings) > 1:
         text += (
-            f" This covers ranking 1 of {len(review.rankings)} only: the rankings were not "
-            "compared with each "
-            "other."
+            f" This covers only ranking 1 of {len(review.rankings)}: the rankings were not "
+            "compared with each other."
         )
     warned = constant_sentences(ranking, review.say)
     if warned and text.startswith("Take "):
@@ -127,7 +123,7 @@ def _headline(review: Review, ranking: Ranking) -> str:
 
 
 def _best(review: Review, ranking: Ranking) -> str:
-    """Return the one to take, or those that may be the best if nothing chose one of them."""
+    """Return the sentence on the run to take, or on the runs that may be the best."""
     chosen = review.say(ranking.foremost.name)
     noun = ranking.noun
     ties = len(ranking.tied)
@@ -158,13 +154,13 @@ def _best(review: Review, ranking: Ranking) -> str:
     if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
         return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
     rows = f"the {ranking.over}" if ranking.over else "the test rows"
-    return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
+    return f"{fmt.capital(those)}: {rows} show no significant difference. {leads}."
 
 
 def _only_one(review: Review, chosen: str, noun: str) -> str:
     """Return the headline of a ranking of one run.
 
-    It is recommended only if all others have a rank or fail a gate.
+    The headline recommends this run only if all other runs fail a gate.
     """
     without_rank = not_ranked(review)
     if without_rank > len(review.comparison.failed):
@@ -186,15 +182,12 @@ def _nothing(review: Review) -> str:
 
 
 def _nothing_beside(review: Review) -> str:
-    """Return the end of the sentences on the only run of a ranking.
-
-    It is empty if there are runs without a rank.
-    """
+    """Return the sentence that there is no other run; empty if there are runs without a rank."""
     return "" if not_ranked(review) else f" There is no {review.noun} to compare it with."
 
 
 def _undecided(review: Review) -> list[str]:
-    """Return several rankings, none of which is the one to decide by."""
+    """Return the sentences on several rankings of which none decides."""
     rankings = review.rankings
     counts = [ranking.evaluation.statistics.digest.rows for ranking in rankings]
     same = counts.count(counts[0])
@@ -225,7 +218,7 @@ def _other(review: Review, place: int) -> str:
 def heading(review: Review, place: int) -> str:
     """Return the heading of a ranking.
 
-    Of several it is "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”".
+    With several rankings, an example is "Ranking 2 of 2: 3 runs on 719 rows, grouped by “parity”".
     """
     ranking = review.rankings[place]
     ranked = len(ranking.standings)
@@ -241,10 +234,10 @@ def heading(review: Review, place: int) -> str:
 
 
 def not_ranked(review: Review) -> int:
-    """Return the number of runs that the only ranking lacks.
+    """Return the number of runs without a rank: they fail a gate or have no value of the metric.
 
-    They fail a gate, or have no value of the metric. 0 of several rankings, as nothing says which
-    one a run belongs to, and of models over repeated runs.
+    With several rankings it is 0, because a run without a rank belongs to no particular ranking. It
+    is also 0 for models over repeated runs.
     """
     if len(review.rankings) != 1 or review.comparison.repeated:
         return 0
@@ -260,7 +253,7 @@ def maybe(ranking: Ranking) -> str:
 
 
 def _standing(review: Review, ranking: Ranking) -> str:
-    """Return the leader with its selection bias, and the runs that are ruled out or untested."""
+    """Return the sentences on the leader, its selection bias, and runs ruled out or not tested."""
     if ranking.criterion.pareto:
         return _front(review, ranking)
     leader = ranking.leader
@@ -282,7 +275,7 @@ def _standing(review: Review, ranking: Ranking) -> str:
     if len(ranking.tied) > 1 and _shared(ranking):
         sentence = f"The {title} of {name} is {value}."
     elif len(ranking.tied) > 1 and ranking.decision.by is None:
-        # "Its" is of the run that the headline names last: without a decision the leader.
+        # Without a decision, the headline ends with the leader, so "its" is the leader's.
         sentence = f"Its {title} is {value}."
     return _joined(sentence, selection(review), *_others(review, ranking), selected(ranking))
 
@@ -298,7 +291,7 @@ def _leads(ranking: Ranking) -> str:
 
 
 def _shared(ranking: Ranking) -> bool:
-    """Return whether the leader's value is that of another one, too."""
+    """Return whether another run has the same value as the leader."""
     return sum(one.rank == 1 for one in ranking.standings) > 1
 
 
@@ -315,7 +308,7 @@ def selection(review: Review) -> str:
         return ""
     end = "highest" if review.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
-    return f"About {part} of it is selection: the {end} of {looks.among}."
+    return f"About {part} of it is selection, because it is the {end} of {looks.among}."
 
 
 def selected(ranking: Ranking) -> str:
@@ -323,19 +316,20 @@ def selected(ranking: Ranking) -> str:
     if not ranking.leader.picked:
         return ""
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
-    return f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"
+    return f"(* The interval is wider because the {best} of {ranking.picked_from} was selected.)"
 
 
 def _others(review: Review, ranking: Ranking) -> list[str]:
-    """Return the sentences on the runs that are ruled out, and on those that were not tested."""
+    """Return the sentences on runs that are ruled out and on runs that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
     behind = [run for run in ranking.runs if not run.tied]
     sentences = []
     if math.isnan(ranking.leader.p_set):
         leader = review.say(ranking.leader.name)
-        sentences.append(f"No run was tested against {leader}, because its error is unknown.")
+        sentences.append(f"No run was tested against {leader}: its standard error is unknown.")
     elif unsure:
-        sentences.append(f"Not tested, as no error is known: {review.say_all(unsure)}.")
+        not_tested = review.say_all(unsure)
+        sentences.append(f"Not tested, because the standard error is unknown: {not_tested}.")
     if behind and len(ranking.tied) > 1:
         who = f"Only {review.say_all(behind)}" if len(behind) < 4 else str(len(behind))
         be = "is" if len(behind) == 1 else "are"
@@ -344,7 +338,7 @@ def _others(review: Review, ranking: Ranking) -> list[str]:
 
 
 def _front(review: Review, ranking: Ranking) -> str:
-    """Return the runs on the Pareto front with their values, and those that are dominated."""
+    """Return the sentences on the runs on the Pareto front and on the dominated runs."""
     criterion = ranking.criterion
     positive = ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
@@ -369,12 +363,15 @@ def _front(review: Review, ranking: Ranking) -> str:
 
 
 def _front_names(review: Review, ranking: Ranking) -> str:
-    """Return the runs of rank 1: those on the Pareto front, or of the best value."""
+    """Return the names of the runs of rank 1: the Pareto front, or the runs with the best value."""
     return review.say_all([run for run in ranking.standings if run.rank == 1])
 
 
 def _price(review: Review, ranking: Ranking) -> str:
-    """Return the chosen one against the leader; a model that leads itself, against the next one."""
+    """Return the sentence that compares the chosen run with the leader.
+
+    If the chosen model leads, the sentence compares the next model with it.
+    """
     leader = ranking.leader
     entry = ranking.foremost
     if entry is leader and ranking.over and len(ranking.standings) > 1:
@@ -386,13 +383,13 @@ def _price(review: Review, ranking: Ranking) -> str:
     verb = "is" if ranking.over else f"has {_value(entry)}:"
     claim = f"{review.say(entry.name)} {verb} {gap}"
     if math.isnan(entry.p_set):
-        return f"{claim}, with an unknown error."
+        return f"{claim}, with an unknown standard error."
     may_be = MAY_BE_BEST if entry.tied else f"is {RULED_OUT}"
     return f"{claim}; it {may_be} ({fmt.p_equals(entry.p_set)})."
 
 
 def equivalents(review: Review, ranking: Ranking) -> str:
-    """Return the runs that are shown to be as good as the leader, but for the margin."""
+    """Return the sentence on runs that are shown to be equivalent to the leader."""
     runs = [run for run in ranking.runs if math.isfinite(run.equivalent_within)]
     if not runs or ranking.equivalence is None:
         return ""
@@ -400,14 +397,14 @@ def equivalents(review: Review, ranking: Ranking) -> str:
     leader = review.say(ranking.leader.name)
     return (
         f"Equivalent within {ranking.equivalence:g}: {review.say_all(runs)} {be} shown to differ "
-        f"by less from {leader}."
+        f"from {leader} by less than this margin."
     )
 
 
 def rows_more(review: Review) -> str:
-    """Return the rows needed to separate the leader from other runs that may be the best.
+    """Return the sentence on the rows needed to decide between the leader and its rivals.
 
-    The fewest come first.
+    The rivals are the other runs that may be the best. The fewest rows come first.
     """
     ranking = review.ranking
     resolution = review.resolution
@@ -428,17 +425,17 @@ def rows_more(review: Review) -> str:
                 parts.append(f"{about} more would decide with 80% power {between}")
     if not parts:
         return ""
-    seen = "difference is the one" if len(parts) == 1 else "differences are those"
-    return f"{fmt.capital(fmt.join_names(parts))}, if the true {seen} seen here."
+    true = "difference is" if len(parts) == 1 else "differences are"
+    return f"{fmt.capital(fmt.join_names(parts))}, if the true {true} as large as on these rows."
 
 
-# -- ties: what chose among those that may be the best ---------------------------------------------
+# -- ties: the choice among runs that may be the best ----------------------------------------------
 
 
 def tie(review: Review, ranking: Ranking) -> str:
-    """Return the sentences on what chose among those that may be the best.
+    """Return the sentences on the choice among runs that may be the best.
 
-    It is empty if there is only one.
+    The text is empty if only one run may be the best.
     """
     near = [entry for entry in ranking.standings if entry.within_margin]
     if len(ranking.tied) < 2:
@@ -454,18 +451,20 @@ def tie(review: Review, ranking: Ranking) -> str:
 
 
 def _by_score_alone(review: Review, ranking: Ranking) -> str:
-    """Return the sentence on the one to take if no tie-breaker chose it."""
+    """Return the sentence on the run to take if no tie-breaker chose it."""
     chosen = review.say(ranking.foremost.name)
     ties = len(ranking.tied)
     others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
-    but = "" if _shared(ranking) else "but its score "
-    return f"Nothing {but}speaks for {chosen}: if {others} is cheaper or simpler, take that one."
+    reason = f"Only its score speaks for {chosen}."
+    if _shared(ranking):
+        reason = f"Nothing speaks for {chosen}."
+    return f"{reason} If {others} is cheaper or simpler, take that one."
 
 
 def _no_rule_used(ranking: Ranking) -> str:
-    """Return the sentence on tie-breakers that had nothing to choose from.
+    """Return the sentence on tie-breakers that were not used.
 
-    No other run is within the margin.
+    They had no choice, because no other run is within the margin.
     """
     noun = ranking.noun
     others = len(ranking.tied) - 1
@@ -477,39 +476,39 @@ def _no_rule_used(ranking: Ranking) -> str:
         who = f"the other {noun}"
         if others > 1:
             who = f"any of the {fmt.in_words(untested)} others"
-        start = f"No error is known for the difference of {who} from the leader"
+        start = f"No standard error is known for the difference between {who} and the leader"
         return f"{start}, so no tie-breaker was used."
     start = f"The other {noun} is not"
     if others > 1:
         start = f"None of the {fmt.in_words(others)} others is"
     where = _near_words(ranking.margin, ranking.criterion)
-    sentence = f"{start} {where}, so that no tie-breaker was used."
+    sentence = f"{start} {where}, so no tie-breaker was used."
     if untested:
         if not where.startswith("shown"):
-            sentence = f"{start} shown to be {where}, so that no tie-breaker was used."
+            sentence = f"{start} shown to be {where}, so no tie-breaker was used."
         has = "has" if untested == 1 else "have"
-        sentence += f" {fmt.capital(fmt.in_words(untested))} of them {has} no known error."
+        sentence += f" {fmt.capital(fmt.in_words(untested))} of them {has} no known standard error."
     return sentence
 
 
 def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[str]) -> str:
-    """Return the sentence on tie-breakers that have no value, or one value, within the margin."""
+    """Return the sentence on tie-breakers that do not decide: their values are equal or missing."""
     them = f"The tie-breaker {rules[0]} does"
     if len(rules) > 1:
         them = f"The tie-breakers {fmt.join_names(rules, 6)} do"
     parsed = [TieBreaker.parse(rule, OPEN) for rule in rules]
     values = [rule.value(entry.run, entry.metrics) for rule in parsed for entry in near]
-    why = "all have the same value or none"
+    why = "the values are equal or missing"
     if all(value is None for value in values):
-        why = "none of them has a value"
+        why = "all values are missing"
     where = _near_words(ranking.margin, ranking.criterion)
     return f"{them} not decide among the {len(near)} {ranking.noun}s {where}: {why}."
 
 
 def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: TieBreaker) -> str:
-    """Return the sentences on the tie-breaker that decided.
+    """Return the sentences on the tie-breaker that decided, with its values.
 
-    They have its values, and those that an earlier one dropped.
+    They also name the runs that an earlier tie-breaker dropped.
     """
     values = ranking.decision.values
     place = ranking.decision.place
@@ -535,9 +534,7 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
     if same:
         has = "has" if len(same) == 1 else "have"
         equal = fmt.join_names([names[other] for other in same])
-        sentence += (
-            f" {equal} {has} the same value, so that {names[place]} is chosen for its score."
-        )
+        sentence += f" {equal} {has} the same value, so {names[place]} is chosen for its score."
     return sentence
 
 
@@ -545,10 +542,7 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
 
 
 def by_segment(review: Review) -> list[str]:
-    """Return sentences on runs that are better overall but worse for some segments.
-
-    The reverse counts as well.
-    """
+    """Return sentences on runs that are better overall but worse for some segments, or reverse."""
     single = review.criterion.single
     pairs = list(review.comparison.segments)
     several_columns = len({pair.column for pair in pairs}) > 1
@@ -567,16 +561,14 @@ def by_segment(review: Review) -> list[str]:
 def segment_sentence(
     pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool
 ) -> str:
-    """Return the sentence on two runs that segments rank the other way than all rows do.
+    """Return the sentence on two runs that some segments rank in the opposite order to all rows.
 
-    It is empty if no segment does.
-
-    "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020],
-    Gail–Simon p = 0.010)."
+    An example is "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140,
+    −0.020], Gail–Simon p = 0.010)." The sentence is empty if there is no such segment.
 
     ``unsure``: whether the overall difference is not significant.
-    ``single``, ``several``: whether there is one metric only, which needs no name, and whether
-        there are several columns, which do.
+    ``single``: whether there is only one metric, which the sentence does not name.
+    ``several``: whether there are several columns, which the sentence names.
     """
     if not pair.contrary:
         return ""
@@ -601,9 +593,10 @@ def segment_sentence(
 
 
 def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
-    """Return the sentence on the tests of both signs, of the pairs of one column and metric.
+    """Return the sentence on the Gail–Simon tests of the pairs of one column and metric.
 
-    It is empty where there are none.
+    They test whether a run is better in some segments and worse in others. The sentence is empty
+    without a test.
     """
     tests = [
         f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}"
@@ -612,22 +605,21 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     ]
     if not tests:
         return ""
-    test = "test of Gail and Simon 1985"
+    source = "Gail and Simon 1985"
     if len(tests) > 1:
-        test += ", adjusted by Holm"
+        source += ", adjusted by Holm"
     listed = fmt.join_names(tests, len(tests))
     return (
-        f"Whether {say(pairs[0].first)} is better in some segments and worse in others ({test}): "
-        f"{listed}."
+        f"A test checks if {say(pairs[0].first)} is better in some segments and worse in others "
+        f"({source}): {listed}."
     )
 
 
 def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     """Return how to read the differences by segment, and why some are not paired by row."""
     reading = (
-        f"Brackets are {fmt.level(pairs[0].confidence_level)} intervals of the differences, "
-        "simultaneous over all "
-        "segments and runs of this table."
+        f"Brackets show {fmt.level(pairs[0].confidence_level)} intervals of the differences, which "
+        "hold for all segments and runs of this table together."
     )
     for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
         names = fmt.join_names(
@@ -635,7 +627,7 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
         )
         reading += (
             f" Not compared row by row with {names}: {reason}. "
-            "The intervals are wider than they need be."
+            "So the intervals are wider than necessary."
         )
     return reading
 
@@ -643,15 +635,14 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
 def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n_shown: int) -> str:
     """Return the instructions for reading a page's table of segments."""
     first = pairs[0]
-    rest = "."
+    text = f"The worst segments of {review.say(first.first)} come first."
     if n_shown < len(first.segments):
-        rest = f", {n_shown} of {len(first.segments)}; the JSON file has all."
-    text = f"The worst segments of {review.say(first.first)} first{rest}"
+        text += f" The table shows {n_shown} of {len(first.segments)}; see the JSON file for all."
     for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
         other = "worse" if mark == "better" else "better"
         text += (
-            f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than "
-            "overall."
+            f" “{mark}” marks a segment in which the leader is shown to be {mark} than a run, "
+            f"although it is {other} overall."
         )
     return _joined(text, segment_test(pairs, review.say), segment_reading(pairs, review.say))
 
@@ -660,7 +651,7 @@ def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n
 
 
 def _stopped_briefly(review: Review) -> list[str]:
-    """Return the number of runs that gates stopped, whose values a table shows."""
+    """Return the sentence on the number of runs that fail a gate; a table shows the values."""
     failed = len(review.comparison.failed)
     if not failed:
         return []
@@ -669,7 +660,7 @@ def _stopped_briefly(review: Review) -> list[str]:
 
 
 def stopped(review: Review) -> list[str]:
-    """Return the gates that stopped runs, with the values that did."""
+    """Return the sentences on failed gates, with the values of the runs that fail them."""
     sentences = []
     for gate in review.comparison.gates:
         failing = [
@@ -690,7 +681,7 @@ def stopped(review: Review) -> list[str]:
 
 
 def left_out(review: Review) -> list[str]:
-    """Return runs that could not be ranked, by reason."""
+    """Return the sentences on runs that could not be ranked, by reason."""
     sentences = []
     for head, last in (("Last", True), ("Not ranked", False)):
         reasons = fmt.by_reason(
@@ -705,10 +696,7 @@ def left_out(review: Review) -> list[str]:
 
 
 def _reason(unranked: LeftOut) -> str:
-    """Return the reason for which a run is left out, without the run's id.
-
-    Runs with one reason are named together.
-    """
+    """Return why a run is not ranked, without its id, so that runs with one reason share it."""
     run_id = unranked.run.run_id
     return (
         unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason
@@ -716,7 +704,7 @@ def _reason(unranked: LeftOut) -> str:
 
 
 def passed_over(review: Review) -> str:
-    """Return runs behind the end of the short list."""
+    """Return the sentence on runs that were not read because their logged values are worse."""
     runs = review.comparison.passed_over
     if not runs:
         return ""
@@ -724,7 +712,7 @@ def passed_over(review: Review) -> str:
 
 
 def unpaired(review: Review, ranking: Ranking) -> str:
-    """Return the runs whose differences are not paired, and why that matters."""
+    """Return the sentences on runs whose differences are not paired, and on the consequence."""
     runs = [run for run in ranking.runs if run.unpaired]
     reasons = fmt.by_reason((review.say(run.name), run.unpaired) for run in runs)
     if not reasons:
@@ -735,8 +723,8 @@ def unpaired(review: Review, ranking: Ranking) -> str:
     text = f"Not compared row by row: {who}."
     if any(math.isfinite(run.low) for run in runs):
         text += (
-            " Their errors count as independent, so that differences look less certain than they "
-            "are, and a real one may be missed."
+            " Their standard errors count as independent. So the differences look less certain "
+            "than they are, and the tests may miss a real difference."
         )
     return text
 
@@ -745,7 +733,7 @@ def unpaired(review: Review, ranking: Ranking) -> str:
 
 
 def further(review: Review, *, beside_tables: bool = False) -> list[str]:
-    """Return notes on other rankings, on runs in none, and on how the comparison was made."""
+    """Return notes on other rankings, on runs without a rank, and on the comparison itself."""
     notes = []
     if review.comparison.best is not None:
         notes = [_other(review, place) for place in range(1, len(review.rankings))]
@@ -759,10 +747,10 @@ def further(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def break_evens(review: Review) -> list[str]:
-    """Return the costs of a miss from which the run to take costs less, or more, than others.
+    """Return sentences on the cost of a miss above which the run to take is cheaper or costs more.
 
-    None if no metric of the criterion reads labels: they are those of one threshold, of which the
-    ranking says nothing. None of a run that predicts one class only.
+    Labels come from one threshold, so there are no sentences if no metric of the criterion reads
+    labels. Runs that predict only one class are skipped.
     """
     ranking = review.run_ranking
     if ranking is None or not _reads_labels(review.criterion):
@@ -796,10 +784,7 @@ def break_evens(review: Review) -> list[str]:
 def _break_even(
     theirs: BaseEvaluation, ours: BaseEvaluation, confidence_level: float
 ) -> BreakEven | None:
-    """Return the break-even cost of two runs.
-
-    None if there is none, or a run predicts one class only.
-    """
+    """Return the break-even cost of two runs; None without one, or if a run predicts one class."""
     if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
         return None
     if why_no_break_even(theirs, ours) or _predicts_one_side(theirs) or _predicts_one_side(ours):
@@ -808,7 +793,7 @@ def _break_even(
 
 
 def _reads_labels(criterion: Criterion) -> bool:
-    """Return whether a metric of the criterion is of predicted labels, and not of scores alone."""
+    """Return whether a metric of the criterion uses predicted labels, not only scores."""
     return any(
         criterion.catalog.lookup(name).needs != "probabilities" for name in criterion.metrics
     )
@@ -821,7 +806,7 @@ def _predicts_one_side(evaluation: Evaluation) -> bool:
 
 
 def positives(review: Review) -> str:
-    """Return a warning where runs of one comparison have different positive groups."""
+    """Return a warning if the runs have different positive groups; else empty."""
     by_group = fmt.by_reason(
         (review.say(run.name), quoted(run.evaluation.positive))
         for run in review.comparison.runs
@@ -833,14 +818,13 @@ def positives(review: Review) -> str:
         f"{positive} in {fmt.join_names(names)}" for positive, names in by_group.items()
     )
     return (
-        f"The runs have different positive groups: {groups}. Their metrics binary/… answer "
-        "different questions and "
-        "must not be compared, here or in MLflow's charts."
+        f"The runs have different positive groups: {groups}. Their binary/… metrics answer "
+        "different questions. Do not compare them, neither here nor in MLflow's charts."
     )
 
 
 def identical(review: Review) -> list[str]:
-    """Return runs of one ranking with identical predictions."""
+    """Return sentences on runs of a ranking with identical predictions."""
     if review.comparison.repeated:
         return []
     groups = [group for ranking in review.rankings for group in _identical(ranking.runs)]
@@ -883,7 +867,7 @@ def title(review: Review) -> str:
 
 
 def facts(review: Review) -> list[str]:
-    """Return the compared runs, their data and the criterion, in a few words each."""
+    """Return short facts about the compared runs, their data and the criterion."""
     comparison = review.comparison
     ranking = review.ranking
     facts = []
@@ -928,7 +912,7 @@ def _fact_of_pairs(ranking: Ranking) -> str:
 
 
 def rule(review: Review) -> str:
-    """Return the rule by which a run, or a model, is chosen."""
+    """Return the rule that chooses a run or a model."""
     comparison = review.comparison
     noun = review.noun
     alpha = significant(1 - comparison.confidence_level)
@@ -936,10 +920,10 @@ def rule(review: Review) -> str:
     if noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
     sentence = (
-        f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; "
-        f"all others {MAY_BE_BEST}."
+        f"A {noun} is {RULED_OUT} if its p-value for {test} is at most {alpha}. "
+        f"All other {noun}s {MAY_BE_BEST}."
     )
-    best = f"the {noun} of the best value"
+    best = f"the {noun} with the best value"
     if comparison.criterion.pareto:
         sentence = (
             "A run is dominated if another run is at least as good in every metric and better in "
@@ -947,22 +931,22 @@ def rule(review: Review) -> str:
         )
         best = "the run on the front with the best first metric"
     if not comparison.how.get("tie_breakers"):
-        return f"{sentence} No tie-breaker was given: {best} is chosen."
+        return f"{sentence} Without a tie-breaker, {best} is chosen."
     where = _near_words(comparison.how.get("margin"), comparison.criterion)
-    return f"{sentence} The tie-breakers choose among these {noun}s {where}."
+    return f"{sentence} The tie-breakers choose among the {noun}s {where}."
 
 
 def explained(level: float, noun: str = "run") -> str:
-    """Return the meaning of "may be the best" and "ruled out", of runs or of models."""
+    """Return the meaning of "may be the best" and "ruled out" for runs or models."""
     if noun == "model":
         test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
-        return f"A model is {RULED_OUT} where {test}; all others {MAY_BE_BEST}."
+        return f"A model is {RULED_OUT} if {test}. All other models {MAY_BE_BEST}."
     return (
-        f"A run is {RULED_OUT} where p, of being the best, is at most {significant(1 - level)}: "
-        f"then its interval from the best other run ends at exactly 0. All others {MAY_BE_BEST}. "
-        f"The best run is ruled out in at most {fmt.level(1 - level)} of reviews. If several runs "
-        "are equally good, this holds for each of them, and one or "
-        "another of them is ruled out more often."
+        f"A run is {RULED_OUT} if p, its p-value for being the best, is at most "
+        f"{significant(1 - level)}. The interval of its difference from the best other run then "
+        f"ends at exactly 0. All other runs {MAY_BE_BEST}. The truly best run is ruled out in at "
+        f"most {fmt.level(1 - level)} of reviews. If several runs are equally good, this holds for "
+        "each of them, so the chance is larger that one of them is ruled out."
     )
 
 
@@ -971,12 +955,12 @@ def reading(review: Review) -> str:
     comparison = review.comparison
     if comparison.criterion.pareto:
         return (
-            f"Brackets are {review.level} intervals; # is the number of the front. "
-            "The runs of front 1 are not dominated."
+            f"Brackets show {review.level} intervals. # is the number of the Pareto front. "
+            "Runs on front 1 are not dominated."
         )
     simultaneous = "simultaneous " if comparison.repeated else ""
-    text = f"Brackets are {simultaneous}{review.level} intervals."
-    # the interval that allows for selection
+    text = f"Brackets show {simultaneous}{review.level} intervals."
+    # Add a remark on intervals that allow for selection.
     picked = [sum(run.picked for run in ranking.runs) for ranking in comparison.rankings]
     most = max(picked, default=0)
     if most:
@@ -1003,7 +987,7 @@ def _who(names: list[str], of: int) -> str:
 
 
 def methods(review: Review) -> list[str]:
-    """Return short notes on how the numbers came about, with sources."""
+    """Return short notes on how the numbers are computed, with sources."""
     comparison = review.comparison
     notes = []
     if review.ranking is not None and review.ranking.evaluation.grouping is not None:
@@ -1024,10 +1008,9 @@ def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
     comparison = review.comparison
     return [
         *(note for note in ranking.result.notes if note not in comparison.notes),
-        f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the "
-        "leader (Holm). Intervals of the differences hold for all pairs at once at "
-        f"{review.level} (Bonferroni); they are wider, and may "
-        "include 0.",
+        f"{explained(comparison.confidence_level, 'model')} p tests the difference from the "
+        f"leader (Holm). The {review.level} intervals of the differences hold for all pairs "
+        "together (Bonferroni). They are wider than the test needs, so they may include 0.",
         "Sources: Nadeau and Bengio (2003) for folds; Holm (1979).",
     ]
 
@@ -1035,11 +1018,11 @@ def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
 def _methods_of_runs(review: Review) -> list[str]:
     comparison = review.comparison
     notes = [
-        f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the "
-        "best (Hsu 1984, 1996; "
-        "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as "
-        "rivals (Romano, Shaikh and Wolf 2014). Few rows or clusters count by Student's "
-        "distribution. Runs that may be the best are not shown to be equal.",
+        f"{explained(comparison.confidence_level)} p comes from multiple comparisons with the "
+        "best (Hsu 1984, 1996; Edwards and Hsu 1983) in two steps: runs that are clearly not the "
+        "best do not count as rivals (Romano, Shaikh and Wolf 2014). With few rows or clusters, "
+        "tests and intervals use Student's distribution. Runs that may be the best are not shown "
+        "to be equal.",
     ]
     if comparison.criterion.pareto:
         notes = [
@@ -1048,36 +1031,37 @@ def _methods_of_runs(review: Review) -> list[str]:
         ]
     else:
         notes += [
-            f"The {review.level} intervals from the best other run hold together (Hsu 1984). For "
-            "the leader it is the lead over "
-            "the next run, for all others the difference from the leader. The JSON file also has "
-            "the p-values of each pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
-            "The interval of the leader allows for its selection: its end on the side of the "
-            "worse values is simultaneous over all runs, including those not read because of "
-            "their logged values (after Fuentes, Casella and Wells 2018). For a chosen run that "
-            "does not lead, both ends are simultaneous.",
+            f"The {review.level} intervals of the differences from the best other run hold "
+            "together (Hsu 1984). For the leader, the difference is the lead over the next run; "
+            "for all other runs, it is the difference from the leader. See the JSON file for the "
+            "p-values of each pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
+            "The interval of the leader allows for its selection: its limit on the side of worse "
+            "values holds for all runs together, including runs that were not read because of "
+            "their logged values (after Fuentes, Casella and Wells 2018). If the chosen run does "
+            "not lead, both limits of its interval hold for all runs together.",
             _margin(comparison.how.get("margin")),
         ]
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
-        notes.append("Differences are differences of the distances from zero.")
+        notes.append("All differences are differences between distances from zero.")
     notes.append(
-        "Where the predictions by row were kept, errors come from the influence of each test row, "
-        "so that what the runs have in common cancels. The intervals of single values must not be "
-        "compared by their overlap."
+        "If the predictions of each row are stored, standard errors use the influence of each test "
+        "row, so errors that the runs share cancel out. Do not compare runs by the overlap of the "
+        "intervals of their values."
     )
     return notes
 
 
 def _margin(margin: float | None) -> str:
-    """Return the rule by which a tie-breaker may choose."""
+    """Return the sentence on the runs among which a tie-breaker may choose."""
     rule = (
         "within one standard error of the paired difference from the leader "
         "(Breiman, Friedman, Olshen and Stone 1984)"
     )
     if margin is not None:
         rule = (
-            f"shown not to be worse than the best by more than {margin:g}: its interval from the "
-            f"best other run ends at {margin:g} or less on the worse side (non-inferiority)"
+            f"shown not to be worse than the best by more than {margin:g} (non-inferiority): the "
+            f"interval of the difference from the best other run does not exceed {margin:g} on the "
+            "worse side"
         )
     return f"A tie-breaker chooses only among runs that may be the best and are {rule}."
 
@@ -1086,7 +1070,7 @@ def _margin(margin: float | None) -> str:
 
 
 def _all_others(n: int, noun: str) -> str:
-    """Return all but one with the verb: "the other run is", "all 5 other runs are"."""
+    """Return subject and verb for the other runs: "the other run is", "all 5 other runs are"."""
     if n == 1:
         return f"the other {noun} is"
     return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
@@ -1095,7 +1079,7 @@ def _all_others(n: int, noun: str) -> str:
 def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
     """Return a difference such as "0.019 lower than “A” [−0.049, 0.012]".
 
-    The interval is that of the signed difference.
+    The interval belongs to the signed difference.
     """
     if difference == 0:
         return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
@@ -1107,9 +1091,9 @@ def _gap_words(difference: float, ends: tuple[float, float], direction: str, nam
 
 
 def _about_rows(more: float, rows: float) -> str:
-    """Return a number of rows in two digits: "about 1,400 rows".
+    """Return a number of rows with two digits: "about 1,400 rows".
 
-    Very many by how many times these they are.
+    Very large numbers are given as a multiple of the present rows.
     """
     if more < _MANY * rows:
         return f"about {significant(more, 2)} rows"
@@ -1117,7 +1101,7 @@ def _about_rows(more: float, rows: float) -> str:
 
 
 def _near_words(margin: float | None, criterion: Criterion) -> str:
-    """Return the margin within which a tie-breaker may choose."""
+    """Return the words for runs within the margin of a tie-breaker."""
     if criterion.pareto:
         return "on the Pareto front"
     if margin is None:

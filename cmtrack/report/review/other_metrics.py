@@ -1,4 +1,4 @@
-"""The runs of a review by each other headline metric, of which the page shows one."""
+"""Rankings of the runs by other headline metrics, of which the page shows one at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cmtrack.report.review.review import Review
 from cmtrack.report.review.shown import headline
 
 MAX_STANDINGS = 400
-"""Metrics times runs of a page.
+"""Most rows of all these rankings together: metrics times runs.
 
 Ranking by a metric takes 0.04 s for 12 runs and 0.65 s for 100, and a row 0.6 kB.
 """
@@ -25,9 +25,9 @@ _COLUMNS = ("rank", "name", "status", "value", "p_set")
 
 
 def other_metrics(review: Review) -> list[dict[str, Any]]:
-    """Return the tables of headline metrics that all ranked runs have.
+    """Return a table for each headline metric that all ranked runs have.
 
-    The metric that ranks them above has none.
+    The metric of the main ranking gets no table.
     """
     ranking = review.run_ranking
     if ranking is None or len(ranking.runs) < 2:
@@ -37,16 +37,16 @@ def other_metrics(review: Review) -> list[dict[str, Any]]:
 
 
 def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
-    """Return how to read the tables, and which metrics have none."""
-    note = f"Brackets are {review.level} intervals of each run by itself."
+    """Return how to read the tables, and how many metrics have one."""
+    note = f"Brackets show the {review.level} interval of each run separately."
     number = 0 if review.ranking is None else len(_names(review.ranking))
     if len(tables) < number:
-        note += f" The page has {len(tables)} of {number} headline metrics."
+        note += f" The page shows {len(tables)} of {number} headline metrics."
     return note
 
 
 def _names(ranking: Ranking) -> list[str]:
-    """Return the headline metrics that all runs have, without the one that ranks them."""
+    """Return the headline metrics that all runs have, without the metric of the main ranking."""
     names = []
     for name in headline(ranking, None):
         values = [run.evaluation.metrics.get(name, math.nan) for run in ranking.runs]
@@ -57,9 +57,9 @@ def _names(ranking: Ranking) -> list[str]:
 
 
 def _chosen_names(ranking: Ranking, most: int) -> list[str]:
-    """Return the first metric of each section, then the second of each, and so on, up to ``most``.
+    """Return up to ``most`` metrics in their usual order.
 
-    In the order of all.
+    The first metric of each section has priority, then the second metrics, and so on.
     """
     names = _names(ranking)
     sections = [ranking.criterion.catalog.lookup(name).section for name in names]
@@ -69,7 +69,7 @@ def _chosen_names(ranking: Ranking, most: int) -> list[str]:
 
 
 def _table(name: str, review: Review, ranking: Ranking) -> dict[str, Any]:
-    """Return the table of the runs ranked by a metric, and a sentence on it."""
+    """Return a table of the runs ranked by a metric, with a sentence about this ranking."""
     criterion = Criterion.of(name, ranking.criterion.catalog)
     place_above = {run.name: place for place, run in enumerate(ranking.runs)}
     seed = review.comparison.how.get("seed", 0)
@@ -92,7 +92,7 @@ def _table(name: str, review: Review, ranking: Ranking) -> dict[str, Any]:
 
 
 def _sentence(title: str, runs: Sequence[Ranked], review: Review, ranking: Ranking) -> str:
-    """Return who has the best value, where the chosen run is, and how many may be the best."""
+    """Return the sentences on the best run, the chosen run, and how many runs may be the best."""
     chosen = next(run for run in runs if run.name == ranking.foremost.name)
     first = [run for run in runs if run.rank == 1]
     name = f"The chosen run, {review.say(chosen.name)},"

@@ -1,4 +1,4 @@
-"""The review page: plain values for the template and for Markdown, and tables cell by cell."""
+"""The content of the review page: values for the HTML template and for Markdown."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 12
 MAX_OTHERS = 3
-"""Runs beside the leader in a table of segments, those first of which a sentence stands above."""
+"""Most runs next to the leader in a table of segments; runs that a sentence names come first."""
 MAX_SEGMENTS = 30
-"""Segments of a table; all are in the JSON file."""
+"""Most segments of a table; the JSON file has all segments."""
 
 _CONTENTS = {
     "tables": "Ranking",
@@ -58,14 +58,14 @@ _CONTENTS = {
     "gates": "Gates",
     "confusions": "What changes",
     "flips": "Rows",
-    "behind": "Rows of cells",
+    "behind": "Rows behind cells",
     "figures": "Figures",
     "aside": "Not ranked",
     "record": "Record",
     "python": "Reproduce",
     "methods": "Methods",
 }
-"""Of a part of the page its link above."""
+"""The link at the top of the page for each of its parts."""
 
 
 def context(
@@ -75,9 +75,10 @@ def context(
     rows: bool = True,
     joined: Joined = NOTHING_JOINED,
 ) -> dict[str, Any]:
-    """Return everything on the page.
+    """Return the values of the page that do not depend on a reader's choices.
 
-    Single rows where they may be shown, and what stands beside them.
+    ``rows``: whether the page may show single rows.
+    ``joined``: columns of the user's table to show next to single rows.
     """
     comparison = review.comparison
     sentences = narrative.decision(review, beside_tables=True)
@@ -91,7 +92,7 @@ def context(
         "methods": narrative.methods(review),
     }
     tables = ranking_tables(review)
-    # Bars show what the figure of the ranking does.
+    # The bars in the table replace the figure of the ranking.
     has_bars = any(table.scales for table in tables)
     tied = "are not dominated" if review.criterion.pareto else MAY_BE_BEST
     flipped = flips(review, rows, joined)
@@ -123,10 +124,9 @@ def context(
 
 
 def choices(review: Review) -> dict[str, Any]:
-    """Return what a reader of the page chooses from.
+    """Return the choices for a reader: other metrics, runs to compare with, and other questions.
 
-    It is other metrics, runs to compare with the chosen one, and other questions. Everything is
-    empty without a ranking of runs.
+    All of them are empty without a ranking of runs.
     """
     ranking = review.run_ranking
     if ranking is None:
@@ -153,12 +153,12 @@ def choices(review: Review) -> dict[str, Any]:
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
-    """Return unranked runs, and why; the table of gates has those that a gate stopped."""
+    """Return the runs without a rank and the reasons, except runs that fail a gate."""
     rows = []
     for unranked in comparison.left_out:
         status = LAST if unranked.last else "not ranked"
         rows.append(_aside_row(unranked.run, status, unranked.reason))
-    worse = "its logged value is worse than those of the runs that were read (limit)"
+    worse = "its logged value is worse than the values of the runs that were read (limit)"
     return rows + [_aside_row(run, "not read", worse) for run in comparison.passed_over]
 
 
@@ -205,16 +205,16 @@ def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Colu
 _LOSSES = ("probability/log_loss", "probability/brier")
 _HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
 _OF_WHAT = {
-    "calibration": "the probabilities of {positive}. A slope below 1: over-confident; scores of "
-    "exactly 0 and 100% are no part of it",
-    "confidence": "the probability of the predicted class, and how often it is right",
+    "calibration": "the probabilities of {positive}. A slope below 1 means over-confident; the "
+    "slope ignores scores of exactly 0% and 100%",
+    "confidence": "the probability of the predicted class, and how often the class is correct",
 }
 
 
 def probabilities(ranking: Ranking | None) -> Table | None:
     """Return the losses and the calibration of the first runs; None without probabilities.
 
-    A word sums up the calibration of each run.
+    The column "Verdict" has a word for the calibration of each run.
     """
     if ranking is None:
         return None
@@ -247,7 +247,7 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         title = f"Are the probabilities of {quoted(ranking.evaluation.positive)} right?"
     reading = _probability_reading(ranking, section)
     if len(judged) > len(shown):
-        reading += f" The first {len(shown)} of {len(judged)} runs."
+        reading += f" The table shows the first {len(shown)} of {len(judged)} runs."
     return Table(heads, rows, ("name", "verdict"), title, reading)
 
 
@@ -262,7 +262,7 @@ def _probability_cells(
         if assessment is not None:
             cells["verdict"] = Cell(assessment.word, title=assessment.sentence)
     for name in names:
-        # Next to calibration errors the table has no room for the intervals of losses.
+        # Next to calibration errors, the table has no room for the intervals of losses.
         with_interval = name not in _LOSSES or not section
         cells[name] = _probability_cell(evaluation, name, with_interval)
     return cells
@@ -271,20 +271,21 @@ def _probability_cells(
 def _probability_reading(ranking: Ranking, section: str) -> str:
     """Return how to read the table of probabilities."""
     level = fmt.level(ranking.confidence_level)
-    reading = f"Brackets are {level} intervals of each run by itself."
+    reading = f"Brackets show the {level} interval of each run separately."
     if not section:
         return reading
     subject = _OF_WHAT[section].format(positive=quoted(ranking.evaluation.positive))
     alpha = significant(1 - ranking.confidence_level)
     return (
-        f"{reading} Log loss and Brier score are of all classes. The others judge {subject}. "
-        f"Where p is at most {alpha} there are signs of miscalibration; it is claimed where the "
-        "curve leaves its band, too, or both parts of the test find it."
+        f"{reading} Log loss and Brier score cover all classes. The other columns evaluate "
+        f"{subject}. If p is at most {alpha}, there are signs of miscalibration. The verdict "
+        "claims miscalibration only if the curve also leaves its band, or both parts of the test "
+        "find it."
     )
 
 
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
-    """Return whether an evaluation has a value for one of some metrics."""
+    """Return whether an evaluation has a value for at least one of the metrics."""
     return any(
         name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan))
         for name in names
@@ -292,9 +293,9 @@ def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
 
 
 def _probability_cell(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
-    """Return a loss or a number of the calibration.
+    """Return the cell of a loss or of a calibration metric.
 
-    A loss is infinite if a probability of 0 came true.
+    A loss is infinite if an outcome with a probability of 0 came true.
     """
     if name in evaluation.infinite:
         return Cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
@@ -314,7 +315,7 @@ def _probability_cell(evaluation: Evaluation, name: str, with_interval: bool) ->
 def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table:
     """Return the table of one column and metric, with a row for each segment.
 
-    It has the leader's value, and its differences from the other runs.
+    A row has the leader's value, and its differences from the other runs.
     """
     first = pairs[0]
     n_pairs = len(pairs)
@@ -324,7 +325,7 @@ def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table
         for pair in pairs
         for k in pair.contrary
     }
-    # Segments that a sentence names have a row before others. All rows are in the order of values.
+    # If there are too many segments, keep the ones that a sentence names. Rows keep their order.
     by_mark = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)
     rows = []
     for k in sorted(by_mark[:MAX_SEGMENTS]):
@@ -337,17 +338,20 @@ def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table
     }
     for number, pair in enumerate(pairs):
         heads[f"value_{number}"] = review.say(pair.second)
-        heads[f"difference_{number}"] = "Leader less it"
+        heads[f"difference_{number}"] = "Leader minus this run"
     title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     reading = narrative.segment_table_reading(review, pairs, len(rows))
     if len(pairs) < n_pairs:
-        reading += f" {len(pairs)} of the {n_pairs} runs that were compared; the JSON file has all."
+        reading += f" It shows {len(pairs)} of {n_pairs} other runs; see the JSON file for all."
     name = f"By segment: {title} by {quoted(first.column)}"
     return Table(heads, rows, ("segment",), name, reading)
 
 
 def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cell]:
-    """Return the cells of a segment, by its place in the first pair."""
+    """Return the cells of a segment.
+
+    ``k``: the segment's place in the first pair.
+    """
     first = pairs[0]
     text = first.segments[k]
     n = float(first.rows[k])
@@ -358,7 +362,7 @@ def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cel
         "value": Cell(fmt.number(value), value),
     }
     for number, pair in enumerate(pairs):
-        # Another pair may have another order.
+        # Each pair may have its own order of segments.
         place = pair.segments.index(text)
         second = float(pair.second_values[place])
         cells[f"value_{number}"] = Cell(fmt.number(second), second)
@@ -367,7 +371,7 @@ def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cel
 
 
 def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
-    """Return the difference of two runs in a segment."""
+    """Return the cell of the difference between two runs in a segment."""
     difference = float(pair.differences[place])
     ends = (float(pair.low[place]), float(pair.high[place]))
     text = fmt.signed(difference, ends).split(" [")[0]
@@ -375,7 +379,7 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
 
 
 def gate_table(comparison: Comparison) -> Table | None:
-    """Return runs by gates, those that were stopped first; None without gates."""
+    """Return the table of runs by gates, runs that fail a gate first; None without gates."""
     if not comparison.gates:
         return None
     rows = [_gate_row(comparison, stop.name, stop.run_id, stop.gates) for stop in comparison.failed]
@@ -390,7 +394,7 @@ def gate_table(comparison: Comparison) -> Table | None:
 
 
 def _gate_row(comparison: Comparison, name: str, run_id: str, results: Sequence[GateResult]) -> Row:
-    """Return the answers of all gates on a run."""
+    """Return the row of a run with the result of each gate."""
     by_gate = {result.gate.text: result for result in results}
     cells: dict[str, Cell] = {"name": name_cell(name, run_id)}
     for place, gate in enumerate(comparison.gates):
@@ -400,14 +404,14 @@ def _gate_row(comparison: Comparison, name: str, run_id: str, results: Sequence[
 
 def _gate(result: GateResult | None) -> GateCell:
     if result is None:
-        return GateCell("not looked at")
+        return GateCell("not checked")
     return GateCell(result.found, result.value, passed=result.passed)
 
 
 def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
-    """Return the confusions that the chosen run wins and loses against another run.
+    """Return the confusions in which the chosen run is better or worse than another run.
 
-    The clearest come first. None for sets of codes.
+    The clearest differences come first. None for sets of codes.
     """
     ranking = review.run_ranking
     if ranking is None:
@@ -420,17 +424,17 @@ def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     clear = changes.significant(ranking.confidence_level)
 
     def order(cell: tuple[int, int]) -> tuple[bool, float]:
-        # A difference of many rows is before an equal one of few.
+        # Of two equal differences, the one with more rows comes first.
         weight = abs(changes.difference[cell]) * math.sqrt(abs(changes.counts[cell]))
         return not clear[cell], -weight
 
     differing = zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)
     cells = sorted(((int(i), int(j)) for i, j in differing), key=order)
-    # A table of differences that are all chance says nothing.
+    # Without a significant difference, the page has only a sentence.
     most = MAX_CELLS if clear.any() else 0
     rest = ""
     if len(cells) > most > 0:
-        rest = f"{len(cells) - most} smaller differences are not listed."
+        rest = f"The table omits {len(cells) - most} smaller differences."
     return {
         "chosen": chosen,
         "rival": rival,
@@ -463,23 +467,22 @@ def _confusion_words(
     if sentences:
         return sentences
     if n_different == 1:
-        return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
+        return [f"{chosen} and {other} differ in 1 cell, but not significantly."]
     return [
-        f"None of the {n_different} cells in which {chosen} and {other} differ does so "
-        "significantly."
+        f"{chosen} and {other} differ in {n_different} cells, but in none of them significantly."
     ]
 
 
 def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
-    """Return how the runs differ in a cell: "3 more samples of class “a” correct (p = 0.01)"."""
+    """Return a difference in words, such as "3 more rows of class “a” correct (p = 0.01)"."""
     i, j = cell
     more = "more" if changes.counts[cell] > 0 else "fewer"
-    samples = fmt.counted(abs(float(changes.counts[cell])), f"{more} sample")
+    rows = fmt.counted(abs(float(changes.counts[cell])), f"{more} row")
     answer = "correct"
     if i != j:
         answer = f"predicted as {quoted(changes.labels[j])}"
     pvalue = fmt.p_equals(float(changes.adjusted[cell]))
-    return f"{samples} of class {quoted(changes.labels[i])} {answer} ({pvalue})"
+    return f"{rows} of class {quoted(changes.labels[i])} {answer} ({pvalue})"
 
 
 def _confusion(changes: CellChanges, cell: tuple[int, int], clear: bool) -> dict[str, Any]:
@@ -511,6 +514,6 @@ def _confusion(changes: CellChanges, cell: tuple[int, int], clear: bool) -> dict
 
 
 def _count_cell(value: float) -> Cell:
-    """Return a number of rows; it is unknown of runs that are not paired."""
+    """Return the cell of a number of rows, which is unknown for runs that are not paired."""
     count = float(value)
     return Cell("–" if math.isnan(count) else fmt.count(count), count)

@@ -19,7 +19,7 @@ STANDINGS = {
     "tied": MAY_BE_BEST,
     "behind": "ruled out",
 }
-"""Of a status in data its word."""
+"""The word for each status in stored data."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
@@ -37,7 +37,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
 
 
 def direction(criterion: Criterion) -> str:
-    """Return the better values, in words."""
+    """Return in words which values are better."""
     if criterion.pareto:
         catalog = criterion.catalog
         ways = {name: BETTER[catalog.lookup(name).better] for name in criterion.metrics}
@@ -69,9 +69,9 @@ def standing(run: Ranked, ranking: Ranking) -> str:
 
 
 def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
-    """Return the word for a status: "may be the best", or "ruled out".
+    """Return the word for a status, such as "may be the best" or "ruled out".
 
-    Of an equivalent run also whether it is ruled out.
+    For an equivalent run, the words also tell whether it is ruled out.
     """
     if status == "equivalent" and ranking.equivalence is not None:
         text = f"equivalent within {ranking.equivalence:g}"
@@ -82,12 +82,12 @@ def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
 
 
 def marked(status: str, tied: bool) -> str:
-    """Return the status as the class of a row; of an equivalent run that is ruled out both."""
+    """Return the CSS classes of a row: its status, and "behind" for a ruled-out equivalent run."""
     return f"{status} behind" if status == "equivalent" and not tied else status
 
 
 def how_many(ties: int, of: int, noun: str) -> str:
-    """Return how many may be the best: "6 of 7 runs may be the best"."""
+    """Return the number of possible best runs in words: "6 of 7 runs may be the best"."""
     if ties < of:
         return f"{ties} of {of} {noun}s {MAY_BE_BEST}"
     return f"both {noun}s {MAY_BE_BEST}" if of == 2 else f"all {of} {noun}s {MAY_BE_BEST}"
@@ -102,7 +102,7 @@ def behind_words(ranking: Ranking) -> str:
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:
-    """Return whether weights count rows; sampling weights have other units."""
+    """Return whether weights count rows; sampling weights have different units."""
     rows = evaluation.statistics.digest.rows
     return (
         getattr(evaluation, "weights_are", None) != "sampling"

@@ -1,6 +1,6 @@
 """The record of a review: author, time, runs, data and rule.
 
-The page, the Markdown, the JSON and the terminal take their words from here.
+The page, the Markdown, the JSON and the terminal use the words of this module.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ MAX_PARAMS = 12
 MAX_DATA = 12
 _MAX_EXPERIMENTS = 6
 _VALUE = 40
-"""Characters of a parameter's value."""
+"""Most characters of a parameter's value."""
 _OF_URLS = "%:/?=&@[],;+~"
-"""Characters that an address may have as they are: it is quoted once already."""
+"""Characters of an address that need no quoting, because the address is already quoted once."""
 
 Line = dict[str, Any]
 Table = dict[str, Any]
 
 
 def record(review: Review) -> dict[str, Any]:
-    """Return lines of a name and a text, a table of the runs, and one of their parameters."""
+    """Return the lines of the record, a table of the runs, and a table of their parameters."""
     runs = judged_runs(review.comparison)
     return {
         "lines": [line for line in _lines(review, runs) if line["text"]],
@@ -65,19 +65,19 @@ def as_data(review: Review) -> dict[str, Any]:
 
 
 def rule_of(comparison: Comparison) -> Rule | None:
-    """Return the rule file that the comparison was called with; None without a file."""
+    """Return the comparison's rule file; None without one."""
     rule = comparison.how.get("rule")
     return rule if isinstance(rule, Rule) else None
 
 
 def judged_runs(comparison: Comparison) -> list[Run]:
-    """Return the runs that were ranked, and those that a gate stopped."""
+    """Return the ranked runs, followed by the runs that fail a gate."""
     runs = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed]
     return list({run.run_id: run for run in runs}.values())
 
 
 def varying(runs: Sequence[Run]) -> list[str]:
-    """Return the parameters in which runs differ."""
+    """Return the names of the parameters in which runs differ."""
     names = dict.fromkeys(name for run in runs for name in run.params)
     return [name for name in names if len({run.params.get(name) for run in runs}) > 1]
 
@@ -101,7 +101,7 @@ def stores(runs: Iterable[Run]) -> list[str]:
 
 
 def duration(run: Run) -> float | None:
-    """Return the seconds from a run's start to its end; None if one of the two is missing."""
+    """Return the seconds from a run's start to its end; None if one of these times is missing."""
     if not 0 < run.start_time <= run.end_time:
         return None
     return (run.end_time - run.start_time) / 1000
@@ -115,7 +115,7 @@ def _line(name: str, text: str, href: str = "") -> Line:
 
 
 def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
-    """Yield the lines of a record; some have no text."""
+    """Yield the lines of a record; some have an empty text."""
     comparison = review.comparison
     yield _line("Made", _made(comparison))
     yield _line("Tracking store", fmt.join_names(stores(runs), 6))
@@ -142,7 +142,7 @@ def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
 
 
 def _made(comparison: Comparison) -> str:
-    """Return when and by whom a comparison was made; empty if it does not say when."""
+    """Return the time and the author of a comparison; empty if the time is unknown."""
     record = comparison.record
     if not record.made:
         return ""
@@ -151,7 +151,7 @@ def _made(comparison: Comparison) -> str:
 
 
 def _grouping(comparison: Comparison) -> str:
-    """Return the grouping that was asked for, else the chosen run's; empty without one."""
+    """Return the grouping of the comparison, else of the chosen run; empty without one."""
     grouping = comparison.how.get("grouping")
     if not grouping and comparison.ranking is not None:
         grouping = comparison.ranking.evaluation.grouping
@@ -175,13 +175,13 @@ def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 def _data(comparison: Comparison) -> list[str]:
     """Return the data sets by name and digest.
 
-    Of folds it is each fold's data set, which the runs of the leading model have between them.
+    With folds, these are the data sets of all runs of the leading model: one per fold.
     """
     texts = []
     for ranking in comparison.rankings:
         texts += [_data_set(comparison, run.evaluation) for run in ranking.leader.runs]
     texts = list(dict.fromkeys(texts))
-    # One more is shown rather than a line that says that there is one more.
+    # A line "1 more" would take as much space as the last data set.
     if len(texts) <= MAX_DATA + 1:
         return texts
     return [*texts[:MAX_DATA], f"{len(texts) - MAX_DATA} more"]
@@ -219,7 +219,7 @@ def _run_data(run: Run) -> dict[str, Any]:
 
 
 def _run_table(runs: Sequence[Run]) -> Table | None:
-    """Return the table of the runs, with the columns that are not empty; None if all are."""
+    """Return the table of the runs without empty columns; None if all columns are empty."""
     shown = runs[:MAX_RUNS]
     columns = {
         "Id": [fmt.short_id(run.run_id) if run.tracking_uri else "" for run in shown],
@@ -232,12 +232,12 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
     filled = {name: cells for name, cells in columns.items() if any(cells)}
     if not filled:
         return None
-    reading = "Run time is from a run's start to its end, its evaluation included."
+    reading = "The run time includes the evaluation."
     return _table(shown, filled, reading + _rest(runs))
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
-    """Return the table of the parameters in which the runs differ; None if they differ in none."""
+    """Return the table of the parameters in which the runs differ; None without any."""
     names = varying(runs)
     if not names:
         return None
@@ -246,7 +246,7 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
         name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown]
         for name in names[:MAX_PARAMS]
     }
-    reading = "Parameters that have the same value in all runs are left out."
+    reading = "The table omits parameters with the same value in all runs."
     if len(names) > MAX_PARAMS:
         reading += f" {len(names) - MAX_PARAMS} more parameters differ."
     return _table(shown, columns, reading + _rest(runs))
@@ -270,11 +270,11 @@ def _rest(runs: Sequence[Run]) -> str:
     """Return a sentence on the runs that a table does not show; empty if it shows all."""
     if len(runs) <= MAX_RUNS:
         return ""
-    return f" {len(runs) - MAX_RUNS} more runs are in the JSON file."
+    return f" See the JSON file for {len(runs) - MAX_RUNS} more runs."
 
 
 def _stamp(milliseconds: int) -> str:
-    """Return a time in UTC; empty if there is none, or none that a calendar has."""
+    """Return a time in UTC; empty if it is missing or outside the calendar."""
     if milliseconds <= 0:
         return ""
     try:

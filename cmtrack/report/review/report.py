@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".md", ".json")
 _COLOURS = ("#2a86d1", "#d9730d")
-"""Colours of bars in a notebook, of runs that may be the best and of ruled-out ones.
+"""Colours of bars in a notebook: for runs that may be the best, and for ruled-out runs.
 
-Their contrast is 3 : 1 or more on white and on black.
+Their contrast is at least 3:1 on white and on black.
 """
 
 
@@ -44,12 +44,12 @@ def write(
     row_ids: Any,
     images: str | None,
 ) -> Path:
-    """Write the review; the file's ending says as what.
+    """Write the review as HTML, Markdown or JSON, depending on the file's suffix.
 
-    The file is whole or not there: it is written beside its place and then moved. Folders are made
-    if need be.
+    The file is either complete or missing, because a temporary file is moved to its place. Missing
+    folders are created.
 
-    ValueError if the ending is another one, or the table does not fit.
+    ValueError for any other suffix, or if the table does not fit.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -80,11 +80,11 @@ def html(
     rows: bool = True,
     joined: Joined = NOTHING_JOINED,
 ) -> str:
-    """Return one HTML document without any reference to the outside.
+    """Return the review as one HTML document without external references.
 
-    ``pictures``: the figures where they are drawn already.
-    ``rows``: whether single rows are listed.
-    ``joined``: what stands beside them.
+    ``pictures``: the figures, if they are already drawn.
+    ``rows``: whether to list single rows.
+    ``joined``: columns of the user's table to show next to single rows.
     """
     problems: list[str] = []
     shown = drawn(comparison, problems) if pictures is None else pictures
@@ -95,9 +95,9 @@ def html(
 
 
 def notebook_html(comparison: Comparison) -> str:
-    """Return the opening and the tables for a notebook.
+    """Return the first sentences and the tables for a notebook.
 
-    They are in its own colours, and in two that are seen on light and dark.
+    They use the notebook's colours, and two colours that are visible on light and dark.
     """
     review = Review(comparison)
     return render_page(
@@ -134,10 +134,10 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
         lines += _part(page["flips"]["title"], _list(page["flips"]["sentences"]))
     if page["warnings"]:
         warnings = [f"{warning['text']} ({warning['runs']})" for warning in page["warnings"]]
-        lines += _part("Warnings of the evaluations", _list(warnings))
+        lines += _part("Evaluation warnings", _list(warnings))
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
-        lines += _part("Not ranked", markdown_table(["Run", "What", "Why"], body))
+        lines += _part("Not ranked", markdown_table(["Run", "Status", "Reason"], body))
     lines += _record(page["record"])
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
@@ -164,13 +164,16 @@ def _record(record: Mapping[str, Any]) -> list[str]:
 
 
 def as_json(comparison: Comparison) -> str:
-    """Return plain data, with a line end."""
+    """Return the review as JSON, with a line end."""
     text = json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)
     return f"{printable_json(text)}\n"
 
 
 def ranking_json(comparison: Comparison) -> str:
-    """Return the rows of all rankings, with the run first, as the artifact view groups by it."""
+    """Return the rows of all rankings as JSON for MLflow's table views.
+
+    The run comes first, because MLflow's artifact view groups by the first column.
+    """
     review = Review(comparison)
     rows = []
     for number, ranking in enumerate(comparison.rankings, 1):
@@ -183,7 +186,7 @@ def ranking_json(comparison: Comparison) -> str:
             for column in columns:
                 if column.key not in ("name", "status", "rank"):
                     row[column.heading] = texts[column.key]
-            # A run in memory has its name as its id, and a model has the id of one of its runs.
+            # The id of a run in memory is its name. A model would show the id of one of its runs.
             has_id = not ranking.over and entry.run_id != entry.name
             row["run_id"] = entry.run_id if has_id else ""
             rows.append(row)
@@ -191,7 +194,7 @@ def ranking_json(comparison: Comparison) -> str:
 
 
 def _part(name: str, body: Iterable[str], reading: str = "", level: int = 3) -> list[str]:
-    """Return a part of the Markdown: its heading, its lines, and how to read them."""
+    """Return the lines of a part of the Markdown: heading, body, and instructions for reading."""
     lines = ["", f"{'#' * level} {_plain(name)}", "", *body]
     if reading:
         lines += ["", f"*{_plain(reading)}*"]
@@ -211,9 +214,9 @@ def _link_or_text(text: str, href: str) -> str:
 
 
 def _table(table: Table, is_ranking: bool = False) -> list[str]:
-    """Return the lines of a table.
+    """Return the lines of a Markdown table.
 
-    A ranking has the chosen run in bold. Other tables have the ids of the runs.
+    A ranking shows the chosen run in bold. Other tables show the ids of the runs.
     """
     body = []
     for row in table.rows + table.beside:
@@ -228,7 +231,7 @@ def _table(table: Table, is_ranking: bool = False) -> list[str]:
 
 
 def _cell(cell: Cell) -> str:
-    """Return a cell's text, with a mark for the answer of a gate."""
+    """Return a cell's text, with a mark for the result of a gate."""
     text = _plain(cell.with_interval)
     if not isinstance(cell, GateCell) or cell.passed is None:
         return text

@@ -1,4 +1,4 @@
-"""The parts that sentences and tables of one review share, such as names and titles."""
+"""Names, titles and other parts that the sentences and tables of a review share."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from cmtrack.report.review.phrases import counts_rows, criterion_title
 from cmtrack.report.review.shown import rival
 
 WIDTH = 60
-"""Characters of a run's name in sentences and tables."""
+"""Most characters of a run's name in sentences and tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """A comparison as people read it: what its sentences and tables name, each made once."""
+    """A comparison with the names and words for its sentences and tables, each made once."""
 
     comparison: Comparison
 
@@ -47,32 +47,32 @@ class Review:
 
     @property
     def tie_breakers(self) -> list[str]:
-        """The tie-breakers that the comparison was asked for."""
+        """The tie-breakers of the comparison."""
         return several(self.comparison.how.get("tie_breakers") or ())
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:
-        """All rankings, the one to decide by first."""
+        """All rankings; the ranking that decides comes first."""
         return self.comparison.rankings
 
     @property
     def ranking(self) -> Ranking | None:
-        """The ranking to decide by; None if nothing is ranked."""
+        """The ranking that decides; None if nothing is ranked."""
         return self.comparison.ranking
 
     @property
     def run_ranking(self) -> Ranking | None:
-        """The ranking to decide by; None if nothing or models over repetitions are ranked."""
+        """The ranking that decides; None if it ranks models over repetitions, or nothing."""
         return None if self.comparison.repeated else self.comparison.ranking
 
     @cached_property
     def rival(self) -> Ranked | None:
-        """The run that the chosen one is compared with; None without a ranking of several runs."""
+        """The run that is compared with the chosen run; None without a ranking of several runs."""
         return None if self.run_ranking is None else rival(self.run_ranking)
 
     @cached_property
     def right_side(self) -> str:
-        """The noun for what is predicted: "class", or "group" if a step ranks."""
+        """The noun for predicted labels: "class", or "group" if a grouping step ranks the runs."""
         ranking = self.run_ranking
         if ranking is None or not isinstance(ranking.foremost.evaluation, Evaluation):
             return "class"
@@ -83,7 +83,7 @@ class Review:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The names of all runs, the ranked ones first, without their shared parts if too long."""
+        """The names of all runs, ranked runs first; long names lose the parts that they share."""
         comparison = self.comparison
         full = [entry.name for entry in comparison.standings]
         full += [stop.name for stop in comparison.failed]
@@ -92,24 +92,24 @@ class Review:
         return dict(zip(full, distinct(full, WIDTH), strict=True))
 
     def say(self, name: str) -> str:
-        """Return a run's name in a sentence: short, and quoted."""
+        """Return a run's name for a sentence: short and in quotation marks."""
         return quoted(self.names.get(name, name))
 
     def say_all(self, runs: Iterable[Ranked | Run]) -> str:
-        """Return the names of several runs in a sentence."""
+        """Return the names of several runs for a sentence."""
         return fmt.join_names([self.say(run.name) for run in runs])
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """A number for each run by its name, the ranked ones first.
+        """A number for each run by name, ranked runs first.
 
-        It links what belongs together on the page.
+        On the page, parts with the same number belong to the same run.
         """
         return {name: number for number, name in enumerate(self.names)}
 
     @cached_property
     def positive(self) -> Label | None:
-        """The positive group of all runs; None if they have none, or several."""
+        """The positive group of all runs; None without one, or if the runs differ."""
         positives = {run.evaluation.positive for run in self.comparison.runs}
         return positives.pop() if len(positives) == 1 else None
 
@@ -142,12 +142,12 @@ class Review:
 
     @property
     def shares(self) -> float | Mapping[Label, float] | None:
-        """The class shares that the comparison was asked for; None if these are the rows' own."""
+        """The class shares that the comparison assumes; None for the actual shares."""
         return self.comparison.how.get("at")
 
     @property
     def at(self) -> str:
-        """The addition of a heading to a metric, " at 2%"; empty at the rows' own class shares."""
+        """The addition to a metric's heading, such as " at 2%"; empty for the actual shares."""
         if self.shares is None:
             return ""
         if isinstance(self.shares, float):
@@ -156,17 +156,17 @@ class Review:
 
     @property
     def judged_at(self) -> str:
-        """The class shares at which runs are evaluated; empty if these are the rows' own."""
+        """The assumed class shares as a fact; empty for the actual class shares."""
         if self.shares is None:
             return ""
-        return f"judged at {shares_in_words(self.shares, self.positive)}"
+        return f"evaluated at {shares_in_words(self.shares, self.positive)}"
 
     @cached_property
     def assumed(self) -> str:
-        """The class shares that a review assumes, as a condition; empty if these are the rows' own.
+        """The assumed class shares as a condition; empty for the actual class shares.
 
-        "If 2% of the rows were “spam”", and "If 2% of the rows were positive" if the positive
-        class has no one name.
+        For example, "If 2% of the rows were “spam”". If the runs have different names for the
+        positive group, "If 2% of the rows were positive".
         """
         if self.shares is None:
             return ""
@@ -180,13 +180,13 @@ class Review:
         return f"If {fmt.join_names(parts, 8)}"
 
     def samples(self, evaluation: BaseEvaluation) -> str:
-        """Return the number of rows of an evaluation.
+        """Return the number of rows of an evaluation, and their weight.
 
-        Their weight follows, unless it only makes the assumed shares.
+        The weight is omitted if it only comes from the assumed class shares.
         """
         return fmt.samples(evaluation, self.shares is None or not counts_rows(evaluation))
 
-    # -- what the rows can show, and were asked ----------------------------------------------------
+    # -- the strength of the evidence --------------------------------------------------------------
 
     @cached_property
     def looks(self) -> Looks | None:

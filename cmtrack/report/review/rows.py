@@ -1,4 +1,4 @@
-"""Rows of the run to take and its rival: broken and fixed ones, and what all runs miss."""
+"""Rows that only the run to take or only its rival predicts correctly, and rows that all miss."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ from cmtrack.statistics.predictions import Predictions
 LISTED = 10
 MAX_CLASSES = 12
 MAX_OTHERS = 7
-"""Runs beside the rival against which rows are listed."""
+"""Most other runs, next to the rival, for which the page lists rows."""
 
 
 def flips(
     review: Review, rows: bool = True, joined: Joined = NOTHING_JOINED
 ) -> dict[str, Any] | None:
-    """Return the rows that the run to take breaks and fixes against its rival.
+    """Return the rows that the run to take breaks and fixes, compared with its rival.
 
-    None where they are not paired.
+    None if the two runs are not paired.
 
     Parameters
     ----------
     review : Review
     rows : bool, default True
-        Whether single rows are listed.
+        Whether to list single rows.
     joined : Joined
-        What stands beside them; paired runs have the same rows in one order.
+        Columns of the user's table to show next to the rows. They fit both runs, because paired
+        runs have the same rows in the same order.
     """
     ranking = review.run_ranking
     other = review.rival
@@ -78,7 +79,7 @@ def _flips(review: Review, other: Ranked, chosen: Ranked, by: str | None = None)
 
 
 def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, Any]]:
-    """Return the same in brief against other runs than the rival, the first of the ranking."""
+    """Return a sentence and broken rows for the first runs of the ranking other than the rival."""
     chosen = ranking.foremost
     others = [run for run in ranking.runs if run is not review.rival and _paired(run, chosen)]
     return [
@@ -92,7 +93,7 @@ def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, 
 
 
 def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict[str, Any] | None:
-    """Return tables of rows of the chosen run's matrix, up to the page's limit of tables."""
+    """Return the rows behind the chosen run's confusions, within the page's limit of tables."""
     ranking = review.run_ranking
     if ranking is None:
         return None
@@ -113,13 +114,13 @@ def _paired(other: Ranked, chosen: Ranked) -> bool:
 
 
 def _missed(comparison: Comparison) -> str:
-    """Return the number of rows that all runs miss.
+    """Return the sentence on rows that no run predicts correctly.
 
     It is empty if no two runs can be compared row by row.
     """
     try:
         with warnings.catch_warnings():
-            # Another part of the page names runs of other rows.
+            # Another part of the page names the runs with different rows.
             warnings.simplefilter("ignore", UserWarning)
             return comparison.missed().sentence
     except ValueError:
@@ -127,7 +128,7 @@ def _missed(comparison: Comparison) -> str:
 
 
 def _alike(whole: Flips) -> bool:
-    """Return whether both get the same rows right."""
+    """Return whether both runs predict the same rows correctly."""
     return not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]
 
 
@@ -136,11 +137,11 @@ def _whole(review: Review, whole: Flips, other: Ranked, chosen: Ranked) -> str:
     theirs = review.say(other.name)
     ours = review.say(chosen.name)
     if _alike(whole):
-        return f"{ours} and {theirs} predict the right {side} in the same rows."
+        return f"{ours} and {theirs} predict the correct {side} in the same rows."
     return (
-        f"Of {fmt.counted(float(whole.n[0]), 'row')} only {ours} predicts the right {side} in "
-        f"{_share(whole, 'fixed', 0)}, and only {theirs} in {_share(whole, 'broken', 0)} "
-        f"({fmt.p_equals(float(whole.alone[0]))})."
+        f"Only {ours} predicts the correct {side} in {_share(whole, 'fixed', 0)} of "
+        f"{fmt.counted(float(whole.n[0]), 'row')}, and only {theirs} in "
+        f"{_share(whole, 'broken', 0)} ({fmt.p_equals(float(whole.alone[0]))})."
     )
 
 
@@ -153,7 +154,7 @@ def _share(flips: Flips, name: str, place: int) -> str:
 def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | None, str]:
     """Return the table of the classes, and a sentence on them.
 
-    If no class is significant, there is only the sentence.
+    The table is None if the runs do not differ significantly in any class.
     """
     by_class = _flips(review, other, chosen, "class")
     theirs = review.say(other.name)
@@ -167,21 +168,21 @@ def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | No
     if not n_clear:
         return None, f"{runs} do not differ significantly in any of the {len(classes)} classes."
     differences = np.subtract(by_class.rates["broken"][0], by_class.rates["fixed"][0])[classes]
-    # The clearest class is first, and of equally clear ones the one with the largest difference.
+    # Sort by p-value. Of classes with the same p-value, the largest difference comes first.
     order = np.lexsort((-np.abs(differences), pvalues))
     rows = [_class_row(by_class, int(k)) for k in classes[order][:MAX_CLASSES]]
     reading = (
-        f"Brackets are exact {fmt.level(by_class.confidence_level)} intervals that hold together; "
-        "p, of equal numbers, is adjusted for all classes (Holm)."
+        f"Brackets show exact {fmt.level(by_class.confidence_level)} intervals that hold for all "
+        "classes together. p tests if both numbers are equal, adjusted for all classes (Holm)."
     )
     if len(classes) > len(rows):
-        reading += f" {len(rows)} of {len(classes)} classes, those of the smallest p."
+        reading += f" The table shows {len(rows)} of {len(classes)} classes, smallest p first."
     heads = {
         "class": "Class",
         "rows": "Rows",
-        "broken": f"Only {theirs} is right",
+        "broken": f"Only {theirs} is correct",
         "broken_share": "Share",
-        "fixed": f"Only {ours} is right",
+        "fixed": f"Only {ours} is correct",
         "fixed_share": "Share",
         "p": "p",
     }
@@ -196,7 +197,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
     cells = {"class": Cell(fmt.short(by_class.parts[k])), "rows": Cell(fmt.count(n), n)}
     for name in ("broken", "fixed"):
         value = float(by_class.rates[name][0][k])
-        # The interval has a column of its own.
+        # The interval is a separate part of the cell.
         share, bracket, ends = _share(by_class, name, k).partition(" [")
         cells[name] = Cell(fmt.count(round(value * n, 1)), value * n)
         cells[f"{name}_share"] = Cell(share, value, f"{bracket}{ends}".strip())
@@ -205,7 +206,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
 
 
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
-    """Return the surest of the rows that only the rival gets right."""
+    """Return a table of rows that only the rival predicts correctly; None without such rows."""
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
     )
@@ -231,10 +232,10 @@ def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> di
     first = "" if shown == total else f": the first {shown}"
     reading = NUMBERED
     if is_scored and shown > 1:
-        reading = f"The probability of the label falls most in the first. {NUMBERED}"
+        reading = f"Rows whose actual class loses most probability come first. {NUMBERED}"
     rows = fmt.counted(total, "row")
     table = rows_table(frame.head(LISTED), heads, probability_columns, joined)
     return table | {
-        "title": f"{rows} that only {review.say(other.name)} gets right{first}",
+        "title": f"{rows} that only {review.say(other.name)} predicts correctly{first}",
         "reading": reading,
     }

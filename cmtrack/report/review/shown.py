@@ -12,13 +12,13 @@ from cmtrack.report.probabilities import JUDGES
 
 MAX_METRICS = 12
 MAX_RUNS = 30
-"""Runs of the table of metrics."""
+"""Most runs of the table of metrics."""
 
 
 def rival(ranking: Ranking) -> Ranked | None:
-    """Return the run that the chosen one is compared with.
+    """Return the run that is compared with the chosen run.
 
-    It is the leader, or the next run if the chosen one leads.
+    It is the leader, or the next run if the chosen run leads. None with a single run.
     """
     if len(ranking.runs) < 2:
         return None
@@ -28,10 +28,7 @@ def rival(ranking: Ranking) -> Ranked | None:
 
 
 def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
-    """Return the runs with their evaluations of single classes, best first.
-
-    None where they are of sets of codes.
-    """
+    """Return the runs with their evaluations, best first; empty for evaluations of code sets."""
     pairs = [
         (run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)
     ]
@@ -39,11 +36,11 @@ def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
 
 
 def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
-    """Return the cells of the confusion matrix in which the chosen run and another one differ.
+    """Return the cells of the confusion matrix in which the chosen run and another run differ.
 
-    ``other``: by default the rival.
+    None without another run, and for sets of codes, which have a matrix for each family.
 
-    None without a rival, and for sets of codes, which have a matrix for each family.
+    ``other``: the other run, by default the rival.
     """
     other = other or rival(ranking)
     if other is None:
@@ -56,7 +53,10 @@ def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | N
 
 
 def alike(ranking: Ranking, read: frozenset[str]) -> bool:
-    """Return whether runs have one grouping and positive group, as far as a metric reads them."""
+    """Return whether all runs have the same values of the options that a metric reads.
+
+    ``read``: the names of these options, such as "grouping" and "positive".
+    """
     designs = {
         tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs
     }
@@ -64,15 +64,15 @@ def alike(ranking: Ranking, read: frozenset[str]) -> bool:
 
 
 def finite(ranking: Ranking) -> dict[str, None]:
-    """Return the names of the metrics that are finite in a run, in their order."""
+    """Return the names of the metrics that are finite in at least one run, in their order."""
     of_runs = (run.evaluation.metrics.items() for run in ranking.runs)
     return {name: None for metrics in of_runs for name, value in metrics if math.isfinite(value)}
 
 
 def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
-    """Return the metrics that are of one grouping in all runs.
+    """Return the metrics that have the same meaning in all runs.
 
-    Metrics of different groups answer different questions.
+    With different groupings, metrics of the groups answer different questions.
     """
     read = {name: ranking.criterion.catalog.depends_on(name) for name in names}
     same = {each: alike(ranking, each) for each in set(read.values())}
@@ -80,9 +80,9 @@ def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
 
 
 def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
-    """Return the criterion's metrics, then the headline metrics of a run that have a direction.
+    """Return the criterion's metrics, then other headline metrics with a better direction.
 
-    ``most``: how many; None for all of them.
+    ``most``: the largest number of metrics; None for all.
     """
     names = list(ranking.criterion.metrics)
     for name in finite(ranking):
@@ -93,9 +93,9 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 
 
 def judged_section(ranking: Ranking) -> str:
-    """Return the section that judges the probabilities of all runs.
+    """Return the section with the calibration of all runs; empty without one.
 
-    It is the positive group's, else the predictions', or none.
+    The section of the positive group comes before the section of the predictions' confidence.
     """
     for section, judge in JUDGES.items():
         options = ranking.criterion.catalog.depends_on(f"{section}/error")

@@ -182,7 +182,7 @@ def test_another_metric(page, comparison, evaluations):
         )
     assert page.locator("table.answer:visible").count() == 1
     note = page.locator("#other-metrics > p.soft").inner_text()
-    assert note == "Brackets are 95% intervals of each run by itself."
+    assert note == "Brackets show the 95% interval of each run separately."
 
 
 @pytest.mark.parametrize(

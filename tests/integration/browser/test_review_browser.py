@@ -233,7 +233,9 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
     assert (
         page.locator("#hint")
         .inner_text()
-        .startswith("Click a run to compare it with the chosen one: now “")
+        .startswith(
+            "Click a run to compare it with the chosen run. The marked run is compared now: “"
+        )
     )
     shown = page.locator("nav.contents a").all_inner_texts()
     assert shown[0] == "Ranking"

@@ -305,7 +305,7 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     words = " ".join(done.stdout.split())
     assert "of all segments hold together" not in words
     assert words.count("(test of Gail and Simon 1985): p") == 6
-    assert words.count("Brackets are 95% intervals of the differences, simultaneous") == 2
+    assert words.count("Brackets show 95% intervals of the differences, which hold for all") == 2
     assert "Not compared row by row" not in words
     assert max(map(len, done.stdout.splitlines())) <= 80
 

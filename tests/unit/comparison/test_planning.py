@@ -131,7 +131,7 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     said = comparison.summary()
     page = html(comparison, pictures={})
     assert in_review(comparison) == []
-    assert f"About {comparison.looks.optimism:.2g} of it is selection: the " in said
+    assert f"About {comparison.looks.optimism:.2g} of it is selection, because it is the " in said
     assert "est of at least 4 runs evaluated on these rows." in said
     equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
     needed = {
@@ -197,7 +197,7 @@ def test_runs_that_a_gate_stopped_count_for_the_selection(gate: str, has_baselin
     assert gated.ranking.leader.interval == pytest.approx(free.ranking.leader.interval, abs=1e-3)
     said = gated.summary()
     assert "the highest of at least 12 runs evaluated on these rows." in said
-    assert "(* Wider, because the highest of 12 was selected.)" in said
+    assert "(* The interval is wider because the highest of 12 was selected.)" in said
 
 
 def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
@@ -211,7 +211,7 @@ def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
     assert "it is the only run that passes the gates." in said
     assert "the highest of at least 12 runs evaluated on these rows." in said
     assert "]*. " in said
-    assert "(* Wider, because the highest of 12 was selected.)" in said
+    assert "(* The interval is wider because the highest of 12 was selected.)" in said
 
 
 def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from() -> None:
@@ -222,7 +222,7 @@ def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from(
     assert (comparison.looks.runs, comparison.ranking.picked_from) == (4, 4)
     said = comparison.summary()
     assert "the highest of at least 4 runs evaluated on these rows." in said
-    assert "(* Wider, because the highest of 4 was selected.)" in said
+    assert "(* The interval is wider because the highest of 4 was selected.)" in said
     assert "5 runs" not in said
 
 
@@ -290,13 +290,13 @@ def test_runs_are_ranked_where_they_are_used() -> None:
 )
 def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
-    assert f"<li>judged at {shares}</li>" in html(comparison)
+    assert f"<li>evaluated at {shares}</li>" in html(comparison)
     condition = {"2% of “1”": "If 2% of the rows were “1”"}.get(
         shares, "If 25% of the rows were “0” and 75% of the rows were “1”"
     )
     assert comparison.summary().startswith(f"{condition}: ")
     assert f"<title>Review by accuracy, {condition[0].lower()}{condition[1:]}" in html(comparison)
-    assert f"; judged at {shares}; ranked by accuracy" in markdown(comparison)
+    assert f"; evaluated at {shares}; ranked by accuracy" in markdown(comparison)
     head = "accuracy at 2%" if at == 0.02 else "accuracy at other shares"
     assert f"| Status | {head.capitalize()} |" in markdown(comparison)
     assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)

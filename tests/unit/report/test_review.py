@@ -71,7 +71,7 @@ def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(Review(clear))
     assert said[0] == "Take “B”: both other runs are ruled out as the best."
     assert said[1].startswith("“B” scores highest: Matthews correlation 0.")
-    assert said[1].endswith("]*. (* Wider, because the highest of 3 was selected.)")
+    assert said[1].endswith("]*. (* The interval is wider because the highest of 3 was selected.)")
     assert "tied" not in " ".join(said)
     assert "“B” leads with MCC 0." in repr(clear)
 
@@ -83,24 +83,24 @@ def test_runs_of_one_value_lead_together():
         dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall"
     )
     said = verdict(Review(comparison))
-    apart = "Both runs may be the best; the test rows cannot tell them apart"
+    apart = "Both runs may be the best: the test rows show no significant difference"
     assert said[0] == f"{apart}. “a” and “b” lead with the same value."
     assert said[1].startswith("The recall for “1” of “a” is 0.900 [")
-    assert said[2] == "Nothing speaks for “a”: if the other is cheaper or simpler, take that one."
+    assert said[2] == "Nothing speaks for “a”. If the other is cheaper or simpler, take that one."
 
 
 def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     said = " ".join(verdict(Review(close)))
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
-    apart = "the test rows cannot tell them apart"
+    apart = "the test rows show no significant difference"
     # both are right in as many rows
     lead_together = f"“{first}” and “{second}” lead with the same value. The "
     assert said.startswith(f"Two of the 3 runs may be the best; {apart}. {lead_together}")
     assert f" of “{first}” is {value} [" in said
     assert "Only “C” is ruled out as the best." in said
     assert (
-        f"Nothing speaks for “{first}”: if the other is cheaper or simpler, take that one." in said
+        f"Nothing speaks for “{first}”. If the other is cheaper or simpler, take that one." in said
     )
     assert "equal" not in said.replace("equally", "")
     assert ", 2 of 3 runs may be the best" in repr(close)
@@ -174,17 +174,17 @@ def said_of_equal_models(rules, n=4):
 def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     assert (
         "Among the 4 models within one standard error of the leader, the smallest params.depth decides: “A” (3) "
-        "before “C” (5). An earlier tie-breaker dropped “B”. “D” has the same value, so that “A” is chosen for its "
+        "before “C” (5). An earlier tie-breaker dropped “B”. “D” has the same value, so “A” is chosen for its "
         "score."
     ) in said_of_equal_models(["tags.size", "params.depth"])
     assert (
-        "The tie-breaker tags.x does not decide among the 4 models within one standard error of the leader: none of "
-        "them has a value. Nothing but its score speaks for “A”: if another of the four is cheaper or simpler, take "
+        "The tie-breaker tags.x does not decide among the 4 models within one standard error of the leader: all "
+        "values are missing. Only its score speaks for “A”. If another of the four is cheaper or simpler, take "
         "that one."
     ) in said_of_equal_models(["tags.x"])
     for n, others in ((2, "the other"), (4, "another of the four")):
         assert (
-            f"Nothing but its score speaks for “A”: if {others} is cheaper or simpler, take that one."
+            f"Only its score speaks for “A”. If {others} is cheaper or simpler, take that one."
         ) in said_of_equal_models([], n)
 
 
@@ -594,7 +594,7 @@ def test_fifty_runs_stay_small():
     page = html(compare(runs), pictures={})
     assert len(page) < 1_500_000
     # of many runs fewer metrics
-    assert re.search(r" The page has \d+ of \d+ headline metrics\.</p>", page)
+    assert re.search(r" The page shows \d+ of \d+ headline metrics\.</p>", page)
     assert page.count('<td class="run"') >= 50
 
 

@@ -97,10 +97,8 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     ]
     broken, fixed = int((~answers[0] & answers[1]).sum()), int((answers[0] & ~answers[1]).sum())
     first, missed, by_class = shown["sentences"]
-    assert first.startswith(
-        f"Of 300 rows only “{best}” predicts the right class in {100 * fixed / N:.1f}% ["
-    )
-    assert f", and only “{other}” in {100 * broken / N:.1f}% [" in first
+    assert first.startswith(f"Only “{best}” predicts the correct class in {100 * fixed / N:.1f}% [")
+    assert f"] of 300 rows, and only “{other}” in {100 * broken / N:.1f}% [" in first
     assert missed == comparison.missed().sentence
     assert by_class.startswith(f"“{best}” and “{other}” differ significantly in ")
     cells = {row.cells["class"].text: row.cells for row in shown["classes"].rows}
@@ -118,7 +116,7 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     ]
     assert shown["broken"]["title"] == f"{broken} rows that only “{other}” gets right"
     turned = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
-    assert turned["broken"]["title"].endswith(" gets right: the first 10")
+    assert turned["broken"]["title"].endswith(" predicts correctly: the first 10")
     assert len(turned["broken"]["rows"]) == 10
 
 
@@ -178,7 +176,7 @@ def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
     assert shown["classes"] is None
     assert shown["sentences"][-1].endswith(" do not differ significantly in any of the 3 classes.")
     same = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 1)}))
-    assert same["sentences"][0] == "“A” and “B” predict the right class in the same rows."
+    assert same["sentences"][0] == "“A” and “B” predict the correct class in the same rows."
     assert (same["classes"], same["broken"]) == (None, None)
 
 
@@ -262,7 +260,7 @@ def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Compari
     for other, run in zip(shown["others"], ranking.runs[2:], strict=True):
         listed = comparison.rows(run.name, ranking.foremost.name, "broken")
         assert other["broken"]["title"].startswith(f"{len(listed)} row")
-        assert other["sentence"].startswith("Of 300 rows only “B” predicts the right class in ")
+        assert other["sentence"].startswith("Only “B” predicts the correct class in ")
     assert page.count('<details class="rows">') <= 20
     links = re.findall(r'href="#(rows-c-[^"]*)"', page)
     assert sorted(links) == sorted(set(re.findall(r'id="(rows-[^"]*)"', page)))
