@@ -26,7 +26,7 @@ SEED = 1996
 
 
 class Data(NamedTuple):
-    """Features and answers to fit models, to calibrate them, and to evaluate them."""
+    """Features and answers for fitting, for calibration and for evaluation."""
 
     x_fit: Any
     y_fit: Any
@@ -43,10 +43,10 @@ def load() -> Data:
     not a feature: whom somebody is going to vote for is nearly the answer. ``popul`` is not one
     either: ``logpopul`` has the same content.
 
-    The labelled scores for calibration come from people that the very same fitted model has not
-    seen. Scores from cross-validation come from other fits of it. A decision tree's few distinct
-    scores then differ from the scores of the evaluated tree, and its prevalence would be estimated
-    from densities that do not fit.
+    The labelled scores for calibration come from people that the same fitted model has not seen.
+    Scores from cross-validation would come from different fits. For a decision tree, their few
+    distinct values would differ from the scores of the evaluated tree, and the estimated prevalence
+    would be wrong.
 
     ImportError if statsmodels, which brings the data, is not installed.
     """
@@ -77,8 +77,8 @@ def question() -> Grouping:
     The first step is relaxed: how strongly somebody leans does not matter. The second asks for the
     people whom a democratic campaign could not count on, and is strict, as in equation 46 of
     Markoulidakis et al. (2021): an independent, who may be won over, must not be predicted as a
-    republican. Such a mistake stays in the positive group but is not a hit: it is an intragroup
-    mismatch (IM). Most independents are predicted as something else, so no threshold finds all
+    republican. Such a prediction stays in the positive group but is not a hit: it is an intragroup
+    mismatch (IM). Most independents are predicted as another class, so no threshold finds all
     positives, and the ceiling of the ROC curve is below 1.
     """
     party = Grouping(
@@ -105,10 +105,10 @@ class Model(NamedTuple):
 
 
 def models(quick: bool = False) -> list[Model]:
-    """Return seven classifiers and a baseline; for a quick run three of them.
+    """Return seven classifiers and a baseline, or three of these for a quick run.
 
-    The parameters are those of tables A1 to A5 and A7 of the source. The probabilities of
-    the support vector machine come from a sigmoid that is fitted on folds which it has not seen.
+    The parameters come from tables A1 to A5 and A7 of the source. The probabilities of the support
+    vector machine come from a sigmoid that is fitted on folds that the machine has not seen.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.dummy import DummyClassifier
@@ -171,7 +171,7 @@ REVIEW = "review.html"
 
 @dataclass(frozen=True)
 class DemoRun:
-    """One model's run."""
+    """The run of one model."""
 
     name: str
     run_id: str
@@ -181,7 +181,7 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All runs of one demo, best first by :data:`RANK_BY`, with their comparison and its review."""
+    """All runs of a demo, best first by :data:`RANK_BY`, with their comparison and its review."""
 
     directory: Path
     tracking_uri: str
@@ -196,15 +196,15 @@ def run_demo(
     quick: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> DemoResult:
-    """Train, evaluate and track the demo's models: a run for each, and one for their review.
+    """Train, evaluate and track the demo's models, with a run for each model and for the review.
 
     ImportError if statsmodels is not installed.
 
-    ``directory``: gets an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and
-    ``review.html``. Another demo
-        adds its runs, and writes a new review of its own ones.
-    ``quick``: three models instead of eight.
-    ``progress``: called with (what is being done, steps done, steps in all).
+    ``directory``: the folder for an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and
+        ``review.html``. Another demo in this folder adds its runs, and replaces the review with a
+        review of these runs.
+    ``quick``: whether to train three models instead of eight.
+    ``progress``: called with a description of the step, the steps done and the number of steps.
     """
     folder = Path(directory).resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -261,13 +261,13 @@ def _fitted(classifier: Any, data: Data) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        # The source stops after the same number of rounds.
+        # The source stops after the same number of iterations.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return classifier.fit(data.x_fit, data.y_fit)
 
 
 def _experiment(folder: Path) -> str:
-    """Make or restore the demo's experiment, whose artifacts are next to the store."""
+    """Create or restore the demo's experiment, with artifacts next to the store; return its id."""
     from mlflow import MlflowClient
 
     client = MlflowClient()

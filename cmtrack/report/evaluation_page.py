@@ -112,7 +112,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
         positive = fmt.short(evaluation.positive)
     sections: dict[str, list[dict[str, Any]]] = {}
     for name, value in evaluation.metrics.items():
-        # Every area is at most 1, so a ceiling of 1 is no news.
+        # Every area is at most 1, so a ceiling of 1 adds nothing.
         is_no_ceiling = name.endswith("roc_auc_ceiling") and value == 1
         if name in names and not is_no_ceiling:
             title = evaluation.catalog.section_title(name, fmt.short, positive)

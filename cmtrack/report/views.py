@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 class View:
     """The views of one kind of evaluation; :mod:`cmtrack.report.figures` lists its figures.
 
-    ``template``: of the page.
-    ``content``: what only the pages of this kind show.
-    ``told``: sentences, the most important first, each with its section.
-    ``lead``: one or two of them: what came out, in brief.
-    ``first``: the metrics of the first screen, by preference.
-    ``table``: the table that MLflow's views show and compare.
+    ``template``: name of the page's template.
+    ``content``: returns the values that only pages of this kind show.
+    ``told``: returns the sentences with their sections, the most important first.
+    ``lead``: returns the result in one or two of these sentences.
+    ``first``: the metrics for the first screen, in order of preference.
+    ``table``: returns the table that MLflow's views show and compare.
     """
 
     template: str
@@ -85,7 +85,7 @@ _OF_FAMILIES = (
     "family/hierarchical_f1",
 )
 _FIRST = 4
-"""Numbers of the first screen."""
+"""Most numbers on the first screen."""
 
 _VIEWS = {
     archive.CLASSES: View(
@@ -108,10 +108,7 @@ _VIEWS = {
 
 
 def view_of(evaluation: BaseEvaluation) -> View:
-    """Return the views of an evaluation's kind.
-
-    TypeError if it is of no known kind.
-    """
+    """Return the views for the kind of an evaluation; TypeError for any other object."""
     if not isinstance(evaluation, BaseEvaluation):
         raise TypeError(
             f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}"
@@ -129,20 +126,20 @@ def report_html(
     rows: BaseEvaluation | None = None,
     joined: Joined = NOTHING_JOINED,
 ) -> str:
-    """Return the report as one HTML document without any reference to the outside.
+    """Return the report as one HTML document without external references.
 
-    ``pictures``: the figures, which are embedded.
+    ``pictures``: the figures to embed.
     ``title``: by default "Evaluation".
-    ``problems``: what could not be drawn.
-    ``rows``: the evaluation with the rows that the page may list; by default it lists none.
-    ``joined``: what is next to them.
+    ``problems``: sentences on figures that could not be drawn.
+    ``rows``: the evaluation with the rows that the page may list; by default the page lists none.
+    ``joined``: columns of the user's table to show next to the rows.
     """
     view = view_of(evaluation)
     statements = view.told(evaluation)
     content = view.content(evaluation)
     problems = list(problems)
     behind = None
-    # This may add to the problems, which the page lists.
+    # lists_rows may add a problem, so call it before the page lists the problems.
     if rows is not None and lists_rows(problems):
         behind = behind_confusions(rows, joined=joined)
     opens = opened(behind)
@@ -178,7 +175,10 @@ _WITH_TABLES = ("good", "confusions", "facts")
 
 
 def _first_figure(names: Collection[str]) -> str:
-    """Return the figure of the first screen: the last grouping step's, else the first; or empty."""
+    """Return the name of the first screen's figure: the last reduced matrix, else the first figure.
+
+    It is empty without figures.
+    """
     reduced = [name for name in names if name.startswith("reduced_")]
     if reduced:
         return reduced[-1]
@@ -200,7 +200,7 @@ def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
 
 
 def notebook_html(evaluation: BaseEvaluation) -> str:
-    """Return an evaluation for a notebook: sentences, four numbers, the matrix, and warnings."""
+    """Return the HTML of an evaluation for a notebook: sentences, numbers, matrix and warnings."""
     view = view_of(evaluation)
     head = BETWEEN.join(view.content(evaluation)["head"])
     sentences = [*view.lead(evaluation), head]
@@ -274,10 +274,10 @@ def _card_segments(table: Mapping[str, Any]) -> list[str]:
 
 
 def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return the headline metrics, each title once.
+    """Return the rows of the headline metrics, each title once.
 
-    Two metrics with one title and one value are one row. With two values they are two rows, whose
-    titles name the sections.
+    Metrics with the same title and the same value share a row. If their values differ, each metric
+    has a row, and the titles name the sections.
     """
     rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
     numbers_of_title: dict[str, set[Any]] = {}
@@ -320,11 +320,11 @@ def write_report(
     path = Path(path)
     if path.suffix.lower() != ".html":
         raise ValueError(
-            f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON"
+            f"a report must end in .html, got {path.name!r}; .save writes the numbers as JSON"
         )
     joined = joined_table(evaluation, rows, table, row_ids, images)
     problems: list[str] = []
-    # Drawing comes first: the page lists the problems that it adds.
+    # Draw first, because the page lists the problems of drawing.
     pictures = drawn(evaluation, problems)
     page = report_html(
         evaluation,

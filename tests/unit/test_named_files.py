@@ -133,7 +133,7 @@ def test_verify_says_which_folder_is_no_bundle():
     assert run.exit_code == 2
     assert (
         run.output.strip()
-        == "Error: . is no bundle of cmtrack: '.' must be a plain file, got a folder"
+        == "Error: . is not a bundle of cmtrack: '.' must be a plain file, got a folder"
     )
 
 

@@ -1,10 +1,10 @@
-"""A review with all that it is computed from in one file, and the verification of that file.
+"""Bundles: a review and all its data in one file, and the verification of such a file.
 
 A bundle is untrusted: its files are checked against the digests of its manifest, the comparison is
 recomputed from the statistics by the rule, and every number and sentence of its data is compared
-with that. The page in the bundle is not compared: a fresh one is made of the recomputed comparison,
-and that is the one to read. Names, users, times, notes and the like are as whoever made the bundle
-wrote them. Whoever changes the manifest changes its digest, which is what one signs.
+with that. The page in the bundle is not compared. Read the new page of the recomputed comparison
+instead. Names, users, times and notes are as the author of the bundle wrote them. Sign the
+manifest's digest: any change of the manifest changes it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TOLERANCE = 1e-9
 MAX_BYTES = 2 << 30
 """Most bytes of all files, once unpacked.
 
-Beyond the first 256 MB they are at most 200 times those of the archive.
+Beyond 256 MB, the limit is also 200 times the size of the archive.
 """
 _ALWAYS_READ = 256 << 20
 _MAX_RATIO = 200
@@ -83,7 +83,7 @@ _RUNS_KEYS = frozenset(
     )
 )
 _WRITTEN = "names, users, times and params of the runs, author, date, title and notes"
-"""What a bundle cannot prove: it is as whoever made the bundle wrote it."""
+"""Parts of a review that a bundle states but cannot prove."""
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def sizes(path: Path) -> tuple[int, int]:
-    """Return the bytes of a bundle, and of these the bytes of predictions by row."""
+    """Return the number of bytes of a bundle, and the number of these bytes for predictions."""
     with zipfile.ZipFile(path) as archive:
         rows = sum(
             entry.compress_size
@@ -173,7 +173,7 @@ def sizes(path: Path) -> tuple[int, int]:
 
 
 def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """Return facts of the evaluated runs, and their files, in the order of their ids."""
+    """Return facts about the evaluated runs, and their files, in the order of the runs' ids."""
     read = _reads(comparison)
     candidates = sorted(comparison.judged, key=lambda candidate: (candidate.run_id, candidate.name))
     facts = []
@@ -193,9 +193,9 @@ def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], d
 
 
 def _with_stored_probabilities(comparison: Comparison) -> Comparison:
-    """Return the comparison by stored probabilities, with 7 digits.
+    """Return the comparison with probabilities as a file stores them, with 7 digits.
 
-    Evaluations in memory have more, by which a verification would find other numbers.
+    Evaluations in memory have more digits, so a verification would find different numbers.
     """
     if comparison.listing is None:
         raise ValueError("a bundle needs a comparison that cmtrack.compare made")
@@ -209,7 +209,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
         stored = _with_stored_rows(evaluation)
         if stored is not None:
             is_changed = True
-            # Groups are counted from the rows: they are counted again.
+            # The groups depend on the rows, so count them again.
             evaluation = options.prepared(stored)
         evaluations[candidate.run_id] = evaluation
     if not is_changed:
@@ -219,7 +219,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
 
 
 def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
-    """Return an evaluation with the probabilities that a file has; None if they are the same."""
+    """Return an evaluation with probabilities as a file stores them; None if nothing changes."""
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
         return None
@@ -274,9 +274,9 @@ def _reads(comparison: Comparison) -> set[str]:
 
 
 def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
-    """Return the facts of a run that its review shows or its rule reads.
+    """Return the facts of a run that the review shows or the rule reads.
 
-    They have no password, and no other tag.
+    Passwords and all other tags are removed.
     """
     facts = {field.name: getattr(run, field.name) for field in fields(Run)}
     return facts | {
@@ -306,7 +306,7 @@ def _sha256(content: bytes) -> str:
 
 
 class NoBundle(ValueError):
-    """The file is no bundle that can be verified."""
+    """The file is not a bundle that can be verified."""
 
 
 class Outcome(Enum):
@@ -322,12 +322,12 @@ class Outcome(Enum):
 class Verification:
     """The result of verifying a bundle.
 
-    ``files``: held to the manifest.
-    ``numbers``: recomputed.
+    ``files``: number of files that were compared with the manifest.
+    ``numbers``: number of recomputed numbers.
     ``problems``: files and numbers that are not what the bundle says; none of a bundle that is
         whole.
-    ``removed``: what a feature wrote that this version no longer has, and what to use instead.
-    ``not_recomputed``: parts of the review that could not be made anew, and why.
+    ``removed``: data of a removed feature, and what to use instead.
+    ``not_recomputed``: parts of the review that could not be recomputed, and why.
     ``stated``: facts that no bundle can prove, such as those on runs that were not judged.
     ``sha256``: digest of the manifest, which holds the digests of all files.
     ``rule``: the rule's file and digest.
@@ -366,7 +366,7 @@ class Verification:
 def verify(path: str | Path) -> Verification:
     """Check a bundle's files, recompute its comparison, and compare the review's data with it.
 
-    NoBundle if it is no bundle, a damaged archive, or one of a newer version; OSError if it cannot
+    NoBundle if it is not a bundle, a damaged archive, or from a newer version; OSError if it cannot
     be read.
     """
     try:
@@ -374,7 +374,7 @@ def verify(path: str | Path) -> Verification:
         files = untrusted.unzipped(Path(path), min(MAX_BYTES, allowed), MAX_FILES)
         manifest = _manifest(files)
     except ValueError as error:
-        raise NoBundle(f"{path} is no bundle of cmtrack: {error}") from None
+        raise NoBundle(f"{path} is not a bundle of cmtrack: {error}") from None
     result = _Compared()
     result.problems = list(_changed(files, manifest["files"]))
     if not result.problems:
@@ -391,7 +391,7 @@ def verify(path: str | Path) -> Verification:
             OverflowError,
             RecursionError,
         ) as error:
-            # Other errors than ours say little without their type.
+            # Errors from other libraries are hard to understand without their type.
             reason_text = str(error)
             if not isinstance(error, ValueError):
                 reason_text = f"{type(error).__name__}: {error}"
@@ -415,7 +415,7 @@ def verify(path: str | Path) -> Verification:
 def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
     """Return the checked manifest; ValueError if it is not one."""
     if MANIFEST not in files:
-        raise ValueError(f"it holds no {MANIFEST}")
+        raise ValueError(f"{MANIFEST} is missing")
     data = untrusted.parsed_json(files[MANIFEST])
     if not isinstance(data, dict):
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
@@ -452,9 +452,9 @@ def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[
         if name not in files:
             yield f"{name} is missing"
         elif name not in listed:
-            yield f"{name} was added: the manifest does not hold it"
+            yield f"{name} was added: it is not in the manifest"
         elif _sha256(files[name]) != listed[name].get("sha256"):
-            yield f"{name} was changed: its SHA-256 is not that of the manifest"
+            yield f"{name} was changed: its SHA-256 differs from the manifest"
 
 
 def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _Compared) -> None:
@@ -469,7 +469,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     rule = Rule.parse(files[RULE], manifest["rule"]["file"])
     options = CompareOptions(rule=rule)
     options.check()
-    # 0.2 wrote the weights of a sum; of a single metric they say nothing.
+    # Version 0.2 wrote the weights of a sum, which mean nothing for a single metric.
     stated["criterion"].pop("weights", None)
     if criterion.pareto and _has_pvalues(stated):
         raise RemovedFeature(f"{DATA} has p-values of a Pareto front")
@@ -487,7 +487,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     stated["how"] = {
         name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None
     }
-    # This is the order of the call.
+    # Restore the order of the arguments in the call.
     how = stated["how"] | {name: getattr(options, name) for name in CompareOptions.deciding()}
     how["rule"] = rule if manifest["rule"]["given"] else None
     comparison = compare_runs(_listing(about, how), prepared, criterion, options)
@@ -510,7 +510,7 @@ def _read_evaluations(
 
 
 def _has_pvalues(stated: Mapping[str, Any]) -> bool:
-    """Return whether a review's rankings have p-values of being the best."""
+    """Return whether a review's rankings have p-values for being the best."""
     return any(
         run["p_set"] is not None for ranking in stated["rankings"] for run in ranking["runs"]
     )
@@ -522,7 +522,7 @@ def _lacking(
     criterion: Criterion,
     evaluations: Mapping[str, BaseEvaluation],
 ) -> Iterator[str]:
-    """Yield why the comparison cannot be recomputed from the bundle."""
+    """Yield the reasons why the comparison cannot be recomputed from the bundle."""
     if any(entry["rows"] == "left out" for entry in about["judged"]):
         yield "differences, p-values and standings: the rows that they need were left out"
     read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
@@ -543,7 +543,7 @@ def _compare_review(
     manifest: Mapping[str, Any],
     compared: _Compared,
 ) -> None:
-    """Compare a review's data with those of a recomputed comparison."""
+    """Compare a review's data with the data of a recomputed comparison."""
     paired = dict.fromkeys(pair["column"] for pair in stated["segments"] if pair["paired"])
     if paired:
         compared.lacking.append(
@@ -562,7 +562,7 @@ def _compare_review(
     _compare_data(stated, computed, compared)
     compared.page = html(comparison, manifest["title"])
     if compared.is_foreign:
-        # Numbers of another version that differ prove nothing.
+        # A difference from the numbers of another version proves nothing.
         compared.lacking += compared.problems
         compared.problems = []
 
@@ -570,9 +570,9 @@ def _compare_review(
 def _compare_data(
     stated: Mapping[str, Any], computed: Mapping[str, Any], compared: _Compared
 ) -> None:
-    """Compare the parts of a review: numbers, then also texts if everything can be recomputed.
+    """Compare the parts of a review: first numbers, then texts if everything can be recomputed.
 
-    The first difference is named, and a number says more than the sentence on it.
+    Only the first difference is reported, and a number is more informative than its sentence.
     """
 
     def order(name: str) -> tuple[bool, bool, str]:
@@ -617,7 +617,7 @@ def _stated_only(about: Mapping[str, Any]) -> list[str]:
 
 
 def _listing(about: Mapping[str, Any], how: Mapping[str, Any]) -> Listing:
-    """Return what the search for runs found, as a bundle states it."""
+    """Return the listing of runs that a bundle states."""
     runs = {entry["run"]["run_id"]: _as_run(entry["run"]) for entry in about["judged"]}
     unreadable = []
     incomplete = []
@@ -652,7 +652,7 @@ def _as_looks(data: Any) -> tuple[int, int]:
 
 
 def _as_run(data: Mapping[str, Any]) -> Run:
-    """Return a run from a bundle; other types are refused."""
+    """Return a run from a bundle; ValueError if a value has the wrong type."""
     kinds = {
         "start_time": int,
         "end_time": int,
@@ -666,7 +666,7 @@ def _as_run(data: Mapping[str, Any]) -> Run:
     facts = {attribute.name: data[attribute.name] for attribute in fields(Run)}
     for name, value in facts.items():
         kind = kinds.get(name, str)
-        # A truth value is an integer, too.
+        # A truth value is also an integer.
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(f"{RUNS}: {name} must be a {kind.__name__}, got {value!r:.40}")
     for name in ("params", "tags"):
@@ -680,7 +680,7 @@ def _as_run(data: Mapping[str, Any]) -> Run:
 
 
 def _as_result(data: Sequence[Any]) -> GateResult:
-    """Return a gate's answer on a logged value; the value of None is undefined."""
+    """Return a gate's result for a logged value; None is an undefined value."""
     gate = Gate.parse(data[0])
     value = math.nan if data[1] is None else float(data[1])
     return gate.check({gate.metric: value}, {})
@@ -689,11 +689,11 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 class _Compared:
     """The comparison of stated and recomputed data.
 
-    ``texts``: whether texts are compared.
+    ``texts``: whether to compare texts.
     ``is_foreign``: whether another version wrote the stated data.
-    ``numbers``: how many were compared.
-    ``page``: of the recomputed comparison.
-    ``lacking``: what cannot be recomputed, and why.
+    ``numbers``: the number of compared numbers.
+    ``page``: the page of the recomputed comparison.
+    ``lacking``: parts that cannot be recomputed, and why.
     """
 
     def __init__(self) -> None:
@@ -770,7 +770,7 @@ def _compare_values(
     criterion: Criterion,
     compared: _Compared,
 ) -> None:
-    """Compare the values of single runs and their intervals: they need no rows."""
+    """Compare the values of single runs and their intervals, which need no rows."""
     first_metric = criterion.metrics[0]
     for place, ranking in enumerate(stated["rankings"]):
         for run in ranking["runs"]:

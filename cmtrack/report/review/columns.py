@@ -50,9 +50,9 @@ def _always(ranking: Ranking) -> bool:
 class OnTerminal:
     """A column on a terminal, if it differs from the page.
 
-    ``heading``: by default the page's in lower case.
-    ``text``: by default the page's, followed by the interval.
-    ``right``: whether the text is set to the right.
+    ``heading``: by default the page's heading in lower case.
+    ``text``: by default the page's text, followed by the interval.
+    ``right``: whether the text is aligned to the right.
     ``brief``: a narrower form.
     """
 
@@ -72,9 +72,9 @@ class Column:
     ``frame``, ``json``: whether frames and JSON have it.
     ``dtype``: the type in a frame; empty for text.
     ``heading``, ``cell``: what people read. Without ``cell`` the column is for programs alone.
-    ``shown``: whether people see it in a ranking.
-    ``terminal``: how a terminal has it; None if it does not.
-    ``metric``: the metric of which it has the values.
+    ``shown``: whether people see the column for a ranking.
+    ``terminal``: the column on a terminal; None if a terminal does not show it.
+    ``metric``: the metric whose values the column shows.
     """
 
     key: str
@@ -98,7 +98,7 @@ class Column:
         return self.cell is not None and self.shown(ranking)
 
     def text(self, entry: Ranked, ranking: Ranking) -> str:
-        """Return an entry's text for people, in one line.
+        """Return an entry's text for people on one line.
 
         It is empty if the column is for programs alone.
         """
@@ -116,8 +116,8 @@ def columns_of(
 ) -> list[Column]:
     """Return the columns of a comparison's rankings, in the order of a page and a frame.
 
-    ``at``: the class shares that the metrics are of, as a heading adds them.
-    ``criterion``: by default the comparison's.
+    ``at``: the assumed class shares, as an addition to headings.
+    ``criterion``: by default the criterion of the comparison.
     """
     criterion = criterion or comparison.criterion
     of_runs = comparison.noun == "run"
@@ -168,7 +168,7 @@ def columns_of(
         Column(key="expected_rank", frame=of_runs, json=of_runs),
         Column(key="rank_low", dtype=_WHOLE, frame=of_runs, json=of_runs),
         Column(key="rank_high", dtype=_WHOLE, frame=of_runs, json=of_runs),
-        # JSON files have had it in this place from the first version on.
+        # The column has had this place in JSON files since the first version.
         Column(key="p_set", frame=False, json=of_runs),
         Column(key="standard_error", frame=False),
         Column(key="tied", dtype=_FLAG),
@@ -177,7 +177,7 @@ def columns_of(
         Column(key="paired", dtype=_FLAG, value=_is_paired, frame=of_runs, json=False),
         Column(key="unpaired", frame=False, json=of_runs),
         Column(key="reason", frame=False, json=of_runs),
-        # Frames say in one column why a difference has no interval, or why it is not paired.
+        # Frames have one column for why a difference has no interval or is not paired.
         Column(key="reason", dtype=_TEXT, value=_reason, json=False),
         Column(
             key="gates",
@@ -192,7 +192,7 @@ def columns_of(
 
 
 def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
-    """Return every run or model of a ranking, best first, with intervals drawn in the cells."""
+    """Return the table of a ranking, best run or model first, with drawn intervals in the cells."""
     rows = []
     for entry in ranking.standings:
         cells = {column.key: column.cell(entry, ranking) for column in columns if column.cell}
@@ -210,7 +210,7 @@ def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
 
 
 def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
-    """Return the value of a run with its intervals; a value for each metric of several."""
+    """Return the columns of a run's value and intervals; with several metrics, one column each."""
     name = criterion.metrics[0]
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     brief = OnTerminal(
@@ -236,7 +236,7 @@ def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
 
 
 def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
-    """Return one of several metrics of a run."""
+    """Return the column of one of several metrics."""
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     *section, last = name.rsplit("/", 1)
     brief = OnTerminal(
@@ -254,7 +254,7 @@ def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
 
 
 def _values_of_models(criterion: Criterion, at: str) -> list[Column]:
-    """Return the mean and the standard deviation of a model, and the number of its runs."""
+    """Return the columns of a model's mean, standard deviation and number of runs."""
     name = criterion.metrics[0]
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     return [
@@ -306,10 +306,7 @@ def _count_blocks(entry: Ranked, ranking: Ranking) -> int:
 
 
 def _is_paired(entry: Ranked, ranking: Ranking) -> bool | None:
-    """Return whether a run's differences are paired, row by row.
-
-    None of a run alone, which is paired with nothing.
-    """
+    """Return whether a run's differences are paired by row; None for a single run."""
     if len(ranking.runs) == 1:
         return None
     return not entry.unpaired
@@ -365,11 +362,11 @@ def _difference_on_terminal(entry: Ranked, ranking: Ranking) -> str:
     shown = fmt.with_interval(entry.difference, ends)
     if all(map(math.isfinite, ends)):
         return shown
-    return f"{shown} ({entry.reason or 'no error known'})"
+    return f"{shown} ({entry.reason or 'no standard error'})"
 
 
 def _p(entry: Ranked, ranking: Ranking) -> Cell:
-    """Return the p-value that decides; the leader, which the others are compared with, has none."""
+    """Return the p-value that decides as text; empty for the leader, which has none."""
     if entry is ranking.leader:
         return Cell("–")
     return Cell(fmt.p_text(entry.p_set), entry.p_set)

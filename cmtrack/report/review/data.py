@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FIRST_IN_FILES = {"name": -3, "status": -2, "run_id": -1}
-"""The keys with which the data of a run begin; the others follow in the order of the columns."""
+"""The first keys of a run's data; other keys follow in the order of the columns."""
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
-    """Return one row for each run: ranked ones best first, then stopped ones, then unranked ones.
+    """Return one row for each run: ranked runs, best first, then runs without a rank.
 
-    Of a criterion of several metrics each has a column of its own, by its name; so has each
-    parameter in which the ranked runs differ, as ``params.<name>``. ``reason`` holds the gates that
-    a run fails, why it is left out, or why its differences are unpaired.
+    If the criterion has several metrics, each metric has a column with its name. Each parameter in
+    which the ranked runs differ has a column ``params.<name>``. The column ``reason`` has the gates
+    that a run fails, why it is not ranked, or why its differences are not paired.
     """
     from cmtrack._pandas import pd
 
@@ -57,7 +57,7 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
 def _rows(
     comparison: Comparison, columns: Sequence[Column], params: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the frame, of ranked and of other runs."""
+    """Yield the rows of the frame: ranked runs, then all other runs."""
     for number, ranking in enumerate(comparison.rankings, 1):
         for entry in ranking.standings:
             row = {column.key: column.value_of(entry, ranking) for column in columns}
@@ -76,7 +76,7 @@ def _unranked_row(run: Run, status: str, reason: str) -> dict[str, Any]:
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Return everything of a comparison that JSON can hold; NaN is None."""
+    """Return a comparison as data for JSON, with None instead of NaN."""
     review = Review(comparison)
     baseline = comparison.baseline
     best = comparison.best
@@ -113,7 +113,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
 
 
 def _criterion(criterion: Criterion) -> dict[str, Any]:
-    """Return a criterion; a Pareto front has no direction."""
+    """Return the data of a criterion; a Pareto front has no direction."""
     return {
         "text": str(criterion),
         "metrics": criterion.metrics,
@@ -123,7 +123,7 @@ def _criterion(criterion: Criterion) -> dict[str, Any]:
 
 
 def _rankings(comparison: Comparison, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return the rankings of runs, or the one of models over repeated runs."""
+    """Return the data of the rankings of runs, or of the ranking of models over repeated runs."""
     if comparison.repeated is not None:
         return {"rankings": [], "repeated": _repeated(comparison.repeated, columns)}
     rankings = [_ranking(ranking, columns) for ranking in comparison.rankings]
@@ -131,7 +131,7 @@ def _rankings(comparison: Comparison, columns: Sequence[Column]) -> dict[str, An
 
 
 def _looks(looks: Looks | None) -> dict[str, Any] | None:
-    """Return how often the rows were looked at, without the tags of runs that say so."""
+    """Return the number of runs evaluated on these rows, without the tags that list them."""
     if looks is None:
         return None
     data = asdict(looks)
@@ -140,10 +140,10 @@ def _looks(looks: Looks | None) -> dict[str, Any] | None:
 
 
 def as_plain(data: Any) -> Any:
-    """Return data that ``json.dumps(..., allow_nan=False)`` takes.
+    """Return data that ``json.dumps(..., allow_nan=False)`` accepts.
 
-    The order of the questions matters: a truth value is an integer, and a mapping, a grouping and a
-    text are iterable.
+    The order of the checks matters: a truth value is also an integer, and a mapping, a grouping and
+    a text are also iterable.
     """
     if data is None or isinstance(data, (bool, str)):
         return data
@@ -169,7 +169,7 @@ def as_plain(data: Any) -> Any:
 
 
 def _name_of(data: Any) -> list[str] | str:
-    """Return what names an object that JSON cannot hold: the ids of its runs, or its type."""
+    """Return a name for an object that JSON cannot store: the ids of its runs, or its type."""
     if hasattr(data, "columns") and "run_id" in data.columns:
         return [str(run_id) for run_id in data["run_id"]]
     run_id = run_id_of(data)
@@ -184,7 +184,7 @@ def _run(run: Run | Ranked) -> dict[str, Any]:
 
 
 def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
-    """Return answers of gates, without the bound, which their text names."""
+    """Return the results of gates without the bound, which their text includes."""
     gates = [result.to_dict() for result in results]
     for gate in gates:
         del gate["bound"]
@@ -192,7 +192,7 @@ def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
 
 
 def _settled(ranking: Ranking) -> dict[str, Any]:
-    """Return decision, margin and constants, which rankings of both kinds have."""
+    """Return the decision, margin and constant answers, which both kinds of rankings have."""
     decision = ranking.decision
     return {
         "decision": {
@@ -206,13 +206,13 @@ def _settled(ranking: Ranking) -> dict[str, Any]:
 
 
 def _entry(entry: Ranked, ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return a run or a model of a ranking."""
+    """Return the data of a ranked run or model."""
     data = {column.key: column.value_of(entry, ranking) for column in columns}
     return data | {"gates": _gates(entry.gates)}
 
 
 def _ranking(ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return a ranking of runs."""
+    """Return the data of a ranking of runs."""
     evaluation = ranking.evaluation
     return {
         "data": {
@@ -237,7 +237,7 @@ def _ranking(ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
 
 
 def _repeated(ranking: RepeatedRanking, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return a ranking of models over repeated runs."""
+    """Return the data of a ranking of models over repeated runs."""
     result = ranking.result
     pairs = [
         {

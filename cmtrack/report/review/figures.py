@@ -43,11 +43,11 @@ from cmtrack.report.review.shown import (
 
 _MATRICES = 6
 _CLASSES = 2
-"""Classes whose curves are drawn."""
+"""Most classes with curves."""
 _CURVES = 4
-"""Reliability curves in one figure."""
+"""Most reliability curves in one figure."""
 _LEAST_SET = 3
-"""Runs that must have a parameter: a line through fewer points says nothing."""
+"""Least number of runs with a parameter; a line through fewer points would mean nothing."""
 _NO_INTERVAL = (math.nan, math.nan)
 _REPETITION = re.compile(
     r"(?i)(?<![a-z])(seeds?|folds?|splits?|random_?state|repetitions?|repeats?|run|trial)(?![a-z])"
@@ -58,7 +58,7 @@ _REPETITION = re.compile(
 class _RunCurve:
     """A curve of a run in a figure of several runs.
 
-    ``place``: of the run in the ranking, which sets its colour.
+    ``place``: place of the run in the ranking, which decides its colour.
     """
 
     place: int
@@ -77,7 +77,7 @@ def _find_chosen(runs: Sequence[Ranked]) -> int | None:
 
 
 def ranking_figure(ranking: Ranking) -> Figure | None:
-    """Draw the values and their differences from the best other run."""
+    """Draw the values of the runs and their differences from the best other run."""
     criterion = ranking.criterion
     runs = ranking.runs
     if criterion.pareto or len(runs) < 2:
@@ -136,7 +136,7 @@ def _differing_metrics(ranking: Ranking, headline_metrics: Sequence[str]) -> lis
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:
-    """Draw the confusion matrix of the chosen run minus its rival's."""
+    """Draw the differences between the confusion matrices of the chosen run and its rival."""
     other = rival(ranking)
     changes = changes_of(ranking)
     if other is None or changes is None:
@@ -165,7 +165,7 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
 
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
-    """Return the place and the evaluation, of single classes, of the run to take."""
+    """Return the place and the evaluation of the run to take; it must be of single classes."""
     return next(
         (place, evaluation)
         for place, (run, evaluation) in enumerate(of_classes(ranking))
@@ -174,7 +174,7 @@ def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
 
 
 def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
-    """Return about the standard error of a metric, from its interval's width; NaN without one."""
+    """Return a metric's approximate standard error, from its interval; NaN without an interval."""
     low, high = evaluation.intervals.get(metric, _NO_INTERVAL)
     return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
 
@@ -223,12 +223,12 @@ def roc_figure(ranking: Ranking) -> Figure | None:
 
 
 def _score_curves(ranking: Ranking, read_curve: Callable[[Evaluation], Any]) -> list[_RunCurve]:
-    """Return a curve of each run that scores the positive group; none if the groups differ."""
+    """Return the curves of runs with scores of the positive group; empty if the groups differ."""
     if not alike(ranking, ranking.criterion.catalog.depends_on("binary/roc_auc")):
         return []
     curves = []
     for place, (run, evaluation) in enumerate(of_classes(ranking)):
-        # Without rows of one of the two groups the curve is undefined.
+        # If one of the two groups has no rows, the curve is undefined.
         if evaluation.roc is not None and np.isfinite(evaluation.roc.tpr).all():
             curve = read_curve(evaluation)
             if curve is not None:
@@ -257,15 +257,15 @@ def _overlay(
 
 
 def class_curves_figure(ranking: Ranking) -> Figure | None:
-    """Draw ROC, precision over recall and gains of some classes, each against all others.
+    """Draw ROC, precision and recall, and gains of some classes, each against all others.
 
-    None if a positive group has these curves.
+    None if the runs have these curves for a positive group.
     """
     runs = of_classes(ranking)[:_CURVES]
     evaluations = [evaluation for _, evaluation in runs]
     if len(runs) < 2 or not all(map(_has_class_curves, evaluations)):
         return None
-    # Names are shortened among all runs, as in the other figures.
+    # Shorten names among all runs, so that they are the same in all figures.
     short = text.short_names(_names(ranking), 40)
     rows = []
     for label, metric in hardest_classes(evaluations[0], _CLASSES):
@@ -284,7 +284,7 @@ def _has_class_curves(evaluation: Evaluation) -> bool:
 
 
 def precision_recall_figure(ranking: Ranking) -> Figure | None:
-    """Draw precision over recall in one figure."""
+    """Draw the precision-recall curves in one figure."""
     curves = _score_curves(ranking, lambda evaluation: evaluation.precision_recall)
     if not curves or math.isnan(curves[0].curve.average_precision):
         return None
@@ -299,7 +299,7 @@ def precision_recall_figure(ranking: Ranking) -> Figure | None:
 
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
-    """Draw the reliability curves of the first runs, with the words of the probabilities' table."""
+    """Draw the reliability curves of the first runs, with the words of the probability table."""
     section = judged_section(ranking)
     if not section:
         return None
@@ -311,7 +311,7 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
     if not curves:
         return None
     words = [""] * len(curves)
-    # Only the first curves are drawn: the word of another one would be computed for nothing.
+    # Only the first curves are drawn, so only they need a word.
     for number, run_curve in enumerate(curves[:_CURVES]):
         assessment = JUDGES[section](run_curve.evaluation)
         if assessment is not None:
@@ -322,7 +322,7 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
         errors=[run.evaluation.metrics[metric] for run in curves],
         intervals=[run.evaluation.intervals.get(metric, _NO_INTERVAL) for run in curves],
         words=words,
-        event="a right prediction" if section == "confidence" else curves[0].curve.positive,
+        event="a correct prediction" if section == "confidence" else curves[0].curve.positive,
         places=[run.place for run in curves],
         max_curves=_CURVES,
     )

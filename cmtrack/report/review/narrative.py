@@ -426,7 +426,8 @@ def rows_more(review: Review) -> str:
     if not parts:
         return ""
     true = "difference is" if len(parts) == 1 else "differences are"
-    return f"{fmt.capital(fmt.join_names(parts))}, if the true {true} as large as on these rows."
+    noun = "difference" if len(parts) == 1 else "differences"
+    return f"{fmt.capital(fmt.join_names(parts))}, if the true {true} equal to the observed {noun}."
 
 
 # -- ties: the choice among runs that may be the best ----------------------------------------------

@@ -469,7 +469,7 @@ def _confusion_words(
     if n_different == 1:
         return [f"{chosen} and {other} differ in 1 cell, but not significantly."]
     return [
-        f"{chosen} and {other} differ in {n_different} cells, but in none of them significantly."
+        f"{chosen} and {other} differ in {n_different} cells, but in no cell significantly."
     ]
 
 

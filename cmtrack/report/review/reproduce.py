@@ -20,7 +20,7 @@ from cmtrack.report.review.record import stores
 from cmtrack.report.review.shown import alike, of_classes
 
 MAX_LABELS = 60
-"""Classes up to which an example names them all."""
+"""Most classes for which an example names all of them."""
 _THRESHOLD = """print(name, evaluation.threshold(maximize="binary/f1"))"""
 
 
@@ -42,23 +42,23 @@ def given(comparison: Comparison) -> dict[str, Any]:
 
 
 def python_snippet(comparison: Comparison) -> str:
-    """Return Python that makes the comparison again."""
+    """Return Python code that repeats the comparison."""
     return _python(given(comparison), comparison)
 
 
 def command_line(comparison: Comparison) -> str:
-    """Return the same from the command line.
+    """Return the command that repeats the comparison.
 
-    It is empty where it cannot be said there, as for evaluations in memory.
+    It is empty if no command can do so, for example for evaluations in memory.
     """
     return _command(given(comparison), comparison)
 
 
 def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, str]]:
-    """Return other questions on the ranked runs: title, command line and Python.
+    """Return other questions about the ranked runs, each with a title, a command and Python code.
 
-    They are examples to change. Gates and tie-breakers are left out. Without a command line, as for
-    evaluations in memory, ``command`` is empty.
+    They are examples for readers to change, without gates and tie-breakers. ``command`` is empty if
+    no command can answer the question, for example for evaluations in memory.
     """
     evaluation = ranking.evaluation
     if not isinstance(evaluation, Evaluation):
@@ -67,7 +67,7 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
     for title, changes in _changes(ranking, evaluation).items():
         arguments = _arguments_of_ranked(comparison, ranking)
         if "grouping" in changes:
-            # It has a positive group of its own, and the costs may be of other groups.
+            # The new grouping has its own positive group, and the costs may name other groups.
             arguments.pop("positive", None)
             arguments.pop("costs", None)
         arguments |= changes
@@ -83,7 +83,7 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
 
 
 def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, Any]]:
-    """Return arguments of ``compare`` by the title of the question that they ask."""
+    """Return arguments of ``compare`` for each question, by the question's title."""
     names = ("multiclass/balanced_accuracy", "multiclass/matthews_corrcoef")
     metric = next((name for name in names if name not in ranking.criterion.metrics), names[0])
     changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": metric}}
@@ -104,7 +104,7 @@ def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, An
 def _threshold_command(comparison: Comparison, ranking: Ranking) -> str:
     """Return the command that chooses the threshold of the run to take.
 
-    It is empty if its evaluation is in memory.
+    It is empty if the evaluation is in memory.
     """
     arguments = _arguments_of_ranked(comparison, ranking)
     if isinstance(arguments["runs"], Mapping):
@@ -117,7 +117,7 @@ def _threshold_command(comparison: Comparison, ranking: Ranking) -> str:
 
 
 def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
-    """Return Python that does something with the evaluation of every ranked run."""
+    """Return Python code that runs ``body`` on the evaluation of every ranked run."""
     arguments = _arguments_of_ranked(comparison, ranking)
     runs = arguments["runs"]
     grouping = arguments.get("grouping")
@@ -140,7 +140,7 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
 def _load_each_run(
     arguments: dict[str, Any], ranking: Ranking, imports: Sequence[str]
 ) -> list[str]:
-    """Return the lines that begin a loop over stored runs, and load the evaluation of each."""
+    """Return the first lines of a loop over stored runs, which load each evaluation."""
     lines = []
     uri = arguments.get("tracking_uri")
     if isinstance(uri, str):
@@ -159,7 +159,7 @@ def _load_each_run(
 
 
 def _arguments_of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
-    """Return the arguments that decide what the ranked runs' numbers are."""
+    """Return the arguments that decide the numbers of the ranked runs."""
     deciding = (
         "grouping",
         "positive",
@@ -178,7 +178,7 @@ def _arguments_of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, 
 
 
 def _in_memory(runs: Mapping[Any, Any]) -> str:
-    """Return a line to fill in with evaluations, which no review holds."""
+    """Return a line for readers to fill in with evaluations, which a review does not store."""
     entries = [f"{str(name)!r}: …" for name in list(runs)[:3]]
     if len(runs) > 3:
         entries.append("…")
@@ -186,7 +186,7 @@ def _in_memory(runs: Mapping[Any, Any]) -> str:
 
 
 def _functions(arguments: dict[str, Any]) -> list[str]:
-    """Return a line to fill in with functions of custom metrics, which no review holds."""
+    """Return a line for readers to fill in with custom metrics, which a review does not store."""
     metrics = arguments.get("extra_metrics")
     if not metrics:
         return []
@@ -194,7 +194,7 @@ def _functions(arguments: dict[str, Any]) -> list[str]:
 
 
 def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
-    """Return a call of ``compare`` with some arguments."""
+    """Return Python code that calls ``compare`` with the arguments."""
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
     head = []
@@ -229,7 +229,7 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
 def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
     """Return the command line; empty if an argument has no flag.
 
-    ``write_files``: whether it also writes the grouping and the costs into files.
+    ``write_files``: whether the command also writes the grouping and the costs to files.
     """
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
@@ -251,7 +251,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
             lines.append(f"# {name}.yaml holds the {name} above")
             words.append(f"--{name} {name}.yaml")
     metrics = _several(arguments.get("extra_metrics", ()))
-    # Metrics that were given in Python have a name, but no place in a file.
+    # Metrics from Python code have a name, but no known file.
     unplaced = [metric for metric in metrics if ":" not in str(metric)]
     if unplaced:
         lines.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
@@ -266,7 +266,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:
-    """Return the runs as texts: the argument if it is texts, else the ids of the runs."""
+    """Return the argument ``runs`` if it is a list of texts, else the ids of the runs."""
     listed = several(runs) if isinstance(runs, Sequence) else []
     if listed and all(isinstance(run, str) for run in listed):
         return listed
@@ -274,7 +274,7 @@ def references(runs: Any, comparison: Comparison) -> list[str]:
 
 
 def every_run(comparison: Comparison) -> list[Run]:
-    """Return all runs that a comparison saw."""
+    """Return all runs of a comparison, ranked or not."""
     runs = [run.run for run in comparison.runs]
     runs += [stop.run for stop in comparison.failed]
     runs += [unranked.run for unranked in comparison.left_out]
@@ -289,7 +289,7 @@ def _same(value: Any, default: Any) -> bool:
 
 def _several(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
-        # These are shares by the names of classes.
+        # Such a mapping has shares by class name.
         return [f"{name}={number:.12g}" for name, number in value.items()]
     return list(value) if isinstance(value, (list, tuple)) else [value]
 

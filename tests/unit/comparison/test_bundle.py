@@ -791,7 +791,7 @@ UNSAFE = {
     "twice": (archive_of(("a", b"x"), ("a", b"y")), "must contain each file once, got 'a' twice"),
     "cut": (archive_of(("a", b"x" * 999))[:-30], "the archive is damaged"),
     "text": (b"no archive", "the archive is damaged"),
-    "foreign": (archive_of(("a", b"x")), "it holds no manifest.json"),
+    "foreign": (archive_of(("a", b"x")), "manifest.json is missing"),
     "newer": (
         archive_of(("manifest.json", b'{"schema": 9}')),
         "has schema 9, this version of cmtrack reads up to 1",
@@ -813,7 +813,7 @@ def test_an_unsafe_or_foreign_archive_is_refused(name, tmp_path):
     path.write_bytes(content)
     run = CliRunner().invoke(main, ["verify", str(path)])
     assert run.exit_code == 2
-    assert "is no bundle of cmtrack" in " ".join(run.output.split())
+    assert "is not a bundle of cmtrack" in " ".join(run.output.split())
     assert says in " ".join(run.output.split())
     assert list(tmp_path.iterdir()) == [path]
 
