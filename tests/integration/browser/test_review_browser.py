@@ -253,7 +253,7 @@ def test_the_page_reads_without_scripts(browser, page_file):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(page_file.as_uri())
-    assert re.match(r"Take |.* may be the best; ", page.locator(".headline").inner_text())
+    assert re.match(r"Take |.* may be the best: ", page.locator(".headline").inner_text())
     assert len(column(page, 1)) > 9
     context.close()
 

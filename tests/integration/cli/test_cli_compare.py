@@ -405,7 +405,7 @@ def test_a_silent_server_is_said_at_once(run: Any, command: str) -> None:
 def test_a_review_is_written_in_every_form(run: Any, tmp_path: Path) -> None:
     outputs = [part for name in ("a.html", "deep/b.md", "c.json") for part in ("--output", name)]
     text = ok(run("review", *THREE, *outputs, "--csv", "d.csv")).stdout
-    assert text.startswith("Take ") or " may be the best; " in text
+    assert text.startswith("Take ") or " may be the best: " in text
     assert "deep/b.md" in text
     assert "good" in (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "good" in (tmp_path / "deep" / "b.md").read_text(encoding="utf-8")

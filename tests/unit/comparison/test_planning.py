@@ -299,7 +299,7 @@ def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     assert f"; evaluated at {shares}; ranked by accuracy" in markdown(comparison)
     head = "accuracy at 2%" if at == 0.02 else "accuracy at other shares"
     assert f"| Status | {head.capitalize()} |" in markdown(comparison)
-    assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
+    assert f"<p>Evaluated at {shares}.</p>" in notebook_html(comparison)
     for text in (html(comparison), markdown(comparison)):
         assert "2 runs on 900 rows" in text
         assert "sampling weight" not in text

@@ -96,7 +96,7 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     apart = "the test rows show no significant difference"
     # both are right in as many rows
     lead_together = f"“{first}” and “{second}” lead with the same value. The "
-    assert said.startswith(f"Two of the 3 runs may be the best; {apart}. {lead_together}")
+    assert said.startswith(f"Two of the 3 runs may be the best: {apart}. {lead_together}")
     assert f" of “{first}” is {value} [" in said
     assert "Only “C” is ruled out as the best." in said
     assert (
@@ -346,8 +346,8 @@ def test_pareto_and_nearest_zero_are_said_for_what_they_are():
 def test_the_rate_at_which_the_best_run_is_ruled_out_is_said():
     methods = context(Review(compare(made({"A": 1.0, "B": 2.5}), confidence_level=0.9)), None, {})
     assert (
-        "The best run is ruled out in at most 10% of reviews. If several runs are equally good, this holds for each "
-        "of them, and one or another of them is ruled out more often."
+        "The truly best run is ruled out in at most 10% of reviews. If several runs are equally good, this holds "
+        "for each of them, so the chance is larger that one of them is ruled out."
     ) in methods["methods"][0]
 
 
@@ -529,7 +529,7 @@ def test_the_ending_says_what_is_written(close, tmp_path):
     page = close.report(tmp_path / "new" / "folder" / "review.html", title="Which one?")
     assert "<h1>Which one?</h1>" in page.read_text()
     text = close.report(tmp_path / "review.md").read_text()
-    assert text.startswith("## Review by accuracy\n\n**Two of the 3 runs may be the best; ")
+    assert text.startswith("## Review by accuracy\n\n**Two of the 3 runs may be the best: ")
     assert json.loads(close.report(tmp_path / "review.json").read_text())["schema"] == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new", "review.json", "review.md"]
     with pytest.raises(ValueError, match=r"\.html.*review\.pdf"):

@@ -345,7 +345,7 @@ def test_the_sentences_say_what_the_table_says(name):
     assert best["chosen"]
     assert f"“{best['name']}”" in headline
     tied = [run for run in runs.values() if run["tied"]]
-    assert ("may be the best; the " in headline) == (
+    assert ("may be the best: the " in headline) == (
         len(tied) > 1
         and not comparison.criterion.pareto
         and rankings[0][0]["decision"]["by"] is None
