@@ -456,7 +456,7 @@ def _by_score_alone(review: Review, ranking: Ranking) -> str:
     chosen = review.say(ranking.foremost.name)
     ties = len(ranking.tied)
     others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
-    reason = f"Only its score speaks for {chosen}."
+    reason = f"The only reason to prefer {chosen} is its score."
     if _shared(ranking):
         reason = f"Nothing speaks for {chosen}."
     return f"{reason} If {others} is cheaper or simpler, take that one."

@@ -797,7 +797,7 @@ UNSAFE = {
         "has schema 9, this version of cmtrack reads up to 1",
     ),
     "list": (archive_of(("manifest.json", b"[]")), "manifest.json must hold a mapping"),
-    "deep": (archive_of(("manifest.json", b"[" * 100_000)), "no bundle of cmtrack"),
+    "deep": (archive_of(("manifest.json", b"[" * 100_000)), "not a bundle of cmtrack"),
     "rule": (
         archive_of(("manifest.json", b'{"schema": 1, "rule": 3}')),
         "rule must hold file and given",

@@ -179,12 +179,12 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     ) in said_of_equal_models(["tags.size", "params.depth"])
     assert (
         "The tie-breaker tags.x does not decide among the 4 models within one standard error of the leader: all "
-        "values are missing. Only its score speaks for “A”. If another of the four is cheaper or simpler, take "
+        "values are missing. The only reason to prefer “A” is its score. If another of the four is cheaper or simpler, take "
         "that one."
     ) in said_of_equal_models(["tags.x"])
     for n, others in ((2, "the other"), (4, "another of the four")):
         assert (
-            f"Only its score speaks for “A”. If {others} is cheaper or simpler, take that one."
+            f"The only reason to prefer “A” is its score. If {others} is cheaper or simpler, take that one."
         ) in said_of_equal_models([], n)
 
 
