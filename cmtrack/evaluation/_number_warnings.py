@@ -179,8 +179,7 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
         return
     if warned.statistics.cross is None:
         is_segment = len(warned.labels) <= MAX_CLASSES
-        most = f"counted for at most {MAX_CLASSES} classes"
-        where = "not counted for segments" if is_segment else most
+        where = "not counted for segments" if is_segment else f"counted up to {MAX_CLASSES} classes"
         yield (
             "spcc/ovr_fisher and spcc/ovo_fisher have no interval: the joint moments that their "
             f"standard errors need are {where}"

@@ -84,7 +84,7 @@ def plot_class_curves(
             ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
         unit_square(roc, "false positive rate", "recall", None)
         unit_square(precision, "recall", "precision", None)
-        unit_square(gains, "share called", "share found", None)
+        unit_square(gains, "share predicted positive", "recall", None)
         if name:
             roc.set_title(name, loc="left", fontsize=SMALL_SIZE + 1, color=INK)
     legend = legend_of_panels(figure, panels[0, 0].get_legend_handles_labels()[0], columns)

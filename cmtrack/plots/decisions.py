@@ -182,7 +182,7 @@ def plot_gains(
     left = 0.0
     grid = x
     corners = np.array([0.0, best, 1.0])
-    x_title = "share called"
+    x_title = "share predicted positive"
     if is_rare:
         # Straight lines become curves on a logarithmic axis, and such an axis has no 0.
         left = max(min(x[1], prevalence) / 2, 1e-12)
@@ -194,11 +194,11 @@ def plot_gains(
     if prevalence > 0:
         share = min(share, 10.0 ** math.ceil(math.log10(prevalence)))
     lift = digits.significant(float(np.interp(share, x, y)) / share)
-    words = f"by the score: lift {lift} at {digits.short_percent(share)} called"
+    words = f"by the score: lift {lift} at {digits.short_percent(share)} predicted positive"
     found = np.interp(grid, x, y)
     ax.plot(grid, found, clip_on=False, label=words, **CURVE)
     perfect = np.interp(corners, [0.0, best, 1.0], [0.0, ceiling, ceiling])
-    at_best = f"{digits.short_percent(ceiling)} found at {digits.short_percent(best)} called"
+    at_best = f"recall {digits.short_percent(ceiling)} at {digits.short_percent(best)}"
     words = f"perfect order: {at_best}"
     ax.plot(corners, perfect, label=words, **_PERFECT)
     words = f"chance: lift {digits.significant(ceiling)}"
@@ -209,8 +209,8 @@ def plot_gains(
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         place = (max(operating_point[0], left), operating_point[1])
         shares = tuple(map(digits.short_percent, operating_point))
-        mark_operating_point(ax, place, ("called", "found"), shares)
-    unit_square(ax, x_title, "share found" + of_positive(positive), title)
+        mark_operating_point(ax, place, ("predicted positive", "recall"), shares)
+    unit_square(ax, x_title, "recall" + of_positive(positive), title)
     if is_rare:
         ax.set_aspect("auto")
         ax.set_xscale("log")
@@ -290,9 +290,9 @@ def plot_risk_coverage(
     ax.plot(grid[is_sure], wrong[is_sure], color=BLUE, label=words, **look)
     ax.plot(grid[~is_sure], wrong[~is_sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
-    words = "perfect order: all wrong ones last"
+    words = "perfect order: all errors last"
     ax.plot(grid, ideal, label=words, **_PERFECT)
-    words = f"no order: {digits.short_percent(total)} wrong"
+    words = f"no order: {digits.short_percent(total)} errors"
     ax.axhline(total, label=words, **DOTTED)
     for point, marker in zip(points, itertools.cycle("Dos"), strict=False):
         _mark_point(ax, point, marker)
@@ -301,7 +301,7 @@ def plot_risk_coverage(
     ax.set(xlim=(0, 1), ylim=(0, min(1.0, 1.08 * top) or 1.0))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0))
-    name_axes(ax, "share of the answers that is accepted", "wrong among the accepted", title)
+    name_axes(ax, "share of the predictions accepted", "errors among accepted predictions", title)
     legend_below(ax)
     return page.finish()
 
@@ -311,7 +311,7 @@ def _mark_point(ax: Axes, point: Point, marker: str) -> None:
     coverage = digits.short_percent(point.coverage)
     risk = digits.short_percent(point.risk)
     confidence = digits.significant(point.confidence)
-    words = f"{coverage} accepted: {risk} wrong (confidence from {confidence})"
+    words = f"{coverage} accepted: {risk} errors (confidence from {confidence})"
     ax.errorbar(
         [point.coverage],
         [point.risk],

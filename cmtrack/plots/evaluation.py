@@ -339,7 +339,7 @@ def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
     return plot_reliability_panels(
         panels,
         level=calibration.level,
-        names=("other classes, or wrong", "the class, or right"),
+        names=("other classes, or errors", "the class, or correct"),
         title=title,
     )
 
@@ -477,7 +477,7 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
     rows = {str(evaluation.negative): sum(negatives)}
     if mismatches.any():
         rows[f"{evaluation.positive}, wrong class within it"] = mismatches
-        rows[f"{evaluation.positive}, right class within it"] = hits
+        rows[f"{evaluation.positive}, correct class within it"] = hits
     else:
         rows[str(evaluation.positive)] = hits
     return plot_score_histogram(

@@ -460,7 +460,7 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
 def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
     """Return the name, share and interval of each bar: the code, its siblings, out of family."""
     other = "actual" if answer.given == "predicted" else "predicted"
-    bars = [(f"{_short_name(answer.code)} (right)", answer.right, *answer.right_interval)]
+    bars = [(f"{_short_name(answer.code)} (correct)", answer.right, *answer.right_interval)]
     for (code, share), interval in zip(answer.siblings, answer.sibling_intervals, strict=True):
         bars.append((_short_name(code), share, *interval))
     bars.append((f"no sibling {other}", answer.outside, *answer.outside_interval))

@@ -132,7 +132,8 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 def ceiling_words(ceiling: float) -> str:
     """Return the legend text for the largest recall at any threshold."""
     return (
-        f"ceiling c = {digits.fixed(ceiling, 3)} (positives whose class within the group is right)"
+        f"ceiling c = {digits.fixed(ceiling, 3)} "
+        "(positives whose class within the group is correct)"
     )
 
 

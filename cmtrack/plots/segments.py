@@ -41,7 +41,7 @@ _WIDTH = 2.7
 _STEP = _WIDTH + 0.2  # from a panel to the next
 _LOOK = {
     -1: (ORANGE, "s", "worse than the rest"),
-    0: (BLUE, "o", "no difference to the rest shown"),
+    0: (BLUE, "o", "not significantly different"),
     1: (GREEN, "D", "better than the rest"),
 }
 

@@ -279,7 +279,7 @@ def _finish_metrics(
 ) -> None:
     if bound is not None:
         words, height = bound
-        label = f"asked for: {text.verbatim(words)}"
+        label = f"required: {text.verbatim(words)}"
         ax.axhline(height, color=MUTED, linewidth=1.0, linestyle="-.", label=label)
     values = np.concatenate(list(curves.values()))
     ax.set_ylim(np.nanmin(values[np.isfinite(values)], initial=0.0), 1.02)

@@ -563,7 +563,7 @@ def test_the_figure_draws_the_numbers_that_the_sentence_says():
     )
     assert len(by_metric.axes) == 1
     said = " ".join(text.get_text() for text in by_metric.axes[0].get_legend().get_texts())
-    assert "asked for: precision ≥ 0.5" in said
+    assert "required: precision ≥ 0.5" in said
     assert "F1 on rows that did not choose" in said
 
 

@@ -106,7 +106,7 @@ def test_code_shares_are_bars_with_their_intervals():
     ends = left.lines[0].get_xdata()
     assert tuple(ends) == answer.right_interval
     names = [label.get_text() for label in left.get_yticklabels()]
-    assert names[0] == "11 (right)"
+    assert names[0] == "11 (correct)"
     assert names[-1] == "no sibling actual"
 
 

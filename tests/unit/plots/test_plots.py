@@ -223,7 +223,9 @@ def test_roc_with_ceiling() -> None:
     assert tuple(point.get_xydata()[0]) == (0.25, 0.6)
     ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
-    assert notes(figure) == ["ceiling c = 0.667 (positives whose class within the group is right)"]
+    assert notes(figure) == [
+        "ceiling c = 0.667 (positives whose class within the group is correct)"
+    ]
     legend = legend_texts(figure)
     assert "AUC 0.583 (interval 0.157 to 1.000)" in legend[0]
     assert "normalised AUC 0.875" in legend[0]
@@ -492,7 +494,7 @@ def test_evaluation_figures_of_everything() -> None:
     assert legend == [
         "rest (n=70)",
         f"promoter, wrong class within it (n={wrong_within})",
-        f"promoter, right class within it (n={30 - wrong_within})",
+        f"promoter, correct class within it (n={30 - wrong_within})",
     ]
     assert len(figures["score_histogram"].axes) == 1
     expected = evaluation.metrics["prevalence/expected"]

@@ -45,7 +45,7 @@ def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
     ]
     low, high = figure.axes[0].get_ylim()
     assert (low, high) == pytest.approx((-0.12, 0.424))  # what is far below 0 is cut off
-    assert figure.axes[0].get_ylabel() == "net benefit per sample (positive: yes)"
+    assert figure.axes[0].get_ylabel() == "net benefit per row (positive: yes)"
 
 
 def ticks_up_to(threshold: float) -> set[str]:
@@ -82,12 +82,12 @@ def test_gains_with_a_ceiling():
     np.testing.assert_allclose(line_labelled(figure, "chance").get_ydata(), [0, 0.256, 0.8])
     texts = legend_texts(figure)
     assert texts[:3] == [
-        "by the score: lift 2 at 10% called",
-        "perfect order: 80% found at 32% called",
+        "by the score: lift 2 at 10% predicted positive",
+        "perfect order: recall 80% at 32%",
         "chance: lift 0.8",
     ]
     assert texts[3].startswith("ceiling c = 0.800")
-    assert texts[4].replace("\n", " ") == "predicted labels: called 30%, found 50%"
+    assert texts[4].replace("\n", " ") == "predicted labels: predicted positive 30%, recall 50%"
 
 
 def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
@@ -98,7 +98,7 @@ def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
     ax = figure.axes[0]
     assert ax.get_xscale() == "log"
     assert ax.get_xlim() == (0.00025, 1.0)
-    assert legend_texts(figure)[0] == "by the score: lift 521 at 0.1% called"
+    assert legend_texts(figure)[0] == "by the score: lift 521 at 0.1% predicted positive"
     assert line_labelled(figure, "predicted").get_xydata().tolist() == [[0.00025, 0.0]]
     assert max(figure.get_size_inches()) < 10
 
@@ -116,8 +116,8 @@ def test_risk_by_coverage():
     assert (at[0.5], at[1.0]) == pytest.approx((0, 0.3))
     assert legend_texts(figure) == [
         "most confident first: AURC 0.123 (interval 0.1 to 0.15)",
-        "perfect order: all wrong ones last",
-        "no order: 30% wrong",
+        "perfect order: all errors last",
+        "no order: 30% errors",
     ]
 
 
@@ -128,9 +128,9 @@ def test_shares_that_are_accepted_are_marked_with_their_risk():
     evaluation = evaluate(wrong, y_prob=1 - confidence)
     texts = legend_texts(evaluation.figures()["risk_coverage"])
     assert [text for text in texts if "accepted" in text] == [
-        "50% accepted: 5% wrong (confidence from 0.83)",
-        "80% accepted: 10% wrong (confidence from 0.71)",
-        "90% accepted: 10% wrong (confidence from 0.67)",
+        "50% accepted: 5% errors (confidence from 0.83)",
+        "80% accepted: 10% errors (confidence from 0.71)",
+        "90% accepted: 10% errors (confidence from 0.67)",
     ]
 
 
