@@ -437,7 +437,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             better="lower",
             one_sided=True,
             title=f"miscalibration{suffix}",
-            formula=f"{loss} − {loss} after isotonic recalibration; also above 0 by chance",
+            formula=f"{loss} − the loss after isotonic recalibration; also above 0 by chance",
             **words,
         ),
         _metric(
@@ -445,7 +445,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             Part("discrimination", log),
             better="higher",
             title=f"discrimination{suffix}",
-            formula=f"{loss} of the share of positives − {loss} after isotonic recalibration",
+            formula=f"{loss} of the share of positives − the loss after isotonic recalibration",
             **words,
         ),
         _metric(
