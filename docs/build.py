@@ -1,7 +1,8 @@
 """Build the site into ``docs/_build/html``, and check every page: ``python docs/build.py``.
 
 The site needs the extra ``docs``. A warning of Sphinx, an exception on a page, a link that leads nowhere, anything that
-would be loaded from another host, and a path of the machine that built it are errors.
+would be loaded from another host, a path of the machine that built it, and a picture with words that cmtrack no longer
+writes are errors.
 """
 
 from __future__ import annotations
@@ -175,6 +176,24 @@ def forget(site: Path, root: Path = DOCS.parent) -> None:
     stamp.write_text(code.hexdigest())
 
 
+def start_check_of_pictures() -> subprocess.Popen[str]:
+    """Start a process that compares the words in the pictures with what cmtrack writes now."""
+    return subprocess.Popen(
+        [sys.executable, str(DOCS / "pictures.py"), "--check"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def faults_of_pictures(checking: subprocess.Popen[str]) -> list[str]:
+    """Wait for the process, and return what it found, one sentence each."""
+    found, log = checking.communicate()
+    if checking.returncode and not found:
+        return [f"docs/pictures.py --check failed:\n{log}"]
+    return found.splitlines()
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build and check; 0 where nothing is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -190,7 +209,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--open", action="store_true", help="open the site in a browser")
     given = parser.parse_args(arguments)
     site = given.output.resolve()
+    faults = []
     if not given.check_only:
+        # This takes half a minute, so it runs while Sphinx builds.
+        checking = None if given.no_execute else start_check_of_pictures()
         command = [
             sys.executable,
             "-m",
@@ -208,9 +230,13 @@ def main(arguments: list[str] | None = None) -> int:
         command += ["-D", f"nb_execution_cache_path={site / '.jupyter_cache'}"]
         command += ["-t", "no-execute"] if given.no_execute else []
         forget(site)
-        if subprocess.run([*command, str(DOCS), str(site)], check=False).returncode:
+        sphinx = subprocess.run([*command, str(DOCS), str(site)], check=False)
+        if checking is not None:
+            faults += faults_of_pictures(checking)
+        if sphinx.returncode:
+            print("\n".join(faults), file=sys.stderr)
             return 1
-    faults = check(site)
+    faults += check(site)
     for fault in faults:
         print(fault, file=sys.stderr)
     print(f"{site / 'index.html'}: {len(list(site.rglob('*.html')))} pages, {len(faults)} faults")

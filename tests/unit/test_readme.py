@@ -47,12 +47,13 @@ def test_pictures_have_words_and_are_small(words: str, path: str) -> None:
 
 
 def test_badges_are_those_of_pyproject() -> None:
-    space: dict[str, Any] = {"__file__": str(IMAGES / "make.py"), "__name__": "make"}
-    exec((IMAGES / "make.py").read_text(encoding="utf-8"), space)
+    script = ROOT / "docs" / "pictures.py"
+    space: dict[str, Any] = {"__file__": str(script), "__name__": "pictures"}
+    exec(script.read_text(encoding="utf-8"), space)
     drawn = space["badges"](PYPROJECT)
     assert {
         path.name: path.read_text(encoding="utf-8") for path in IMAGES.glob("*.svg")
-    } == drawn, "run: python docs/images/make.py --badges"
+    } == drawn, "run: python docs/pictures.py --badges"
     assert ">=3.11" in PYPROJECT["project"]["requires-python"]
     assert "Python: 3.11 | 3.12 | 3.13" in drawn["python.svg"]
     assert "licence: Apache-2.0" in drawn["licence.svg"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import pkgutil
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -310,6 +311,25 @@ def test_a_search_that_needs_the_network_is_found(build, tmp_path):
         "searchindex.js",
         "_static/documentation_options.js",
     ]
+
+
+@pytest.mark.parametrize(
+    ("code", "faults"),
+    [
+        pytest.param("", [], id="passes"),
+        pytest.param("print('a.png shows “x”'); exit(1)", ["a.png shows “x”"], id="outdated"),
+        pytest.param(
+            "exit('no data')", ["docs/pictures.py --check failed:\nno data\n"], id="fails"
+        ),
+    ],
+)
+def test_outdated_pictures_are_faults_of_the_site(build, monkeypatch, code, faults):
+    def popen(_: list[str], **options: object) -> subprocess.Popen[str]:
+        return process([sys.executable, "-c", code], **options)
+
+    process = subprocess.Popen
+    monkeypatch.setattr(build.subprocess, "Popen", popen)
+    assert build.faults_of_pictures(build.start_check_of_pictures()) == faults
 
 
 # -- the picture of the rooms ----------------------------------------------------------------------------------
