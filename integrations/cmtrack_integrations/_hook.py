@@ -26,7 +26,7 @@ from cmtrack.tracking.store import tracking_store
 
 
 class EvaluateOptions(_Shared, total=False):
-    """Options of :func:`cmtrack.evaluate` that a hook takes; it makes the predictions itself."""
+    """Options of :func:`cmtrack.evaluate` for a hook, which makes the predictions itself."""
 
     labels: Sequence[Label] | None
     calibration: Any
@@ -34,7 +34,7 @@ class EvaluateOptions(_Shared, total=False):
 
 
 class Options(EvaluateOptions, total=False):
-    """Options of :func:`cmtrack.log_evaluation` that a hook takes; it counts the steps itself."""
+    """Options of :func:`cmtrack.log_evaluation` for a hook, which counts the steps itself."""
 
     run_id: str | None
     model_id: str | None
@@ -48,7 +48,7 @@ class Options(EvaluateOptions, total=False):
 
 
 class DataOptions(Options, total=False):
-    """The options of a hook that is given its validation set: also the columns of its rows."""
+    """Options of a hook with its own validation set, including columns of the rows."""
 
     sample_weight: Any
     groups: Any
@@ -66,13 +66,13 @@ class Hook:
     Parameters
     ----------
     options : mapping
-        As in :class:`Options`, with those of the rows where ``by_row``.
+        As in :class:`Options`, or as in :class:`DataOptions` if ``by_row``.
     by_row : bool, default False
 
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        What became of the last evaluation.
+        Result of logging the last evaluation.
 
     Raises
     ------
@@ -123,7 +123,7 @@ class Hook:
             self.tracking_uri = tracking_uri
 
     def follow(self) -> None:
-        """Take the active run outside a training; without one that of the last training stays."""
+        """Use the active run outside a training, or keep the run of the last training."""
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
@@ -136,7 +136,7 @@ class Hook:
         """
         options = self.options
         if isinstance(evaluation_or_y_true, Evaluation):
-            # What an evaluation was asked is in it already, and log_evaluation refuses it again.
+            # An evaluation already has its options, and log_evaluation refuses them.
             options = {
                 name: value
                 for name, value in options.items()
@@ -215,9 +215,9 @@ def check_every(every: int | None, what: str = "every") -> int | None:
 
 
 def class_codes(y: Any) -> Any:
-    """Return class numbers of shape (n,), also of one column, one-hot rows or whole floats.
+    """Return class numbers of shape (n,) from numbers, one column, one-hot rows or whole floats.
 
-    Anything that is no such array is given back as it is, for ``evaluate`` to judge.
+    Any other value is returned unchanged, so that ``evaluate`` checks it.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """CatBoost: ``log_fitted`` after ``fit``.
 
 CatBoost's own callbacks get the iteration and the losses, but neither the model nor predictions, so
-nothing can be evaluated from inside a training. Its models give the predictions of every stage
-afterwards, which are the same.
+they cannot evaluate during a training. A fitted model gives the same predictions of every stage
+afterwards.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def log_fitted(
 ) -> LoggedEvaluation | None:
     """Evaluate a fitted model on a validation set, and log to the active run.
 
-    With ``every`` its stages are evaluated as well.
+    With ``every`` it also evaluates earlier stages of the model.
 
-    The model is evaluated as it predicts: after ``fit(eval_set=...)`` these are the rounds up to
-    the best iteration (unless ``use_best_model=False``), and the tag ``cmtrack.rounds`` says so
-    (``"24 of 50, by early stopping"``).
+    The evaluation uses the rounds with which the model predicts. After ``fit(eval_set=...)`` these
+    are the rounds up to the best iteration (unless ``use_best_model=False``). The tag
+    ``cmtrack.rounds`` names them (``"24 of 50, by early stopping"``).
 
-    If the model has another probability threshold than 0.5 (``set_probability_threshold``), its own
-    decisions are evaluated, unless the option ``threshold`` is given.
+    If the model's probability threshold is not 0.5 (``set_probability_threshold``), the decisions
+    at this threshold are evaluated, unless the option ``threshold`` is given.
 
     Parameters
     ----------
@@ -43,29 +43,29 @@ def log_fitted(
         Fitted for classification.
     X : catboost.Pool, or features in any form that the model takes
         The validation set. The weights of a Pool count unless ``sample_weight`` is given. Its group
-        ids are queries of a ranking and do not count as clusters: give ``groups`` for rows that
+        ids are queries of a ranking and do not count as clusters. Give ``groups`` for rows that
         belong together.
     y : array-like of shape (n,), optional
-        Its labels; by default those of the Pool.
+        Labels of the rows; by default the labels of the Pool.
     every : int, optional
         Also log evaluations at every multiple of this number of rounds; the step is the number of
         rounds.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        ``labels`` are by default the model's own classes.
+        ``labels`` are by default the classes of the model.
 
     Returns
     -------
     LoggedEvaluation or None
-        What became of the evaluation of the whole model; None where there were no predictions to
+        Result of logging the evaluation of the whole model; None if there were no predictions to
         evaluate.
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with
-    ``every`` both for each stage.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
+    set. ``every`` adds both for each stage.
 
     Examples
     --------

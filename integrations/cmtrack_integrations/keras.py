@@ -30,8 +30,8 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
 
     With ``every`` it also evaluates every few epochs.
 
-    What is evaluated at the end is the model as it is then: put this callback **after**
-    ``EarlyStopping(restore_best_weights=True)`` in the list, so that it is the best epoch's.
+    The callback evaluates the model as it is at the end. To evaluate the best epoch, put it
+    **after** ``EarlyStopping(restore_best_weights=True)`` in the list.
 
     Parameters
     ----------
@@ -42,27 +42,27 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
         Also log an evaluation each time after this number of epochs; the step is the epoch, as
         Keras counts it.
     from_logits : bool, default False
-        Whether the model's outputs are logits, of which softmax or sigmoid make probabilities.
+        Whether the model's outputs are logits, which softmax or sigmoid turn into probabilities.
     predict : callable, optional
         ``predict(model, x)`` gives probabilities of shape (n,) or (n, K), for models with several
         outputs.
     batch_size : int, optional
-        Of predictions from arrays.
+        Batch size for predictions from arrays.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        ``labels`` are by default 0 to K - 1; where they are names, ``y`` holds numbers.
+        ``labels`` are by default 0 to K - 1. If they are names, ``y`` has class numbers.
 
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        What became of the last evaluation.
+        Result of logging the last evaluation.
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation data; with
-    ``every`` both for each such epoch.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
+    data. ``every`` adds both for each evaluated epoch.
 
     Examples
     --------

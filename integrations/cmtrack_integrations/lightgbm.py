@@ -24,43 +24,43 @@ class EvaluationCallback(Boosting):
 
     With ``every`` it also evaluates every few rounds.
 
-    LightGBM does not tell its callbacks that a training was stopped early, so early stopping is
-    given to this callback instead of next to it: ``EvaluationCallback(X, y, early_stopping=50)``.
-    The best iteration is then what is evaluated at the end; the tag ``cmtrack.rounds`` says so
+    LightGBM does not notify its callbacks if a training stops early. Pass early stopping to this
+    callback instead of a second callback: ``EvaluationCallback(X, y, early_stopping=50)``. The best
+    iteration is then evaluated at the end. The tag ``cmtrack.rounds`` names it
     (``"24 of 74, by early stopping"``).
 
     Parameters
     ----------
     X : features in any form that ``Booster.predict`` takes
-        The validation set (LightGBM predicts no ``Dataset``).
+        The validation set. LightGBM cannot predict a ``Dataset``.
     y : array-like of shape (n,), or lightgbm.Dataset
-        Its labels, or the Dataset with the labels and weights of the same rows. The weights count
+        Labels of the rows, or the Dataset with their labels and weights. The weights count
         unless ``sample_weight`` is given. The Dataset's groups are queries of a ranking and do not
-        count as clusters. Where ``labels`` are names, ``y`` may hold class numbers.
+        count as clusters. If ``labels`` are names, ``y`` may have class numbers.
     every : int, optional
-        Also log an evaluation each time after this number of rounds; the step is the number of
-        rounds.
+        Also log an evaluation after each multiple of this number of rounds. The step is the number
+        of rounds.
     early_stopping : int or callback, optional
-        Rounds without improvement, or what ``lightgbm.early_stopping(...)`` gives.
+        Rounds without improvement, or the result of ``lightgbm.early_stopping(...)``.
     predict : callable, optional
-        ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for
-        objectives of your own, whose outputs are margins.
+        ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K). Needed for
+        custom objectives, whose outputs are margins.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        What became of the last evaluation.
+        Result of logging the last evaluation.
     rounds_used, rounds_trained : int
         Rounds of the model that was evaluated last, and rounds of the training.
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with
-    ``every`` both for each such round.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
+    set. ``every`` adds both for each evaluated round.
 
     Examples
     --------
@@ -95,8 +95,8 @@ class EvaluationCallback(Boosting):
         self._y = y
         self._predict = predict or _predict
         self._stopping = _stopping(early_stopping)
-        # LightGBM calls callbacks by their order, and its own early stopping has 30. A callback
-        # that stops takes that place; another one comes after it.
+        # LightGBM runs callbacks by order, and its early stopping has 30. This callback has this
+        # order if it stops the training, and otherwise runs later.
         self.order = 30 if self._stopping else 31
         if self._stopping is None:
             finalize(self, _tell_if_open, self._hook)
@@ -112,7 +112,7 @@ class EvaluationCallback(Boosting):
                     "training has ended "
                     "and logs no evaluation of it: give early_stopping= to the callback instead",
                 )
-                self._hook.open = False  # or a second warning would say it again
+                self._hook.open = False  # prevents a second warning
         predict = partial(self._predictions, env.model)
         self._hook.after_round(env.iteration + 1, predict)
         try:
@@ -150,17 +150,17 @@ def _predict(model: Any, x: Any, rounds: int) -> Any:
 
 
 def _tell_if_open(rounds: Rounds) -> None:
-    """Warn about a training whose end was not evaluated, when its callback goes."""
+    """Warn about a training whose end was not evaluated, when its callback is deleted."""
     if rounds.open:
         tell(
             "a training ended early, and no evaluation of its end is logged, as LightGBM does not "
             "tell callbacks: "
-            "give early_stopping= to EvaluationCallback in place of a callback beside it"
+            "give early_stopping= to EvaluationCallback instead of a second callback"
         )
 
 
 def _stopping(stopping: Any) -> Any:
-    """Return LightGBM's callback of early stopping, also of a number of rounds."""
+    """Return LightGBM's callback for early stopping; a number of rounds is converted."""
     if stopping is None or callable(stopping):
         return stopping
     if isinstance(stopping, bool) or not isinstance(stopping, int) or stopping < 1:

@@ -36,21 +36,21 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
 
     The evaluation goes to ``run_id``, else to the run of the trainer's ``MLFlowLogger``, else to
     the run that is active when the trainer starts; rank 0 logs. Validation during ``fit`` is logged
-    when the training ends (its last epoch), and ``trainer.validate(ckpt_path="best")`` logs that of
-    the best checkpoint in its place. The batches of the sanity check do not count.
+    when the training ends (its last epoch), and ``trainer.validate(ckpt_path="best")`` logs the
+    evaluation of the best checkpoint instead. The batches of the sanity check do not count.
 
     Parameters
     ----------
     on : "validate" or "test", default "validate"
-        What is evaluated. For both take two callbacks, with a ``prefix``.
+        The stage to evaluate. For both stages, use two callbacks with a ``prefix``.
     every : int, optional
         Also log each time after this number of epochs; the step is the epoch.
     collect : callable, optional
-        ``collect(outputs, batch)`` gives the mapping; keys as above.
+        ``collect(outputs, batch)`` returns the mapping with the keys above.
     dataloader : int, default 0
-        Which one, where there are several.
+        Index of the dataloader to evaluate, if there are several.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`; more on ranks and rows in
         :class:`cmtrack_integrations.torch.EpochAccumulator`.
@@ -58,12 +58,12 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        What became of the last evaluation (on rank 0).
+        Result of logging the last evaluation (on rank 0).
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation` on rank 0, and the memory of the rows of one epoch;
-    no prediction more than the trainer makes.
+    The cost is one call of :func:`cmtrack.log_evaluation` on rank 0, and memory for the rows of one
+    epoch. The callback makes no additional predictions.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def _describe_outputs(stage: str, parts: Any) -> str:
     step = "validation_step" if stage == "validate" else "test_step"
     text = (
         f'{step} must return {{"y_true": ..., "logits" or "y_prob" or "y_pred": ...}}, or '
-        f"collect= make that of (outputs, batch); got {type(parts).__name__}"
+        f"collect= must make this from (outputs, batch); got {type(parts).__name__}"
     )
     if isinstance(parts, Mapping):
         text += f" with {list(parts)[:8]}"

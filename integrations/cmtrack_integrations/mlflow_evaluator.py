@@ -1,9 +1,8 @@
 """The evaluator that ``mlflow.models.evaluate`` knows as ``cmtrack``.
 
 It is the entry point ``mlflow.model_evaluator``.
-MLflow imports this module whenever anybody evaluates anything, so it holds nothing but the question
-whether cmtrack was asked for; the work is in ``cmtrack.tracking.evaluator``, imported when there is
-some.
+MLflow imports this module for every evaluation, so it only checks whether the caller requested
+cmtrack. ``cmtrack.tracking.evaluator`` does the work and is imported when needed.
 """
 
 from __future__ import annotations
@@ -54,9 +53,9 @@ def options() -> frozenset[str]:
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     """Evaluator of classifiers with cmtrack inside ``mlflow.models.evaluate``.
 
-    It runs where it is asked for, by name (``evaluators="cmtrack"``, ``evaluators=["default",
-    "cmtrack"]``) or by its configuration (``evaluator_config={"cmtrack": {...}}``), and never else.
-    If it fails, it warns; the run and the other evaluators go on.
+    It runs only if you request it by name (``evaluators="cmtrack"``, ``evaluators=["default",
+    "cmtrack"]``) or by its configuration (``evaluator_config={"cmtrack": {...}}``). If it
+    fails, it warns, and the run and the other evaluators continue.
 
     Other Parameters
     ----------------
@@ -81,8 +80,8 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`; the model predicts once more where MLflow's
-    predictions are not probabilities.
+    The cost is one call of :func:`cmtrack.log_evaluation`. The model predicts a second time if
+    MLflow's predictions are not probabilities.
 
     Examples
     --------
@@ -104,15 +103,15 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
         """Return whether cmtrack was requested for a classifier.
 
-        ``evaluators=None`` asks every installed evaluator, before the run starts, with the
-        configuration of its own name, or with one that is meant for all: only one that consists of
-        cmtrack's options counts. An evaluator that was named is asked once more when its turn
-        comes, by ``_evaluate``.
+        With ``evaluators=None``, MLflow calls this for every installed evaluator before the run
+        starts. It passes the configuration under the evaluator's name, or a configuration for all
+        evaluators, which counts only if all its options belong to cmtrack. For a named evaluator,
+        ``_evaluate`` calls this again.
         """
         if model_type != "classifier":
             return False
-        # MLflow asks twice: it lists evaluators, and calls those of the list in ``_evaluate``. One
-        # in the list was named, or has answered yes before.
+        # MLflow calls this twice: to list evaluators, and in ``_evaluate`` for each listed one. A
+        # listed evaluator was named, or has already returned True.
         if sys._getframe(1).f_code.co_name == "_evaluate":
             return True
         config = own_config(evaluator_config)

@@ -1,4 +1,4 @@
-"""Optuna: trials that are evaluated, tracked each in a run of its own, and ranked."""
+"""Optuna: evaluate each trial, track it in a nested run, and rank the trials."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
     Raises
     ------
     ValueError
-        If there is no such metric, or it has no better or worse.
+        If a metric does not exist, or has no better direction.
 
     Examples
     --------
@@ -58,13 +58,13 @@ class EvaluatedTrials:
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
         A metric of the registry, or several for a Pareto front.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id`` (of the parent),
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Notes
     -----
-    Cost: for each trial that of :func:`cmtrack.log_evaluation`.
+    The cost is one call of :func:`cmtrack.log_evaluation` for each trial.
 
     Examples
     --------
@@ -124,8 +124,8 @@ class EvaluatedTrials:
             The size of the value where the best one is zero; NaN where there is none.
         """
         hook = Hook(self._hook.options, by_row=True)
-        # A run that cannot be made has an id that no store knows: the evaluation is then kept in
-        # the local folder.
+        # If the run cannot be created, this id is in no store, and the evaluation is saved in the
+        # local folder.
         hook.run_id = f"none-for-trial-{trial.number}"
         client = None
         with hook.guarded(f"trial {trial.number} has no run"):

@@ -1,8 +1,8 @@
-"""PyTorch: ``EpochAccumulator`` for loops of your own, in one process or under ``torchrun``.
+"""PyTorch: ``EpochAccumulator`` for custom training loops, in one process or under ``torchrun``.
 
-Over several ranks nothing is sent before the epoch ends. Then every rank takes part in each
-``_gather``, also one whose rows failed: a rank that waited for another forever would hang the
-training. That is why errors travel as values, and are raised on all ranks at once.
+With several ranks, nothing is sent before the epoch ends. Then every rank takes part in each
+``_gather``, even if its rows failed. Otherwise the other ranks would wait forever. Errors are
+therefore sent as values and raised on all ranks at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class EpochAccumulator:
     Parameters
     ----------
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
         ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1;
         where they are names, ``y_true`` holds class numbers.
@@ -256,7 +256,7 @@ class EpochAccumulator:
         return predictions is True or (predictions in ("auto", "labels") and is_small)
 
     def _rows_of_rank(self) -> tuple[dict[str, Any], Any, Exception | None]:
-        """Return the rows of this rank, their labels, and an error in place of both."""
+        """Return the rows of this rank and their labels, or an error instead of both."""
         if self._error is not None or not self._rows:
             return {}, None, self._error
         try:

@@ -160,7 +160,7 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     from_logits : bool, default True
         False where ``predictions`` are probabilities.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
         ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
         ``labels`` may be names, in the order of the model's outputs.
@@ -195,18 +195,19 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     """Callback that logs the evaluations of a ``Trainer`` to MLflow, from world rank 0.
 
-    When the training ends, the last evaluation is logged; with ``load_best_model_at_end=True`` that
-    of the best checkpoint, and the tag ``cmtrack.best_step`` says which. ``trainer.evaluate()`` and
-    ``trainer.predict()`` outside a training log at once. A ``metric_key_prefix`` other than "eval",
+    When the training ends, the last evaluation is logged. With ``load_best_model_at_end=True``, it
+    is the evaluation of the best checkpoint, which the tag ``cmtrack.best_step`` names.
+    ``trainer.evaluate()`` and ``trainer.predict()`` outside a training log at once. A
+    ``metric_key_prefix`` other than "eval",
     such as "test" or one of several evaluation sets, becomes the prefix (``test/``).
 
-    The run is the one that is active when the training starts: your own, or that of Transformers'
-    ``MLflowCallback``.
+    The evaluations go to the run that is active when the training starts. You or Transformers'
+    ``MLflowCallback`` may have opened it.
 
     Parameters
     ----------
     judge : ComputeMetrics
-        What the trainer has as ``compute_metrics``; its options hold.
+        The ``compute_metrics`` of the trainer, whose options apply.
     every : int, optional
         Also log each time after this number of evaluations during the training; the step is the
         trainer's global step.
@@ -214,11 +215,11 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        What became of the last evaluation.
+        Result of logging the last evaluation.
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation` once for each evaluation set, and at every
+    The cost is one call of :func:`cmtrack.log_evaluation` for each evaluation set, and one for each
     ``every``-th evaluation.
 
     Examples
@@ -279,7 +280,7 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """Keep the evaluation, also that of a prediction, and log it if due."""
+        """Keep the evaluation of an evaluation or prediction loop, and log it if due."""
         evaluation = self._judge.evaluation
         # The same evaluation is not logged twice if the next one fails.
         self._judge.evaluation = None

@@ -24,42 +24,42 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
 
     With ``every`` it also evaluates every few rounds.
 
-    With early stopping the best iteration is what is evaluated at the end; the tag
-    ``cmtrack.rounds`` says so (``"24 of 50, by early stopping"``). Wherever it is in the list of
-    callbacks, and whether a run was opened by hand or by ``mlflow.xgboost.autolog()``: what is
-    evaluated goes to the run that is active when the training starts.
+    With early stopping, the best iteration is evaluated at the end. The tag ``cmtrack.rounds``
+    names it (``"24 of 50, by early stopping"``). The evaluation
+    goes to the run that is active when the training starts, which you or
+    ``mlflow.xgboost.autolog()`` opened. The position in the list of callbacks does not matter.
 
     Parameters
     ----------
     X : xgboost.DMatrix, or features in any form that it takes
         The validation set. The weights of a DMatrix count unless ``sample_weight`` is given. Its
-        groups are queries of a ranking and do not count as clusters: give ``groups`` for rows that
+        groups are queries of a ranking and do not count as clusters. Give ``groups`` for rows that
         belong together.
     y : array-like of shape (n,), optional
-        Its labels; by default those of the DMatrix. Where ``labels`` are names, ``y`` may hold
-        class numbers.
+        Labels of the rows; by default the labels of the DMatrix. If ``labels`` are names, ``y`` may
+        have class numbers.
     every : int, optional
-        Also log an evaluation each time after this number of rounds; the step is the number of
-        rounds.
+        Also log an evaluation after each multiple of this number of rounds. The step is the number
+        of rounds.
     predict : callable, optional
-        ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed
-        for objectives of your own, whose outputs are margins.
+        ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K). Needed
+        for custom objectives, whose outputs are margins.
     **options
-        Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
+        Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
 
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        What became of the last evaluation.
+        Result of logging the last evaluation.
     rounds_used, rounds_trained : int
         Rounds of the model that was evaluated last, and rounds of the training.
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with
-    ``every`` both for each such round.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
+    set. ``every`` adds both for each evaluated round.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         self._data = X
         self._y = y
         self._predict = predict or _predict
-        # A model that is trained further has rounds and a best iteration of its earlier training.
+        # If a model is trained further, it has rounds and a best iteration from before.
         self._rounds_before = 0
         self._best_before: str | None = None
 
@@ -116,7 +116,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         if collective.get_rank() == 0:
             used = self._hook.trained
             best = model.attr("best_iteration") if isinstance(model, Booster) else None
-            # An unchanged best iteration is that of an earlier training.
+            # An unchanged best iteration comes from an earlier training.
             if best is not None and best != self._best_before:
                 used = int(best) + 1
             self._hook.finish(used, partial(self._predictions, model))
@@ -157,7 +157,7 @@ def _predict(model: Any, data: Any, rounds: tuple[int, int]) -> Any:
     objective = _objective(model)
     if objective not in (*_PROBABILITIES, *_LABELS):
         raise ValueError(
-            "the outputs must be probabilities, got those of the objective "
+            "the outputs must be probabilities, got outputs of the objective "
             f"{objective!r}: give predict=, a function of (booster, dmatrix, iteration_range)"
         )
     return model.predict(data, iteration_range=rounds)

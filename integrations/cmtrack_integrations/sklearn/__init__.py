@@ -1,7 +1,7 @@
 """scikit-learn: estimators, searches, cross-validation, scorers and Displays.
 
-Everything here collects predictions and hands them to cmtrack; nothing calls scikit-learn's metric
-functions, which ``mlflow.sklearn.autolog()`` would log as metrics of their own.
+These modules collect predictions and pass them to cmtrack. They do not call scikit-learn's metric
+functions, because ``mlflow.sklearn.autolog()`` would log these as additional metrics.
 """
 
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated, cross_validate_evaluation

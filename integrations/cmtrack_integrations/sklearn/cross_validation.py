@@ -42,8 +42,8 @@ class CrossValidated:
     Attributes
     ----------
     evaluation : Evaluation
-        Of all rows, each with the prediction of the model of its fold. Its calibrated prevalence
-        leaves each row out of its own density.
+        Evaluation of all rows, each predicted by the model of its fold. For the calibrated
+        prevalence, each row is excluded from the density at its own score.
     folds : tuple of Evaluation
         Of each fold's test rows; the prevalence is calibrated on the out-of-fold scores of the
         other folds.
@@ -118,7 +118,7 @@ class CrossValidated:
         X : array-like of shape (m, n_features)
             Features of rows that none of the models was fitted on.
         labels : sequence, optional
-            The order of the columns, by default that of ``evaluation.labels``.
+            The order of the columns; by default ``evaluation.labels``.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class CrossValidated:
         params : mapping, optional
             Further parameters of the nested runs.
         run_id, model_id, metrics, predictions, strict
-            As in :func:`cmtrack.log_evaluation`. The model is that of the whole.
+            As in :func:`cmtrack.log_evaluation`. ``model_id`` is the model of the whole evaluation.
 
         Returns
         -------
@@ -210,14 +210,14 @@ def cross_validate_evaluation(
     keep_models: bool = True,
     **options: Unpack[Options],
 ) -> CrossValidated:
-    """Fit a classifier on each training part and judge it on the rows left out.
+    """Fit a classifier on each training part and evaluate it on the rows left out.
 
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        It is cloned; what is given stays as it is. Without ``predict_proba`` the values of its
-        ``decision_function`` rank the rows, those of all folds together as if their models had one
-        scale.
+        It is cloned and not changed. Without ``predict_proba``, the values of its
+        ``decision_function`` rank the rows. Rows of all folds are ranked together, as if their
+        models had the same scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
         As in scikit-learn; by default 5 stratified folds. Every row must be in exactly one test
@@ -227,7 +227,7 @@ def cross_validate_evaluation(
         fold: arrays in the form of ``y_prob`` or one array of three dimensions. The whole is then
         calibrated on the out-of-fold scores, each row counting once.
     groups : array-like of shape (n,), optional
-        Rows that belong together: the splitter gets them, and intervals know of them.
+        Clusters of rows. The splitter gets them, and intervals take them into account.
     fit_params : mapping, optional
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
@@ -236,9 +236,9 @@ def cross_validate_evaluation(
         Whether the fitted models are kept, so that :meth:`CrossValidated.score` can score other
         rows with them.
     labels, sample_weight, row_ids, segments
-        As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes
-        that of the fit. A fold is not divided by a column that has one value in it, and a note says
-        so.
+        As in :func:`cmtrack.evaluate`. ``sample_weight`` weights the evaluation; weights
+        for fitting belong in ``fit_params``. If a column has only one value in a fold, the fold is
+        not divided by it, and a note says so.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -315,7 +315,7 @@ def cross_validate_evaluation(
 
 RANKED_TOGETHER = (
     "decision values of the models of all folds are ranked together, as if they had one scale; "
-    "each fold's own evaluation ranks those of one model"
+    "the evaluation of each fold ranks the values of one model"
 )
 Splits = list[tuple[IntArray, IntArray]]
 

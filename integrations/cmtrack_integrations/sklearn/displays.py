@@ -188,7 +188,7 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def _arguments(cls, evaluation: Evaluation) -> dict[str, Any]:
-        """Return the arguments of the Display, besides the curve, that the evaluation gives."""
+        """Return the Display's arguments from the evaluation, except the curve."""
         return {}
 
     what: ClassVar[str]

@@ -44,14 +44,14 @@ def evaluate_estimator(
     ----------
     estimator : classifier, pipeline or fitted search
         A search (``GridSearchCV``, ...) answers with its best candidate, refitted. Without
-        ``predict_proba`` labels are judged, and ranking by ``decision_function`` where there is
-        one; a note in ``Evaluation.warnings`` says so.
+        ``predict_proba``, the predicted labels are evaluated, and the ranking by
+        ``decision_function`` if it exists. A note in ``Evaluation.warnings`` says so.
     X : array-like of shape (n, n_features)
         Held-out features, in any form that the estimator takes.
     y : array-like of shape (n,)
         Actual labels. Classes that the classifier has not seen have the probability 0.
     labels : sequence, optional
-        All classes in order; by default ``estimator.classes_`` and those of ``y``.
+        All classes in order; by default ``estimator.classes_`` and the classes in ``y``.
     calibration : (X_cal, y_cal) or CrossValidated, optional
         Labelled rows that the classifier was **not** fitted on, in scikit-learn's order, or the
         out-of-fold scores of :func:`cross_validate_evaluation` on its training rows. These come
@@ -60,8 +60,8 @@ def evaluate_estimator(
         Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept
         its models these score them, as they did the labelled rows, and not the classifier.
     sample_weight, groups, row_ids, segments
-        As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``, or of the
-        option ``threshold``.
+        As in :func:`cmtrack.evaluate`. The evaluated decisions come from ``predict``, or
+        from the option ``threshold``.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -113,8 +113,8 @@ def log_estimator(
     Parameters
     ----------
     estimator, X, y
-        As in :func:`evaluate_estimator`. Of a fitted search the best candidate is logged;
-        :func:`log_candidates` logs the others as nested runs.
+        As in :func:`evaluate_estimator`. For a fitted search, the best candidate is
+        logged. :func:`log_candidates` logs the other candidates as nested runs.
     step : int, optional
     **options
         Those of :func:`evaluate_estimator`, and ``run_id``, ``model_id``, ``prefix``, ``metrics``,
@@ -183,7 +183,7 @@ def _predict(
     if calibration is not None:
         arguments["calibration"] = _calibration(estimator, calibration, predicted.labels)
     if target is not None:
-        # Scores of one model differ from those of the models of the folds that calibrate them.
+        # The fold models made the calibration scores, so they must also score the target.
         if isinstance(calibration, CrossValidated) and calibration.models is not None:
             arguments["target"] = calibration.score(target, predicted.labels)
         else:

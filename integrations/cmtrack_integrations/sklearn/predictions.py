@@ -31,7 +31,7 @@ class Predicted:
     y_score : ndarray of shape (n, K) or None
         Decision values in that order, of a classifier that has no probabilities.
     labels : tuple of length K or None
-        The classes that the classifier knows, and those of the rows that it does not.
+        The classes of the classifier, and further classes in the rows.
     notes : tuple of str
         What is missing, and why.
     model : classifier or None
@@ -161,8 +161,7 @@ def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | 
 def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
     """Return the names (K,) of the classes of a classifier fitted on 0 to K - 1; else None.
 
-    ``labels`` are taken for these names, in this order, if they are as many and none of them is a
-    number.
+    ``labels`` are used as these names, in this order, if there are K of them without a number.
     """
     classes = _fitted_classes(estimator)
     if classes is None or labels is None or len(labels) != len(classes):
@@ -180,7 +179,7 @@ def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
 def known_labels(
     estimator: Any, y: Any = None, labels: Sequence[Label] | None = None
 ) -> tuple[Label, ...] | None:
-    """Return all classes in order: ``labels``, or those of the classifier and ``y``, sorted."""
+    """Return all classes: ``labels``, or the sorted classes of the classifier and ``y``."""
     if labels is not None:
         return tuple(labels)
     classes = _fitted_classes(estimator)
@@ -226,7 +225,7 @@ def no_probabilities(estimator: Any, ranked: bool = False) -> str:
     """Return the note for a classifier without probabilities, whose decision values may rank."""
     instead = ""
     if hasattr(estimator, "decision_function"):
-        instead = ", only a decision_function, whose values are no probabilities"
+        instead = ", only a decision_function, whose values are not probabilities"
     left_out = "ROC, sPCC and prevalence"
     if ranked:
         left_out = "log loss, calibration, sPCC and prevalence"

@@ -55,7 +55,7 @@ def log_candidates(
     max_candidates : int or None, default 10
         None logs all.
     groups : array-like of shape (n,), optional
-        Rows that belong together: the splitter gets them, and intervals know of them.
+        Clusters of rows. The splitter gets them, and intervals take them into account.
     fit_params : mapping, optional
         Passed to ``fit``; values with one entry per row are cut to the training rows.
     n_jobs : int, optional
