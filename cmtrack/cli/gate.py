@@ -138,7 +138,7 @@ def gate_command(
     summary_file: Path | None,
     **options: Any,
 ) -> Answer:
-    """Exit with 0 if RUN meets your requirements, and print the reasons.
+    """Exit with 0 if RUN meets your requirements, and print why.
 
     Without --require, the run fails if it is significantly worse than the baseline in the metric of
     --rank-by (by default the Matthews correlation). You can omit --against if no gate is on a
