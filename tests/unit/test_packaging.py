@@ -11,10 +11,13 @@ import tomllib
 import zipfile
 from email import message_from_string
 from email.message import Message
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from support import ROOT
 
@@ -142,3 +145,53 @@ def test_what_is_no_address_is_refused(address: str, tmp_path: Path) -> None:
         RuntimeError, match="CMTRACK_REPOSITORY must be the address of a repository"
     ):
         built("wheel", tmp_path, address)
+
+
+def declared(name: str) -> list[str]:
+    """What a distribution needs; of this one as pyproject.toml has it now."""
+    if name != "cmtrack":
+        return requires(name) or []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [
+        f"{text}; extra == '{extra}'"
+        for extra, texts in project["optional-dependencies"].items()
+        for text in texts
+        if ";" not in text
+    ]
+    return project["dependencies"] + extras
+
+
+def requirements(name: str, extras: set[str], found: dict[str, set[str]]) -> dict[str, set[str]]:
+    """All distributions that one installs, with their extras."""
+    name = canonicalize_name(name)
+    if name in found and extras <= found[name]:
+        return found
+    found[name] = found.get(name, set()) | extras
+    for text in declared(name):
+        requirement = Requirement(text)
+        environments = [{"extra": extra} for extra in (extras or {""})]
+        if requirement.marker is None or any(map(requirement.marker.evaluate, environments)):
+            requirements(requirement.name, requirement.extras, found)
+    return found
+
+
+def test_the_extra_docs_installs_what_the_pages_import() -> None:
+    cells = []
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if "_build" not in page.parts:
+            text = page.read_text(encoding="utf-8")
+            cells += re.findall(r"(?ms)^```\{code-cell\}[^\n]*\n(.*?)^```", text)
+    modules = set()
+    for cell in cells:
+        modules |= set(re.findall(r"(?m)^\s*(?:from|import) (\w+)", cell))
+    assert {"cmtrack", "sklearn", "polars", "statsmodels"} <= modules
+    own = {path.stem for path in (ROOT / "docs" / "_pages").iterdir()} | {"party"}
+    own |= {"cmtrack", "cmtrack_integrations"}
+    installed = requirements("cmtrack", {"docs"}, {})
+    providers = packages_distributions()
+    missing = [
+        module
+        for module in sorted(modules - own - sys.stdlib_module_names)
+        if not {canonicalize_name(name) for name in providers[module]} & installed.keys()
+    ]
+    assert missing == []
