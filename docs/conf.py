@@ -89,7 +89,7 @@ nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 -
 # the tutorial, with its stored outputs; a test runs it
 nb_execution_excludepatterns = ["gallery/generated/*"]
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_execution_show_tb = True
 nb_merge_streams = True
 smartquotes = False  # commands and options are copied from text: --run-id, 'params.model'

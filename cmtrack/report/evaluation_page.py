@@ -196,7 +196,10 @@ def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any
     for group, counts, mismatched in zip(step.labels, step.counts, mismatches, strict=True):
         scores = _scores(evaluation, f"{prefix}/{encode_label(group)}", group)
         groups.append(scores | {"mismatches": mismatched})
-        cells.append([*map(fmt.count, counts.tolist()), mismatched])
+        row = [*map(fmt.count, counts.tolist())]
+        if step.mismatches.any():
+            row.append(mismatched)
+        cells.append(row)
     return {
         "name": str(step.name),
         "labels": [str(group) for group in step.labels],

@@ -53,6 +53,7 @@ class FigureEntry:
         its report, "" only if the user names it, because each figure makes logging slower.
         ``figures``, ``report`` and the command line draw all figures.
     ``on_pages``: whether pages show the figure; if not, only ``figures`` returns it.
+    ``folded``: whether pages show the figure below a fold, because few readers need it.
     """
 
     name: str
@@ -64,6 +65,7 @@ class FigureEntry:
     chart: Callable[[Any, str, str], Figure | None] | None = None
     logged: str = "report"
     on_pages: bool = True
+    folded: bool = False
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Return the name, the title and the drawing function of each figure of an entry."""
@@ -84,7 +86,7 @@ class FigureEntry:
 class Picture:
     """A figure as it is drawn: its PNG file and its SVG element.
 
-    ``name``, ``title``, ``reading``, ``section``: as in :class:`FigureEntry`.
+    ``name``, ``title``, ``reading``, ``section``, ``folded``: as in :class:`FigureEntry`.
     ``file``: name of the PNG file.
     ``content``: content of the PNG file; empty if only the element was drawn.
     ``svg``: the SVG element for a page.
@@ -101,6 +103,7 @@ class Picture:
     width: float = 0.0
     section: str = "good"
     chart: bytes = b""
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,6 +173,7 @@ CLASSES = (
         "vertical line, if shown, is the ceiling: the largest recall that any threshold can "
         "reach. The marker shows the predicted labels.",
         of_classes.precision_recall_figure,
+        folded=True,
     ),
     FigureEntry(
         "class_curves",
@@ -179,6 +183,7 @@ CLASSES = (
         "of the class is found among the rows with the highest scores. Dotted lines are chance.",
         of_classes.class_curves_figure,
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "reliability",
@@ -203,6 +208,7 @@ CLASSES = (
         of_classes.reliability_classes_figure,
         section="probabilities",
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "spcc_matrix",
@@ -215,6 +221,7 @@ CLASSES = (
         "classes.",
         of_classes.spcc_figure,
         section="confusions",
+        folded=True,
     ),
     FigureEntry(
         "score_histogram",
@@ -224,6 +231,7 @@ CLASSES = (
         of_classes.score_figure,
         section="probabilities",
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "prevalence_likelihood",
@@ -234,6 +242,7 @@ CLASSES = (
         "show the actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
+        folded=True,
     ),
     FigureEntry(
         "at_prevalence",
@@ -243,6 +252,7 @@ CLASSES = (
         "just as good. The dotted line is the test set.",
         of_classes.at_prevalence_figure,
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "decision_curve",
@@ -252,6 +262,7 @@ CLASSES = (
         "above both other lines, which predict all rows or no rows as positive.",
         of_classes.decision_curve_figure,
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "gains",
@@ -262,6 +273,7 @@ CLASSES = (
         "can reach.",
         of_classes.gains_figure,
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "risk_coverage",
@@ -273,6 +285,7 @@ CLASSES = (
         of_classes.risk_coverage_figure,
         section="probabilities",
         logged="",
+        folded=True,
     ),
     FigureEntry(
         "segments_<column>",
@@ -349,12 +362,14 @@ RUNS = (
         "Rows are actual classes, columns are predicted classes. Colours are shares of the actual "
         "class.",
         of_comparisons.confusion_matrices_figure,
+        folded=True,
     ),
     FigureEntry(
         "roc",
         "ROC curves",
         "Up and left is better. If two curves cross, neither run is better at every threshold.",
         of_comparisons.roc_figure,
+        folded=True,
     ),
     FigureEntry(
         "class_curves",
@@ -363,12 +378,14 @@ RUNS = (
         "ROC curve in the first run. Dotted lines are chance. If two curves cross, neither run is "
         "better at every threshold.",
         of_comparisons.class_curves_figure,
+        folded=True,
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
         "Up and right is better. If two curves cross, neither run is better at every threshold.",
         of_comparisons.precision_recall_figure,
+        folded=True,
     ),
     FigureEntry(
         "reliability",
@@ -377,6 +394,7 @@ RUNS = (
         "a score of 30% comes true in 30% of the rows. Below the line scores are too high, above "
         "it too low.",
         of_comparisons.reliability_figure,
+        folded=True,
     ),
     FigureEntry(
         "rank_distribution",
@@ -534,6 +552,7 @@ def draw_pictures(
             svg,
             float(figure.get_size_inches()[0]) * CSS_DPI,
             entry.section,
+            folded=entry.folded,
         )
 
     pictures = {}

@@ -98,6 +98,7 @@ def figure_block(
         "linked": is_linked,
         "small": picture.width <= _SMALL_FIGURE,
         "section": picture.section,
+        "folded": picture.folded,
     }
 
 

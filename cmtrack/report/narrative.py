@@ -77,6 +77,14 @@ QUESTIONS = {
 
 Sentences and figures without a section are at the top of the page.
 """
+QUESTION_OF_METRICS = {
+    "probability": "probabilities",
+    "calibration": "probabilities",
+    "confidence": "probabilities",
+    "spcc": "probabilities",
+    "prevalence": "prevalence",
+}
+"""The sections for headline metrics by the first part of the metric's name, if not "good"."""
 _COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
 """The heading for an estimate on labelled rows, which is a check: the actual share is known."""
 

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 NUMBERED = "Row numbers count from 0."
 MAX_CELLS = 20
 """Most cells of matrices that get a table of rows."""
-PER_CELL = 25
+MAX_LISTED = 5
+"""Most tables that a page lists. It shows the others if a reader clicks their cells."""
+PER_CELL = 10
 """Most rows of the table of a cell."""
 _MAX_SEGMENTS = 6
 _MAX_COLUMNS = 12
@@ -170,10 +172,17 @@ def behind_confusions(
         step.name: _cells(evaluation, rows, step.name, f"{STEP}{place}")
         for place, step in enumerate(evaluation.reduced)
     }
-    listed = _take_turns([class_cells, *step_cells.values()], most)
+    matrices = [class_cells, *step_cells.values()]
+    with_table = _take_turns(matrices, most)
+    errors = [[cell for cell in cells if not cell.right] for cells in matrices]
+    listed = _take_turns(errors, MAX_LISTED)
 
     def make_tables(cells: Iterable[_Cell]) -> list[dict[str, Any]]:
-        return [_behind(evaluation, rows, cell, joined) for cell in cells if cell in listed]
+        return [
+            _behind(evaluation, rows, cell, joined) | {"on_click": cell not in listed}
+            for cell in cells
+            if cell in with_table
+        ]
 
     confusions = make_tables(wrong)
     others = [(f"Grouped: {name}", make_tables(cells)) for name, cells in step_cells.items()]

@@ -145,14 +145,22 @@ def report_html(
     opens = opened(behind)
     blocks = {name: figure_block(picture, opens) for name, picture in pictures.items()}
     first = blocks.pop(_first_figure(blocks), None)
+    numbers = _first_numbers(evaluation)
+    tables = _metric_tables(content["key_metrics"], {row["name"] for row in numbers})
     questions = []
     for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
         figures = [block for block in blocks.values() if block["section"] == key]
         has_tables = key in _WITH_TABLES or (key == "failures" and content.get("segments"))
-        if sentences or figures or has_tables:
-            text = narrative.question(key, evaluation)
-            questions.append({"key": key, "text": text, "sentences": sentences, "figures": figures})
+        if sentences or figures or has_tables or tables[key]:
+            question = {
+                "key": key,
+                "text": narrative.question(key, evaluation),
+                "sentences": sentences,
+                "metrics": tables[key],
+                "figures": figures,
+            }
+            questions.append(question)
     return render_page(
         view.template,
         title=title or "Evaluation",
@@ -160,7 +168,7 @@ def report_html(
         lead=[sentence for section, sentence in statements if not section],
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=level(evaluation.confidence_level),
-        numbers=_first_numbers(evaluation),
+        numbers=numbers,
         first=first,
         questions=questions,
         behind=behind,
@@ -172,6 +180,24 @@ def report_html(
 
 
 _WITH_TABLES = ("good", "confusions", "facts")
+"""Sections that every page has, for their tables."""
+
+
+def _metric_tables(
+    sections: Sequence[Mapping[str, Any]], on_first_screen: Collection[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables of headline metrics by the question that they answer.
+
+    Metrics that are on the first screen are not listed again.
+    """
+    tables: dict[str, list[dict[str, Any]]] = {key: [] for key in narrative.QUESTIONS}
+    for section in sections:
+        rows = [row for row in section["rows"] if row["name"] not in on_first_screen]
+        if rows:
+            prefix, _, _ = rows[0]["name"].partition("/")
+            key = narrative.QUESTION_OF_METRICS.get(prefix, "good")
+            tables[key].append({"name": section["name"], "rows": rows})
+    return tables
 
 
 def _first_figure(names: Collection[str]) -> str:
@@ -183,9 +209,6 @@ def _first_figure(names: Collection[str]) -> str:
     if reduced:
         return reduced[-1]
     return next(iter(names), "")
-
-
-"""Sections that every page has, for their tables."""
 
 
 def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:

@@ -109,13 +109,11 @@ def charts(page: str) -> dict[str, dict[int, str]]:
     }
 
 
-def questions(page: str) -> dict[str, dict[str, str]]:
-    """Return, by title, the command and the Python of each other question; evaluations in memory have no command."""
-    found = {}
-    for title, inside in re.findall(
-        r'(?s)<details class="question">\s*<summary>(.*?)</summary>(.*?)</details>', page
-    ):
-        *commands, python = re.findall(r"(?s)<pre>(.*?)</pre>", inside)
-        command = unescape(commands[0]) if commands else ""
-        found[unescape(title)] = {"command": command, "python": unescape(python)}
-    return found
+def questions(page: str) -> dict[str, str]:
+    """By title the command of each other question, or its Python if evaluations are in memory."""
+    return {
+        unescape(title): unescape(text)
+        for title, text in re.findall(
+            r'(?s)<section class="question">\s*<h3>(.*?)</h3>\s*<pre>(.*?)</pre>', page
+        )
+    }

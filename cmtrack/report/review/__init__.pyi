@@ -1,5 +1,6 @@
 from cmtrack.report.review.narrative import lead as lead
 from cmtrack.report.review.narrative import verdict as verdict
+from cmtrack.report.review.page import choices as choices
 from cmtrack.report.review.page import context as context
 from cmtrack.report.review.report import as_json as as_json
 from cmtrack.report.review.report import html as html

@@ -41,7 +41,7 @@ from cmtrack.report.review.shown import (
     rival,
 )
 
-_MATRICES = 6
+_MATRICES = 3
 _CLASSES = 2
 """Most classes with curves."""
 _CURVES = 4

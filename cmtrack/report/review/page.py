@@ -27,6 +27,7 @@ from cmtrack.report.review.cells import (
     GateCell,
     Row,
     Table,
+    fold,
     name_cell,
     shorten_names,
 )
@@ -54,16 +55,11 @@ _CONTENTS = {
     "tables": "Ranking",
     "segments": "Segments",
     "probabilities": "Probabilities",
-    "further": "Notes",
     "gates": "Gates",
-    "confusions": "What changes",
-    "flips": "Rows",
-    "behind": "Rows behind cells",
+    "confusions": "Compare two",
     "figures": "Figures",
-    "aside": "Not ranked",
-    "record": "Record",
-    "python": "Reproduce",
-    "methods": "Methods",
+    "behind": "Rows",
+    "record": "Details",
 }
 """The link at the top of the page for each of its parts."""
 
@@ -234,6 +230,7 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         for run, evaluation in shown
     ]
     shorten_names(rows)
+    fold(rows)
     heads = {"name": "Run"}
     if section:
         heads["verdict"] = "Verdict"
@@ -248,7 +245,7 @@ def probabilities(ranking: Ranking | None) -> Table | None:
     reading = _probability_reading(ranking, section)
     if len(judged) > len(shown):
         reading += f" The table shows the first {len(shown)} of {len(judged)} runs."
-    return Table(heads, rows, ("name", "verdict"), title, reading)
+    return Table(heads, rows, ("name", "verdict"), title, reading, behind="ruled out")
 
 
 def _probability_cells(

@@ -237,19 +237,26 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
-    """Return the table of the parameters in which the runs differ; None without any."""
+    """Return each run's parameters in which the runs differ; None if they differ in none."""
     names = varying(runs)
     if not names:
         return None
     shown = runs[:MAX_RUNS]
-    columns = {
-        name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown]
-        for name in names[:MAX_PARAMS]
-    }
+    texts = []
+    for run in shown:
+        values = [
+            f"{name} = {fmt.short(run.params[name], _VALUE)}"
+            for name in names
+            if name in run.params
+        ]
+        texts.append(", ".join(values[:MAX_PARAMS]) + _more(len(values) - MAX_PARAMS))
     reading = "The table omits parameters with the same value in all runs."
-    if len(names) > MAX_PARAMS:
-        reading += f" {len(names) - MAX_PARAMS} more parameters differ."
-    return _table(shown, columns, reading + _rest(runs))
+    return _table(shown, {"Parameters": texts}, reading + _rest(runs))
+
+
+def _more(n: int) -> str:
+    """Return the number of parameters that are not shown; empty if all are."""
+    return f" and {n} more" if n > 0 else ""
 
 
 def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: str) -> Table:

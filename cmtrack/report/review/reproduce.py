@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cmtrack.comparison.compare import CompareOptions
@@ -206,9 +206,8 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
         head += ["", _in_memory(runs)]
         lines.append("    evaluations,")
     elif runs is not None:
-        lines.append("    [")
-        lines += [f"        {run_id!r}," for run_id in references(runs, comparison)]
-        lines.append("    ],")
+        names = _filled(f"{run_id!r}," for run_id in references(runs, comparison))
+        lines += ["    [", *(f"        {line}" for line in names), "    ],"]
     elif "experiment_names" not in arguments:
         lines.append("    # the runs of the active experiment")
     imports = []
@@ -238,7 +237,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
         return ""
     words = ["cmtrack review"]
     if runs is not None:
-        words += map(shlex.quote, references(runs, comparison))
+        words += _filled(map(shlex.quote, references(runs, comparison)))
     lines = []
     for name in ("grouping", "costs"):
         value = arguments.pop(name, None)
@@ -263,6 +262,17 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
     words.append("--output review.html")
     lines.append(" \\\n  ".join(words))
     return "\n".join(lines)
+
+
+def _filled(words: Iterable[str]) -> list[str]:
+    """Return words in lines of at most 90 characters, or of one word."""
+    lines: list[str] = []
+    for word in words:
+        if lines and len(lines[-1]) + len(word) < 90:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:

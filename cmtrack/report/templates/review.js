@@ -59,7 +59,7 @@
     dispatchEvent(new Event("resize"));
   }
   if (at("by-metric")) {
-    at("other-metrics").hidden = at("to-metrics").hidden = false;
+    at("other-metrics").hidden = false;
     at("by-metric").addEventListener("change", rank);
     rank();
   }

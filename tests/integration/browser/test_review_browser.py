@@ -162,6 +162,8 @@ def test_on_a_narrow_page_an_interval_stands_beside_its_value_and_a_short_name_o
     path = compare(runs, rank_by="multiclass/matthews_corrcoef").report(tmp_path / "review.html")
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(path.as_uri())
+    for fold in ("#other-metrics summary", "#aside summary"):
+        page.locator(fold).click()
     for table in ("table.ranking tbody tr", "table.answer:visible tbody tr"):
         rows = page.locator(table).evaluate_all(TOPS)
         assert len(rows) == 3
@@ -201,6 +203,7 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
     tied = len(comparison.ranking.tied)
     page, _, errors = watched(browser)
     page.goto(path.as_uri())
+    page.locator("#other-metrics summary").click()
     for width in (1440, 800, 390):
         page.set_viewport_size({"width": width, "height": 900})
         # Two frames: tables fit on resize.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, log_evaluation
-from cmtrack.report.review import html
+from cmtrack.report.review import Review, choices, html
 from support.problems import random_models
 from support.review_page import questions
 
@@ -47,10 +47,13 @@ def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
                 segments={"side": y % 2},
             )
             ids.append(run.info.run_id)
-    shown = questions(html(compare(ids), pictures={}, rows=False))
-    assert list(shown) == [*RANKED_BY, "Another threshold"]
+    comparison = compare(ids)
+    asked = {question["title"]: question for question in choices(Review(comparison))["questions"]}
+    assert list(asked) == [*RANKED_BY, "Another threshold"]
+    shown = questions(html(comparison, pictures={}, rows=False))
+    assert shown == {title: question["command"] for title, question in asked.items()}
     for title, metric in RANKED_BY.items():
-        command = shown[title]["command"]
+        command = shown[title]
         assert f"--tracking-uri {shlex.quote(mlflow.get_tracking_uri())}" in command
         text = command.replace("cmtrack review", f"{TOOL} review").replace(
             "review.html", "review.json"
@@ -58,16 +61,16 @@ def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
         subprocess.run(["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True)
         found = json.loads((tmp_path / "review.json").read_text())
         space: dict = {}
-        exec(shown[title]["python"].replace('comparison.report("review.html")', ""), space)
+        exec(asked[title]["python"].replace('comparison.report("review.html")', ""), space)
         assert found["criterion"]["metrics"] == [metric]
         values = {run["name"]: run["value"] for run in found["rankings"][0]["runs"]}
         assert values == pytest.approx({run.name: run.value for run in space["comparison"].runs})
     assert found["segments"]
     capsys.readouterr()
-    exec(shown["Another threshold"]["python"], {})
+    exec(asked["Another threshold"]["python"], {})
     lines = capsys.readouterr().out.splitlines()
     assert sorted(line.split(" Threshold(")[0] for line in lines) == ["run 0", "run 1", "run 2"]
-    text = shown["Another threshold"]["command"].replace("cmtrack threshold", f"{TOOL} threshold")
+    text = shown["Another threshold"].replace("cmtrack threshold", f"{TOOL} threshold")
     printed = subprocess.run(
         ["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True, text=True
     ).stdout

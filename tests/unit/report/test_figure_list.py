@@ -45,7 +45,7 @@ def names_of(entries, subject) -> list[str]:
 
 def without_figures(page: str) -> str:
     """A page without its figures, its title and the line that says of which run it is."""
-    parts = r"<figure.*?</figure>\s*|<title>.*?</title>|<h1>.*?</h1>\s*|<p class=\"subtitle\">.*?</p>\s*"
+    parts = r"<details class=\"figure-fold\">.*?</details>\s*|<figure.*?</figure>\s*|<title>.*?</title>|<h1>.*?</h1>\s*|<p class=\"subtitle\">.*?</p>\s*"
     return re.sub(parts, "", page, flags=re.DOTALL)
 
 

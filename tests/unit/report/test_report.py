@@ -368,6 +368,6 @@ def test_metrics_link_their_page_where_the_distribution_names_a_site(evaluation,
     monkeypatch.setattr("cmtrack.report.evaluation_page.site", lambda: "https://docs.example/")
     page = report_html(evaluation, {})
     assert (
-        '<a href="https://docs.example/reference/generated/metrics/binary.html#binary-recall"'
+        '<a href="https://docs.example/reference/generated/metrics/binary.html#binary-specificity"'
         in page
     )
