@@ -429,7 +429,8 @@ def make(folder: Path) -> None:
         if PICTURES[name] == "mlflow":
             # MLflow's own words change with its version.
             words[name] = [phrase for phrase in shown if phrase in written]
-    words["images/run_page.png"] += words["images/reduced.png"]  # the matrix in the description
+    for name in ("images/run_page.png", "_static/mlflow_run.png"):
+        words[name] += words["images/reduced.png"]  # the matrix in the description
     text = json.dumps(words, indent=1, ensure_ascii=False, sort_keys=True)
     WORDS.write_text(f"{text}\n", encoding="utf-8")
 
