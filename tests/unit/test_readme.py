@@ -95,12 +95,13 @@ def test_the_count_is_that_of_the_guide() -> None:
         exec(cell, made)
     target, scores, estimate = made["y_target"], made["scores"], made["estimate"]
     predicted = (made["model"].predict(made["x_target"]) == 8).sum()
-    interval = f"{estimate.count:.0f} [{estimate.count_low:.0f}, {estimate.count_high:.0f}]"
+    interval = f"[{estimate.count_low:.0f}, {estimate.count_high:.0f}]"
     words = " ".join(README.split())
     truth = (target == 8).sum()
     assert f"{len(scores)} digits with {truth} eights" in words
     assert f"predicts {predicted} eights" in words
-    assert f"cmtrack estimates {interval}" in words
+    said = f"cmtrack estimates {estimate.count:.0f} eights, with a 95% interval of {interval}"
+    assert said in words
     assert predicted > 1.5 * truth
     assert estimate.count_low <= truth <= estimate.count_high < predicted
 

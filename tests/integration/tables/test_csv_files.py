@@ -121,7 +121,7 @@ def test_missing_values_are_those_that_the_option_names(tmp_path: Path) -> None:
             main, ["evaluate", str(table), "--y-true", "y", "--y-pred", "z"]
         )
         assert refused.exit_code == 2
-        assert "--missing names other texts" in refused.output
+        assert "--missing changes this" in refused.output
         assert by_command(table, options=("--y-pred", "z", "--missing", ""))["labels"] == [
             "NA",
             "None",

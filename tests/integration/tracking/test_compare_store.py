@@ -269,7 +269,7 @@ def test_gates_on_logged_values_need_no_evaluation(world, uri):
 def test_at_most_so_many_runs_are_listed_the_best_first(uri):
     comparison = compare(experiment_names=["models"], rank_by=ACCURACY, max_runs=2)
     assert names(comparison) == ["strong", "medium"]
-    assert "holds more runs than the 2" in comparison.notes[0]
+    assert "has more runs than the 2" in comparison.notes[0]
 
 
 @pytest.mark.slow

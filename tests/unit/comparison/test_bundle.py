@@ -136,12 +136,12 @@ def test_page_markdown_and_json_say_the_same_record(stored):
     assert {line["name"]: line["text"] for line in page["lines"]} == stored.to_dict()["record"][
         "lines"
     ]
-    assert page["params"]["heads"] == ["Run", "skill", "depth", "only"]
+    assert page["params"]["heads"] == ["Run", "Parameters"]
     cells = {row["name"]: row["cells"] for row in page["params"]["rows"]}
-    assert cells["strong"] == ["2.2", "10", "–"]
-    assert cells["fair"] == ["2.0", "9", "x"]
+    assert cells["strong"] == ["skill = 2.2, depth = 10"]
+    assert cells["fair"] == ["skill = 2.0, depth = 9, only = x"]
     text = markdown(stored)
-    assert "| fair | 2.0 | 9 | x |" in text
+    assert "| fair | skill = 2.0, depth = 9, only = x |" in text
     assert "- Made: " in text
     assert page["runs"]["heads"] == ["Run", "Id", "By", "Started (UTC)", "Run time"]
 

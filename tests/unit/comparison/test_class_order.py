@@ -228,7 +228,7 @@ def test_a_metric_that_reads_the_order_says_so_and_others_stay() -> None:
 
 
 def test_other_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match="labels must be those of the evaluation"):
+    with pytest.raises(ValueError, match="labels must be the evaluation's labels"):
         made().with_label_order(["ash", "birch", "cedar"])
     y = ["a", "b"] * 10
     wide = paired_differences(

@@ -556,7 +556,7 @@ def test_the_ranking_of_the_most_rows_decides_not_that_of_the_most_runs():
     comparison = compare(small | {"pooled": evaluate(y, y_prob=ps[0])}, rank_by=MCC)
     assert comparison.best.name == "pooled"
     assert (
-        "This covers ranking 1 of 2 only: the rankings were not compared with each other."
+        "This covers only ranking 1 of 2: the rankings were not compared with each other."
         in comparison.summary()
     )
 

@@ -160,7 +160,7 @@ def test_rows_of_another_order_are_still_refused(tmp_path):
     backwards = evaluate(y[::-1].astype(float), predicted[::-1].astype(float))
     backwards.save(tmp_path)
     content = (tmp_path / "cmtrack_predictions.parquet").read_bytes()
-    with pytest.raises(ValueError, match="must give the evaluation's counts"):
+    with pytest.raises(ValueError, match="must give the counts of the evaluation"):
         Evaluation.load(STORED / "float", rows=False).with_rows(content)
 
 

@@ -143,7 +143,7 @@ def test_spans_of_different_documents_never_match(actual, predicted, more_actual
             {"labels": ["a"]},
             r"must include every label of the spans, \['b'\]",
         ),
-        ([(1, 0, 5, "a"), (1, 0, 5, 1)], [], {}, "one kind"),
+        ([(1, 0, 5, "a"), (1, 0, 5, 1)], [], {}, "one type"),
         (pd.DataFrame({"document": [1]}), [], {}, "columns= names them"),
     ],
 )

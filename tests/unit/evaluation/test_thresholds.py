@@ -475,7 +475,7 @@ def of_scores():
         (lambda: of_scores().threshold(MISS_5, subject_to="binary/fp <= 3"), "must bound a share"),
         (
             lambda: of_scores().threshold(MISS_5, subject_to="binary/precision.low >= .5"),
-            "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9",
+            "set a bound on the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9",
         ),
         (
             lambda: evaluate(B20, y_prob=D20, sample_weight=D20 + 1).threshold(MISS_5),

@@ -707,7 +707,8 @@ def test_ranges_hold_and_better_predictions_do_better():
 
 def test_a_kind_of_a_later_version_is_refused():
     with pytest.raises(
-        ValueError, match=r"of the kind 'trees', this version reads \['classes', 'families'\]"
+        ValueError,
+        match=r"has the kind 'trees', but this version reads only \['classes', 'families'\]",
     ):
         loads(json.dumps({"schema": 1, "kind": "trees"}))
     assert isinstance(loads(of_figures(1).to_json()), FamilyEvaluation)

@@ -233,7 +233,7 @@ def test_vector_21_of_the_gains():
     assert [found.gain_at(q) for q in (0, 0.05, 0.15, 1)] == near([0, 0.1, 0.3, 1])
     assert list(found.to_frame()) == ["thresholds", "called", "gain", "lift"]
     assert repr(found) == "GainsCurve(gain 0.2, lift 2 at 10% called; 15 thresholds)"
-    with pytest.raises(ValueError, match=r"must lie between 0 and 1, got 1\.5"):
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 1\.5"):
         found.gain_at(1.5)
 
 

@@ -274,7 +274,7 @@ def test_a_skill_without_a_reference_says_why():
     absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
     assert (
         absent.undefined["probability/log_skill"]
-        == "the reference gives a class that occurs the share 0"
+        == "the reference has a share of 0 for a class that occurs"
     )
 
 
