@@ -228,7 +228,7 @@ def _check_sizes(data: dict[str, Any]) -> None:
 def read_level(level: Any) -> float:
     """Read a confidence level from a file."""
     if not 0 < float(level) < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {level!r}")
+        raise ValueError(f"confidence_level must be between 0 and 1, got {level!r}")
     return float(level)
 
 

@@ -259,7 +259,7 @@ def _numbers(frame: pd.DataFrame, name: str) -> Any:
     from pandas.api import types
 
     if not types.is_numeric_dtype(frame[name].dtype):
-        raise BadInput(f"column {name!r} must hold numbers, got {frame[name].dtype}")
+        raise BadInput(f"column {name!r} must contain numbers, got {frame[name].dtype}")
     return frame[name].to_numpy(dtype="float64", na_value=float("nan"))
 
 

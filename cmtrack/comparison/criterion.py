@@ -107,7 +107,7 @@ def _checked(name: object, catalog: Catalog) -> str:
         better = catalog.lookup(name).better
     except KeyError:
         raise ValueError(
-            f"no metric is called {name!r}{near_metric(name, catalog.names)}"
+            f"there is no metric named {name!r}{near_metric(name, catalog.names)}"
         ) from None
     if not better:
         raise ValueError(

@@ -145,7 +145,7 @@ class Comparison(RemovedAttributes):
             if name in (entry.name, entry.run_id):
                 return entry
         raise KeyError(
-            f"nothing ranked is named {name!r}; the ranked names are "
+            f"there is no ranked run named {name!r}; the ranked names are "
             f"{[entry.name for entry in self.standings][:10]}"
         )
 

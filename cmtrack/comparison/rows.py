@@ -53,7 +53,9 @@ def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
         if name in (run.name, run.run_id):
             return run.name, of_classes(run.evaluation)
     names = [run.name for run in comparison.judged]
-    raise KeyError(f"no run is named {name!r:.80}{near(str(name), names)}; runs are {names[:10]}")
+    raise KeyError(
+        f"there is no run named {name!r:.80}{near(str(name), names)}; runs are {names[:10]}"
+    )
 
 
 def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:

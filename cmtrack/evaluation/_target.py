@@ -136,7 +136,7 @@ def _rest(labels: Sequence[Label], named: list[_Stratum], stated: Any) -> list[_
     is_incomplete = not is_rest.any() and missing > _ROUNDING
     is_share = all(0 <= stratum.share <= 1 for stratum in named)
     if not is_share or missing < -_ROUNDING or is_incomplete:
-        raise ValueError(f"shares must lie between 0 and 1 and sum to 1, got {stated!r:.80}")
+        raise ValueError(f"shares must be between 0 and 1 and sum to 1, got {stated!r:.80}")
     if not is_rest.any():
         return []
     name = quoted(labels[int(is_rest.argmax())]) if is_rest.sum() == 1 else "all others"

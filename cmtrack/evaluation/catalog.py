@@ -64,7 +64,7 @@ def check_headline(names: Iterable[str]) -> tuple[str, ...]:
             OPEN.find(name)
         except KeyError:
             raise ValueError(
-                f"headline: no metric is called {name!r:.200}{near_metric(name, OPEN.names)}"
+                f"headline: there is no metric named {name!r:.200}{near_metric(name, OPEN.names)}"
             ) from None
     return checked
 

@@ -354,7 +354,7 @@ def _split_suffixes(left: str, text: str) -> tuple[str, set[str]]:
         OPEN.find(name)
     except KeyError:
         raise ValueError(
-            f"gate {text!r}: no metric is called {name!r}{near_metric(name, OPEN.names)}"
+            f"gate {text!r}: there is no metric named {name!r}{near_metric(name, OPEN.names)}"
         ) from None
     return name, suffixes
 

@@ -88,7 +88,9 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
             for reduced in self:
                 if reduced.name == key:
                     return reduced
-            raise KeyError(f"no step is called {key!r}; the steps are {[r.name for r in self]}")
+            raise KeyError(
+                f"there is no step named {key!r}; the steps are {[r.name for r in self]}"
+            )
         return super().__getitem__(key)
 
 

@@ -244,7 +244,9 @@ class FamilyStatistics(Record):
             a = getattr(first, name)
             b = getattr(second, name)
             if (a is None) != (b is None):
-                raise ValueError(f"evaluations must hold the same statistics, one has no {name!r}")
+                raise ValueError(
+                    f"evaluations must contain the same statistics, one has no {name!r}"
+                )
             if name == "patterns":
                 merged[name] = count_rows(np.concatenate((a, b)))
             elif a is not None:
@@ -289,7 +291,7 @@ def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
         return np.zeros((0, *shape[1:]), dtype=np.int64)  # type: ignore[arg-type]
     array = decode_counts(data, shape)
     if array.dtype.kind != "i":
-        raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
+        raise ValueError(f"an array must contain whole numbers, got {array.dtype}")
     return array
 
 

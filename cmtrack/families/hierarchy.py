@@ -255,7 +255,7 @@ def _position(kind: str, position_of: Mapping[Label, int], name: Label) -> int:
     """Return the position of a code or a family, or raise KeyError."""
     if name not in position_of:
         raise KeyError(
-            f"no {kind} is called {name!r}; there are {len(position_of)}, "
+            f"there is no {kind} named {name!r}; there are {len(position_of)}, "
             f"such as {list(position_of)[:5]}"
         )
     return position_of[name]

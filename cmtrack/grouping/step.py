@@ -202,7 +202,7 @@ def _check_pair(pair: Any, group: Label, members: tuple[Label, ...]) -> tuple[La
     actual, predicted = labels
     if actual not in members or predicted not in members:
         raise ValueError(
-            f"a hybrid pair must lie inside its group, got {(actual, predicted)!r} in {group!r}"
+            f"a hybrid pair must be inside its group, got {(actual, predicted)!r} in {group!r}"
         )
     return actual, predicted
 

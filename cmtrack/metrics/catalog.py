@@ -172,7 +172,7 @@ class Catalog:
                 return metric, {}
         if self.open and may_be_own(name):
             return Metric(name, None, of="binary", better="higher"), {}
-        raise KeyError(f"no metric is called {name!r}")
+        raise KeyError(f"there is no metric named {name!r}")
 
     def lookup(self, name: str) -> Metric:
         """Return the metric with a full name; see :meth:`find`."""

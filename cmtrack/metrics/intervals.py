@@ -31,7 +31,7 @@ EDGE = 0.1
 def check_level(confidence_level: float) -> float:
     """Check that a confidence level is a number between 0 and 1, and return it."""
     if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level must lie between 0 and 1, got {confidence_level!r}")
+        raise ValueError(f"confidence_level must be between 0 and 1, got {confidence_level!r}")
     return float(confidence_level)
 
 

@@ -135,9 +135,7 @@ def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
         raise ValueError(f"thresholds must have the shape (n_thresholds,), got {checked.shape}")
     outside = checked[~((checked > 0) & (checked < 1))]
     if len(outside):
-        raise ValueError(
-            f"thresholds of a net benefit must lie between 0 and 1, got {outside[0]:g}"
-        )
+        raise ValueError(f"thresholds of a net benefit must be between 0 and 1, got {outside[0]:g}")
     return checked
 
 

@@ -59,7 +59,9 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     twice = []
     for metric in extra_metrics:
         if not isinstance(metric, Metric):
-            raise TypeError(f"extra_metrics must hold Metric objects, got {type(metric).__name__}")
+            raise TypeError(
+                f"extra_metrics must contain Metric objects, got {type(metric).__name__}"
+            )
         _check(metric)
         if not callable(metric.value):
             raise TypeError(
@@ -110,7 +112,7 @@ def _check(metric: Metric) -> None:
     lowest, highest = RANGES.get(metric.interval, (-math.inf, math.inf))
     if not lowest <= metric.low < metric.high <= highest:
         raise ValueError(
-            f"low and high of the metric {name!r} must lie between {lowest:g} and {highest:g} "
+            f"low and high of the metric {name!r} must be between {lowest:g} and {highest:g} "
             f"for the interval {metric.interval!r}, low first, got {metric.low!r} and "
             f"{metric.high!r}"
         )
@@ -157,7 +159,7 @@ def _check_range(metric: Metric, value: float, slack: float = 0.0) -> None:
     high = metric.high
     if math.isfinite(value) and not low - slack <= value <= high + slack:
         raise ValueError(
-            f"the metric {metric.name!r} must lie between {low:g} and {high:g}, got {value!r}"
+            f"the metric {metric.name!r} must be between {low:g} and {high:g}, got {value!r}"
         )
 
 

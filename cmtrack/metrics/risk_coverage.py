@@ -129,7 +129,7 @@ class RiskCoverage:
             If the share is not above 0 and at most 1.
         """
         if not 0 < coverage <= 1:
-            raise ValueError(f"coverage must lie above 0 and be at most 1, got {coverage!r}")
+            raise ValueError(f"coverage must be above 0 and at most 1, got {coverage!r}")
         ends = np.append(0.0, self.coverage)
         lost = np.append(0.0, self.coverage * self.risk)
         return float(np.interp(coverage, ends, lost)) / coverage
@@ -340,7 +340,7 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
         Mask of the confidences whose answers are accepted, in the order of the table.
     """
     if not 0 <= share < 1:
-        raise ValueError(f"the share that is handed over must lie from 0 to below 1, got {share!r}")
+        raise ValueError(f"the share that is handed over must be from 0 to below 1, got {share!r}")
     hits, misses = table.by_side
     answers = hits + misses
     up_to = np.cumsum(answers) / table.total

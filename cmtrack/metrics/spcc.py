@@ -112,7 +112,7 @@ def spcc(moments: ScoreMoments) -> float:
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
     """Return the sPCC of the same score distributions by class at another prevalence."""
     if not 0 < prevalence < 1:
-        raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence}")
+        raise ValueError(f"prevalence must be between 0 and 1, got {prevalence}")
     sides = Sides.of_score(moments)
     if not (sides.n > 0).all():
         return math.nan

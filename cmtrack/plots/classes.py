@@ -64,7 +64,7 @@ def plot_class_curves(
         order. A single row needs no name.
     """
     if not rows:
-        raise ValueError("rows must hold at least one (name, curves), got none")
+        raise ValueError("rows must contain at least one (name, curves), got none")
     n_lines = len(rows[0][1])
     columns = 2 if n_lines > 4 else 1
     legend_height = 0.17 * math.ceil(n_lines / columns)

@@ -194,7 +194,7 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     >>> plot_worst_families([panel, panel]).savefig("worst_families.png")
     """
     if not panels:
-        raise ValueError("panels must hold at least one family, got none")
+        raise ValueError("panels must contain at least one family, got none")
     n_columns = min(3, len(panels))
     n_rows = math.ceil(len(panels) / n_columns)
     height = 3.9 * n_rows

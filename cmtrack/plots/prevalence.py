@@ -223,7 +223,7 @@ def plot_at_prevalence(
     """
     x, y = of_one_shape(shares=shares, value=value)
     if not (x.min() > 0 and x.max() < 1):
-        raise ValueError(f"shares must lie between 0 and 1, got {x.min():g} to {x.max():g}")
+        raise ValueError(f"shares must be between 0 and 1, got {x.min():g} to {x.max():g}")
     page, ax = curve_sheet(ax, (5.8, 3.6))
     ax.set_xscale("logit")
     drawn = [y]

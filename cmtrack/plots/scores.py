@@ -138,7 +138,7 @@ def histogram(
 def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> FloatArray:
     array = of_shape(name, values, weights.shape[1:])
     if not ((array >= 0) & (array <= 1)).all():
-        raise ValueError(f"{name} must lie in [0, 1], got {array.min()} to {array.max()}")
+        raise ValueError(f"{name} must be in [0, 1], got {array.min()} to {array.max()}")
     return array
 
 

@@ -86,7 +86,7 @@ def plot_spcc_matrix(
     np.fill_diagonal(values, np.nan)
     there = values[np.isfinite(values)]
     if there.size and np.abs(there).max() > 1 + 1e-9:
-        raise ValueError(f"matrix must lie in [-1, 1], got {there[np.abs(there).argmax()]}")
+        raise ValueError(f"matrix must be in [-1, 1], got {there[np.abs(there).argmax()]}")
     size = len(values)
     totals = np.full(size, np.inf) if samples is None else of_shape("samples", samples, (size,))
     few = (np.minimum(totals[:, None], totals) < heat.FEW) & np.isfinite(values)
@@ -179,7 +179,7 @@ def plot_spcc_pairs(
     >>> plot_spcc_pairs(pairs, names="abc", n_pairs=3).savefig("pairs.png")
     """
     if not pairs:
-        raise ValueError("pairs must hold at least one pair, got none")
+        raise ValueError("pairs must contain at least one pair, got none")
     short = dict(zip(map(str, names), text.short_names(names, 24), strict=True))
     page, ax = sheet(None, (4.4, 0.24 * len(pairs) + 0.2))
     value, low, high = (

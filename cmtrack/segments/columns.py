@@ -166,7 +166,8 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     numbers = _numbers(values)
     if numbers is None:
         raise TypeError(
-            f"segment column {name!r} must hold numbers to be cut, got {np.asarray(values).dtype}"
+            f"segment column {name!r} must contain numbers to be cut, "
+            f"got {np.asarray(values).dtype}"
         )
     check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)

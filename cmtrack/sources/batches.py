@@ -208,7 +208,7 @@ def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_list(column.type):
-        raise ValueError(f"y_prob must hold lists of numbers, got {column.type}")
+        raise ValueError(f"y_prob must contain lists of numbers, got {column.type}")
     counts = pc.fill_null(pc.list_value_length(column), -1).value_counts()
     lengths = Counter({int(entry["values"]): entry["counts"] for entry in counts.to_pylist()})
     if len(lengths) != 1 or min(lengths) < 1:

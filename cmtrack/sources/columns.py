@@ -228,7 +228,7 @@ def _check_labels(columns: Columns, schema: pa.Schema) -> None:
         if name is not None and label_kind(schema.field(name).type) is None:
             kind = _name_of_kind(schema.field(name).type)
             raise ValueError(
-                f"{argument} must hold integers, strings, booleans or floats, "
+                f"{argument} must contain integers, strings, booleans or floats, "
                 f"got {kind} in {name!r}"
             )
     if columns.row_ids is not None:
@@ -242,7 +242,7 @@ def _check_labels(columns: Columns, schema: pa.Schema) -> None:
         stored = schema.field(name).type
         if label_kind(stored) is None and not pa.types.is_temporal(stored):
             raise ValueError(
-                "segments must hold texts, numbers, booleans or times, "
+                "segments must contain texts, numbers, booleans or times, "
                 f"got {_name_of_kind(stored)} in {name!r}"
             )
 
@@ -281,7 +281,9 @@ def label_kind(kind: pa.DataType) -> type | None:
 
 def _check_number(what: str, name: str, kind: pa.DataType) -> None:
     if label_kind(kind) in (None, str) or pa.types.is_dictionary(kind):
-        raise ValueError(f"{what} must hold numbers, got {_name_of_kind(kind)} in column {name!r}")
+        raise ValueError(
+            f"{what} must contain numbers, got {_name_of_kind(kind)} in column {name!r}"
+        )
 
 
 def _is_string_view(kind: pa.DataType) -> bool:

@@ -279,7 +279,7 @@ def _files(paths: list[Any]) -> list[str]:
             globs = [f"*{ending}" for ending in endings if any(path.rglob(f"*{ending}"))]
             if not globs:
                 raise FileNotFoundError(
-                    f"the folder {str(path)!r} holds no {', '.join(endings)} file"
+                    f"the folder {str(path)!r} has no {', '.join(endings)} file"
                 )
             files += [str(path / "**" / glob) for glob in globs]
         else:

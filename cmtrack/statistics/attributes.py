@@ -214,7 +214,7 @@ def _encode_objects(shown_name: str, array: npt.NDArray[Any]) -> tuple[IntArray,
         return np.fromiter(codes, np.int64, len(array)), list(numbers)
     except TypeError:
         raise ValueError(
-            f"{shown_name} must hold one value per row, got values like {array[0]!r:.80}"
+            f"{shown_name} must contain one value per row, got values like {array[0]!r:.80}"
         ) from None
 
 

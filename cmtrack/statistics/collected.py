@@ -426,7 +426,7 @@ def _merged_part(name: str, ours: Any, theirs: Any) -> Any:
     if ours is not None and theirs is not None:
         return ours + theirs
     if (ours is None) != (theirs is None) and name not in _ADDED:
-        raise ValueError(f"evaluations must hold the same statistics, one has no {name!r}")
+        raise ValueError(f"evaluations must contain the same statistics, one has no {name!r}")
     # If a file of an earlier version lacks the statistic, it is unknown for all rows together.
     return None
 

@@ -212,7 +212,7 @@ def _by_dictionary(name: str, array: npt.NDArray[Any]) -> Factor:
             block = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
         except TypeError:
             raise ValueError(
-                f"{name} must hold one label per row, got rows like {labels[0]!r:.80}"
+                f"{name} must contain one label per row, got rows like {labels[0]!r:.80}"
             ) from None
         codes.put(rows, block, len(numbers))
     missing = [code for label, code in numbers.items() if is_missing(label)]
@@ -273,7 +273,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
         _no_missing(name, np.asarray(values.is_null()))
     is_list = isinstance(values, (list, tuple))
     if is_list and any(isinstance(label, (list, tuple)) for label in values):
-        raise ValueError(f"{name} must hold one label per row, got rows like {values[0]!r:.80}")
+        raise ValueError(f"{name} must contain one label per row, got rows like {values[0]!r:.80}")
     array = as_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -286,7 +286,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
     # "T" is NumPy's type for strings of any length.
     if array.dtype.kind not in "iubfUSOT":
         raise ValueError(
-            f"{name} must hold integers, strings, booleans or floats, got {array.dtype}"
+            f"{name} must contain integers, strings, booleans or floats, got {array.dtype}"
         )
     return array
 

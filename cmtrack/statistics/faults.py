@@ -222,7 +222,7 @@ class Faults:
         for length, n_rows in sorted(self.lengths.items()):
             shown["null" if length < 0 else length] = n_rows
         raise ValueError(
-            f"y_prob must hold lists of one length in column {name!r}, got "
+            f"y_prob must contain lists of one length in column {name!r}, got "
             f"{total - self.lengths[usual]} of {total} rows that do not have {usual}: rows by "
             f"length are {shown}"
         )
@@ -275,7 +275,7 @@ class Faults:
             if normalize == DECISIONS:
                 example = high if high > LARGEST else low
                 raise ValueError(
-                    f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, got {example} and the "
+                    f"{what} must be between -{LARGEST:g} and {LARGEST:g}, got {example} and the "
                     f"like in {rows}"
                 )
             example = low if low < -ROUNDING else high

@@ -143,7 +143,7 @@ def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
         if name == "y_prob" and _has_texts(values):
             advice = "; labels are given as y_pred="
         raise ValueError(
-            f"{name} must hold numbers in a regular array, got {_describe(values)}{advice}"
+            f"{name} must contain numbers in a regular array, got {_describe(values)}{advice}"
         ) from None
     if array.ndim == 0:
         raise ValueError(f"{name} must be an array, got the single value {values!r}")
@@ -327,13 +327,13 @@ def _order(leader: _Indexed, part: _Indexed) -> Any:
     if not (index.is_unique and wanted.is_unique):
         raise ValueError(
             f"the rows of {leader.name} and {part.name} must be in the same order: their "
-            f"indexes differ and hold keys more than once; {_ADVICE}"
+            f"indexes differ and contain keys more than once; {_ADVICE}"
         )
     places = index.get_indexer(wanted)
     if (places < 0).any():
         lacking = wanted[np.flatnonzero(places < 0)].tolist()
         raise ValueError(
-            f"{leader.name} and {part.name} must hold the same rows: the index of {part.name} "
+            f"{leader.name} and {part.name} must contain the same rows: the index of {part.name} "
             f"lacks the keys {listed(lacking, 3)} of {leader.name}; pass .to_numpy() of both to go "
             "by position"
         )
@@ -367,7 +367,7 @@ def check_threshold_of_probabilities(threshold: float) -> None:
     """Check that a threshold of probabilities is a number from 0 to 1, or infinity."""
     if not (0 <= threshold <= 1 or threshold == math.inf):
         raise ValueError(
-            f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}; decision "
+            f"threshold must be between 0 and 1, or infinity, got {threshold!r}; decision "
             "values, which have other thresholds, go to y_score"
         )
 

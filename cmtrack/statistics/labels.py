@@ -227,7 +227,7 @@ def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) ->
     if name == "calibration y":
         advice = "calibration is (y, scores), in this order"
     raise ValueError(
-        f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {advice}"
+        f"{name} must contain class labels, got continuous values: {listed(scores, 3)}; {advice}"
     )
 
 

@@ -96,7 +96,7 @@ def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> n
     array = _numbers(data, expected)
     if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
         raise ValueError(
-            f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}"
+            f"an array must contain numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}"
         )
     return array
 
@@ -106,7 +106,7 @@ def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[
     if isinstance(data, list):
         array = np.array(data)
         if array.dtype.kind not in "if":
-            raise ValueError(f"an array must hold numbers, got {array.dtype}")
+            raise ValueError(f"an array must contain numbers, got {array.dtype}")
         _check_shape(array.shape, expected)
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
     kind = data["dtype"]

@@ -215,7 +215,7 @@ class Probabilities:
         self, values: FloatArray, rows: slice, order: IntArray | None, most: float = np.inf
     ) -> None:
         self._refuse(~np.isfinite(values), "be finite", values, rows, order)
-        rule = f"lie between -{most:g} and {most:g}"
+        rule = f"be between -{most:g} and {most:g}"
         self._refuse(np.abs(values) > most, rule, values, rows, order)
 
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
@@ -303,7 +303,7 @@ def most_off(normalize: Normalize) -> float:
 
 def out_of_range(what: str, got: str) -> str:
     """Return the message for numbers that are not probabilities, with advice how to pass them."""
-    text = f"{what} must lie in [0, 1], got {got}"
+    text = f"{what} must be in [0, 1], got {got}"
     if what == "y_prob":
         text += (
             "; divide percentages by 100; convert logits of a network with softmax (sigmoid for "

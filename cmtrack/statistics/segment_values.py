@@ -293,11 +293,12 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
         if len(segments):
             shown = f"only {value_texts([values[segments[0]]])[0]!r}"
         raise ValueError(
-            f"segment column {name!r} must hold at least two values, got {shown} in {n_rows:,} rows"
+            f"segment column {name!r} must contain at least two values, "
+            f"got {shown} in {n_rows:,} rows"
         )
     if len(segments) > MAX_SEGMENTS and len(segments) == n_rows:
         raise ValueError(
-            f"segment column {name!r} must hold categories, got a different value in each of "
+            f"segment column {name!r} must contain categories, got a different value in each of "
             f"{n_rows:,} rows: is it a row id?"
         )
 
@@ -326,7 +327,7 @@ def check_fractions(name: str, values: Sequence[Any]) -> None:
     if len(fractions) > MAX_FRACTIONS:
         n_numbers = len(values) - values.count(None)
         raise ValueError(
-            f"segment column {name!r} must hold categories, got {n_numbers:,} numbers such as "
+            f"segment column {name!r} must contain categories, got {n_numbers:,} numbers such as "
             f"{fractions[0]:.6g}: bin it first, for example with cut_at_quantiles"
         )
 

@@ -61,7 +61,9 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
 
 def _read_span(name: str, i: int, row: Any) -> Span:
     if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
-        raise ValueError(f"{name} must hold (document, start, end, label), got {row!r:.60} at {i}")
+        raise ValueError(
+            f"{name} must contain (document, start, end, label), got {row!r:.60} at {i}"
+        )
     # NumPy's scalars become plain Python values, whose types are checked below.
     fields: list[Any] = list(map(plain, values))
     span = Span(*fields)

@@ -281,7 +281,7 @@ def name_classes(
         return codes, labels
     if len(codes) and (codes.min() < 0 or codes.max() >= len(labels)):
         raise ValueError(
-            f"y_true must lie in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}"
+            f"y_true must be in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}"
         )
     # NumPy would make an array of two dimensions of labels that are sequences.
     names = np.empty(len(labels), dtype=object)

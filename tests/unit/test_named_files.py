@@ -124,7 +124,7 @@ def test_commands_say_it_and_exit_with_2(tmp_path, monkeypatch, command, kind):
     assert out[0].exit_code == 2
     says = [f"{name}' must be a plain file, got {KINDS[kind]}"]
     if kind == "folder":  # click's own word, and a folder stands for the tables in it
-        says += [f"File '{name}' is a directory", f"the folder '{name}' holds no"]
+        says += [f"File '{name}' is a directory", f"the folder '{name}' has no"]
     assert any(text in out[0].output for text in says)
 
 

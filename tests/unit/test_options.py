@@ -214,7 +214,7 @@ def test_what_is_asked_for_is_headline_and_names_are_checked():
     assert {"class/2/recall", "class/0/recall"} <= set(merged.headline)
     with pytest.raises(
         ValueError,
-        match="headline: no metric is called 'class/2/recal'; did you mean 'class/<label>/r",
+        match="headline: there is no metric named 'class/2/recal'; did you mean 'class/<label>/r",
     ):
         cmtrack.evaluate(Y, y_prob=P, headline=["class/2/recal"])
     with pytest.raises(

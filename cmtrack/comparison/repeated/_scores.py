@@ -136,7 +136,7 @@ class Summary:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise KeyError(f"there is no model {name!r}")
+        raise KeyError(f"there is no model named {name!r}")
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per model."""

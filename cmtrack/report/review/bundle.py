@@ -418,7 +418,7 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST} is missing")
     data = untrusted.parsed_json(files[MANIFEST])
     if not isinstance(data, dict):
-        raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
+        raise ValueError(f"{MANIFEST} must contain a mapping, got {type(data).__name__}")
     data = BUNDLE.migrated(data)
     rule = data.get("rule")
     listed = data.get("files")
@@ -428,7 +428,7 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
         or not isinstance(rule.get("file"), str)
         or not isinstance(rule.get("given"), bool)
     ):
-        raise ValueError(f"{MANIFEST}: rule must hold file and given")
+        raise ValueError(f"{MANIFEST}: rule must contain file and given")
     if not isinstance(made, dict) or not all(isinstance(number, str) for number in made.values()):
         raise ValueError(f"{MANIFEST}: versions must map names to texts")
     if not isinstance(listed, dict) or not all(isinstance(one, dict) for one in listed.values()):
@@ -534,7 +534,7 @@ def _lacking(
     }
     if custom & read:
         names = ", ".join(sorted(custom & read))
-        yield f"differences in {names}, which need its function: a bundle holds none"
+        yield f"differences in {names}, which need its function: a bundle contains no functions"
 
 
 def _compare_review(
@@ -547,7 +547,7 @@ def _compare_review(
     paired = dict.fromkeys(pair["column"] for pair in stated["segments"] if pair["paired"])
     if paired:
         compared.lacking.append(
-            f"differences by {', '.join(paired)}: a bundle does not hold each row's segment"
+            f"differences by {', '.join(paired)}: a bundle does not contain each row's segment"
         )
     version = manifest["versions"].get("cmtrack")
     compared.is_foreign = version != versions().get("cmtrack") or bool(compared.removed)
@@ -671,7 +671,7 @@ def _as_run(data: Mapping[str, Any]) -> Run:
             raise ValueError(f"{RUNS}: {name} must be a {kind.__name__}, got {value!r:.40}")
     for name in ("params", "tags"):
         if not all(isinstance(text, str) for text in facts[name].values()):
-            raise ValueError(f"{RUNS}: {name} must hold texts")
+            raise ValueError(f"{RUNS}: {name} must contain texts")
     metrics = facts["metrics"].items()
     facts["metrics"] = {name: float(value) for name, value in metrics if value is not None}
     facts["datasets"] = tuple((str(name), str(digest)) for name, digest in facts["datasets"])

@@ -205,12 +205,12 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
         raise ValueError(f"{path} is not an idx file: it begins with {data[:4]!r}")
     if data[2] != 8 or data[3] != dimensions:
         raise ValueError(
-            f"{path} must hold unsigned bytes (8) in {dimensions} dimensions, got {data[2]} in {data[3]}"
+            f"{path} must contain unsigned bytes (8) in {dimensions} dimensions, got {data[2]} in {data[3]}"
         )
     shape = struct.unpack(f">{dimensions}I", data[4:header])
     if len(data) - header != int(np.prod(shape, dtype=np.int64)):
         raise ValueError(
-            f"{path} must hold {shape} bytes after its header, got {len(data) - header}"
+            f"{path} must contain {shape} bytes after its header, got {len(data) - header}"
         )
     return np.frombuffer(data, dtype=np.uint8, offset=header).reshape(shape)
 

@@ -151,7 +151,7 @@ def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | 
     missing = [label for label in classes if label not in column_by_label]
     if missing:
         raise ValueError(
-            f"labels must hold every class of the classifier, got none for {listed(missing)}"
+            f"labels must contain every class of the classifier, got none for {listed(missing)}"
         )
     aligned = np.zeros((len(values), len(labels)))
     aligned[:, [column_by_label[label] for label in classes]] = values
@@ -193,7 +193,7 @@ def known_labels(
         return tuple(sorted([*classes, *unseen]))
     except TypeError:
         raise ValueError(
-            "y must hold the labels that the classifier was fitted on, got "
+            "y must contain the labels that the classifier was fitted on, got "
             f"{listed(unseen, 3)} for the classes {listed(classes, 5)}; where these are numbers of "
             "encoded labels, name them in their order: "
             f"labels={sorted(map(str, seen))[:5]!r}"

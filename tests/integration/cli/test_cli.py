@@ -236,7 +236,7 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
         (("many.csv", "--y-true", "truth"), "give --y-pred or --y-prob"),
         (("many.csv", *MANY, "--run-id", "x"), "--run-id needs --log"),
         (("many.csv", *MANY, "--log", "--run-id", "x", "--run-name", "y"), "leave out"),
-        (("two.csv", "--y-true", "truth", "--y-prob", "truth"), "must hold numbers"),
+        (("two.csv", "--y-true", "truth", "--y-prob", "truth"), "must contain numbers"),
         (("broken.parquet", *MANY), "broken.parquet could not be read as Parquet"),
         (("empty.csv", *MANY), "empty.csv could not be read as CSV"),
         (("notes.txt", *MANY), "must end in .parquet"),
@@ -328,7 +328,7 @@ def test_predictions_are_made_by_a_threshold(run: Any, folder: Path) -> None:
         order = [found["labels"].index(label) for label in ("[red]spam[/red]", "ham")]
         wanted = np.array(found["confusion_matrix"])[np.ix_(order[::-1], order)]
         assert wanted.tolist() == counts
-    assert "threshold must lie between 0 and 1" in refused(run(*two, "--threshold", "7"))
+    assert "threshold must be between 0 and 1" in refused(run(*two, "--threshold", "7"))
 
 
 def test_threshold_refuses_with_one_sentence(run: Any, tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_values_by_name_are_a_plain_dict_otherwise():
 def test_a_scorer_that_is_not_there_answers_with_near_ones():
     from cmtrack_integrations.sklearn import get_scorer
 
-    with pytest.raises(ValueError, match=r"no metric is called 'f1'; did you mean .*f1"):
+    with pytest.raises(ValueError, match=r"there is no metric named 'f1'; did you mean .*f1"):
         get_scorer("f1")
     with pytest.raises(ValueError, match=r"did you mean 'multiclass/matthews_corrcoef'"):
         get_scorer("multiclass/mathews_corrcoef")

@@ -101,7 +101,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
             "'--at': at needs a name for each of several shares",
         ),
         (["compare", "run", "--at", "1.5"], "'--at': at must be a share between 0 and 1"),
-        (["at", "run", "--at", "1.5"], "shares must lie between 0 and 1"),
+        (["at", "run", "--at", "1.5"], "shares must be between 0 and 1"),
         (["plan", "run", "--difference", "0"], "difference must be a finite number above 0"),
         (
             ["plan", "run", "--difference", "0.1", "--metric", "binary/ks"],

@@ -225,7 +225,7 @@ def test_a_gate_that_needs_no_function_is_decided_by_the_numbers_of_the_run(run)
         ("own.py", "must be FILE.py:NAME, got 'own.py'"),
         (":both", "must be FILE.py:NAME, got ':both'"),
         ("own.py:number", "number must be a list of Metric, got int"),
-        ("own.py:texts", "texts must hold Metric objects, got str"),
+        ("own.py:texts", "texts must contain Metric objects, got str"),
     ],
 )
 def test_a_file_that_gives_no_metrics_is_refused_with_the_reason(run, given, words):

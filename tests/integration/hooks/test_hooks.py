@@ -62,5 +62,5 @@ def test_labels_of_models_that_count_their_classes():
     assert (y.tolist(), labels) == (["y", "x"], ["x", "y"])
     assert name_classes([5, 7], [5, 7])[0].tolist() == [5, 7]
     assert name_classes(["x"], ["x", "y"]) == (["x"], ["x", "y"])
-    with pytest.raises(ValueError, match="y_true must lie in 0 … 1 for 2 labels"):
+    with pytest.raises(ValueError, match="y_true must be in 0 … 1 for 2 labels"):
         name_classes([2], ["x", "y"])

@@ -107,7 +107,7 @@ def test_a_store_that_is_down_costs_no_trial(store, tmp_path):
 
 
 def test_what_is_wrong_is_said(store):
-    with pytest.raises(ValueError, match="no metric is called 'binary/auc'"):
+    with pytest.raises(ValueError, match="there is no metric named 'binary/auc'"):
         EvaluatedTrials("binary/auc")
     with pytest.raises(ValueError, match="was evaluated by EvaluatedTrials"):
         compare_study(optuna.create_study())

@@ -250,7 +250,7 @@ def test_what_fails_does_not_break_the_training_unless_strict(store, tmp_path):
     assert math.isnan(seen["eval_multiclass/accuracy"])
     assert store.get_run(run.info.run_id).data.metrics == {}
     judge = compute_metrics(labels=["only", "two"], strict=True)
-    with mlflow.start_run(), pytest.raises(ValueError, match="y_true must lie in"):
+    with mlflow.start_run(), pytest.raises(ValueError, match="y_true must be in"):
         trainer_of(tmp_path, judge, [EvaluationCallback(judge)]).train()
     judge = compute_metrics(labels=NAMES)
     callback = EvaluationCallback(judge)

@@ -148,7 +148,7 @@ def test_a_class_that_was_not_trained_has_no_probability(data):
     assert evaluation.labels == (0, 1, 2, 3)
     assert evaluation.metrics["class/3/recall"] == 0
     assert (evaluation.rows.probabilities[:, 3] == 0).all()
-    with pytest.raises(ValueError, match="labels must hold every class"):
+    with pytest.raises(ValueError, match="labels must contain every class"):
         evaluate_estimator(model, x_test, y_test, labels=[0, 1])
 
 
@@ -414,11 +414,11 @@ def test_folds_are_divided_into_segments(store, data):
 def test_bad_segments_are_refused_before_the_fits(store, data):
     x, y, _, _ = data
     bad = {"age": np.linspace(0, 1, len(y))}
-    with pytest.raises(ValueError, match="'age' must hold categories"):
+    with pytest.raises(ValueError, match="'age' must contain categories"):
         cross_validate_evaluation(None, x, y, cv=3, segments=bad)
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3).fit(x, y)
     search.estimator = None
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="'age' must hold categories"):
+    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="'age' must contain categories"):
         assert log_candidates(search, x, y, segments=bad) == ()
 
 
@@ -469,7 +469,7 @@ def test_features_go_by_the_index_of_the_labels(data, fitted):
     assert (
         by_folds[0].confusion_matrix.counts.tolist() == by_folds[1].confusion_matrix.counts.tolist()
     )
-    with pytest.raises(ValueError, match="y and X must hold the same rows"):
+    with pytest.raises(ValueError, match="y and X must contain the same rows"):
         evaluate_estimator(model, features.rename(index={1007: 7}), labels)
 
 
@@ -807,7 +807,7 @@ def test_an_infinite_loss_scores_last(data):
 @pytest.mark.parametrize(
     ("metric", "text"),
     [
-        ("binary/mcc", "no metric is called 'binary/mcc'"),
+        ("binary/mcc", "there is no metric named 'binary/mcc'"),
         ("binary/tp", "has no better or worse"),
         ("prevalence/actual", "has no better or worse"),
     ],
@@ -946,5 +946,5 @@ def test_a_classifier_of_encoded_labels_without_names_says_what_to_do():
         ValueError, match=r"labels that the classifier was fitted on, .*labels=\['bad', 'good'\]"
     ):
         evaluate_estimator(model, X, y)
-    with pytest.raises(ValueError, match="labels must hold every class of the classifier"):
+    with pytest.raises(ValueError, match="labels must contain every class of the classifier"):
         evaluate_estimator(model, X, y, labels=["bad", "good", "other"])

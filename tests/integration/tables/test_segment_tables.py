@@ -479,7 +479,7 @@ def test_segments_follow_regrouping_pricing_and_merging():
         for rows in (np.arange(N) < 300, np.arange(N) >= 300)
     )
     same_segments(first + second, whole(CASES["classes"]))
-    with pytest.raises(ValueError, match="must hold the same statistics, one has no 'segments'"):
+    with pytest.raises(ValueError, match="must contain the same statistics, one has no 'segments'"):
         first + evaluate(TABLE["y"], y_prob=PROB)
 
 
@@ -573,24 +573,28 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "one value": (
         {"x": ["a"] * N},
-        "segment column 'x' must hold at least two values, got only 'a' in 900 rows",
+        "segment column 'x' must contain at least two values, got only 'a' in 900 rows",
     ),
     "continuous": (
         TABLE[["w"]],
-        "segment column 'w' must hold categories, got 900 numbers such as",
+        "segment column 'w' must contain categories, got 900 numbers such as",
     ),
     "repeated": ((TABLE, ["age", "age"]), "segments must not repeat"),
     "none": ((TABLE, []), "segments must name at least one column, got none"),
     "crossed with itself": ((TABLE, [("age", "age")]), "segments must not repeat"),
     "lists": ({"x": [[1]] * N}, "segment column 'x' must"),
-    "another index": (TABLE[["age"]].set_index(np.arange(1, N + 1)), "must hold the same rows"),
+    "another index": (TABLE[["age"]].set_index(np.arange(1, N + 1)), "must contain the same rows"),
 }
 
 
 @pytest.mark.parametrize(("segments", "says"), BAD.values(), ids=BAD)
 def test_bad_segments(segments, says):
-    y = TABLE["y"].set_axis(np.arange(N)) if says.startswith("must hold the same") else TABLE["y"]
-    if says.startswith("must hold the same"):
+    y = (
+        TABLE["y"].set_axis(np.arange(N))
+        if says.startswith("must contain the same")
+        else TABLE["y"]
+    )
+    if says.startswith("must contain the same"):
         y = y.set_axis(np.arange(N)[::-1].copy())
     with pytest.raises((TypeError, ValueError), match=says):
         evaluate(y, TABLE["call"].to_numpy(), segments=segments)
@@ -601,11 +605,11 @@ def test_bad_segments_of_tables_and_batches():
     options: dict[str, Any] = {"y_true": "y", "y_pred": "call"}
     with pytest.raises(ValueError, match="segments must be a column of the table, got 'area'"):
         evaluate_table(TABLE, segments=["area"], **options)
-    with pytest.raises(ValueError, match="segment column 'w' must hold categories"):
+    with pytest.raises(ValueError, match="segment column 'w' must contain categories"):
         evaluate_table(TABLE, segments=["w"], **options)
     with pytest.raises(
         ValueError,
-        match="segment column 'x' must hold at least two values, got only '1' in 900 rows",
+        match="segment column 'x' must contain at least two values, got only '1' in 900 rows",
     ):
         evaluate_table(TABLE.assign(x=1), segments=["x"], **options)
     with pytest.raises(

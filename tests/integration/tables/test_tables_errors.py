@@ -45,7 +45,7 @@ WRONG: dict[str, tuple[str, dict[int, Any], str]] = {
     "outside": (
         "p0",
         {3: 1.5, 9: -0.5},
-        r"y_prob must lie in \[0, 1\], got -0.5 and the like in 2 of 300 rows .*'p0'",
+        r"y_prob must be in \[0, 1\], got -0.5 and the like in 2 of 300 rows .*'p0'",
     ),
     "sum": (
         "p0",
@@ -144,7 +144,7 @@ def test_lists_of_other_lengths() -> None:
         ),
         ({"y_pred": "t", "labels": [0, 1, 2, 2]}, "labels must not repeat"),
         ({"y_pred": "t", "calibration": "x.parquet"}, "calibration and target need y_prob"),
-        ({"y_pred": "t", "confidence_level": 2}, "confidence_level must lie between 0 and 1"),
+        ({"y_pred": "t", "confidence_level": 2}, "confidence_level must be between 0 and 1"),
         ({"y_pred": "t", "positive": 1}, "positive=1 needs two classes"),
         (
             {"y_pred": "t", "grouping": Grouping({"a": [0], "b": [1]})},
@@ -164,7 +164,7 @@ def test_lists_of_other_lengths() -> None:
         ),
         (
             {"y_prob": "p*", "target": FRAME.assign(p1=2.0)},
-            r"target must lie in \[0, 1\], got 2.0 and the like in 300",
+            r"target must be in \[0, 1\], got 2.0 and the like in 300",
         ),
         (
             {"y_prob": "p*", "calibration": FRAME.assign(y=Y + 1)},
@@ -195,10 +195,10 @@ def test_wrong_kinds() -> None:
             evaluate_table(table, y_true="y", y_pred="t")
     dates = FRAME.assign(y=pd.Timestamp("2024-01-01"))
     with pytest.raises(
-        ValueError, match="y_true must hold integers, strings, booleans or floats, got Datetime"
+        ValueError, match="y_true must contain integers, strings, booleans or floats, got Datetime"
     ):
         evaluate_table(dates, y_true="y", y_pred="t")
-    with pytest.raises(ValueError, match="y_prob must hold numbers, got String in column 'p1'"):
+    with pytest.raises(ValueError, match="y_prob must contain numbers, got String in column 'p1'"):
         evaluate_table(FRAME.assign(p1="a"), y_true="y", y_prob="p*")
 
 
@@ -236,7 +236,7 @@ def test_files_that_are_not_there_or_not_what_they_seem(tmp_path: Path) -> None:
 
     refused(FileNotFoundError, tmp_path / "none.parquet", "no file can be read at .*none.parquet")
     refused(FileNotFoundError, f"{tmp_path}/*.parquet", "no file can be read at")
-    refused(FileNotFoundError, tmp_path, "holds no .parquet")
+    refused(FileNotFoundError, tmp_path, "has no .parquet")
     refused(ValueError, tmp_path / "a.json", "a file must end in .parquet")
     (tmp_path / "bad.parquet").write_bytes(b"this is no Parquet file")
     refused(ValueError, tmp_path / "bad.parquet", "could not be read as Parquet")

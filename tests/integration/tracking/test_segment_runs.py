@@ -131,7 +131,7 @@ def test_rows_by_place_alone_are_warned_of(runs):
             "row_ids must be a column of the table, one of .*'id'.*, got 'ids'",
         ),
         (lambda t: t, {"y_true": "why"}, "table must have the column 'why'"),
-        (lambda t: t.assign(age=1), {"row_ids": "id"}, "must hold at least two values"),
+        (lambda t: t.assign(age=1), {"row_ids": "id"}, "must contain at least two values"),
         (lambda t: t.drop(columns="age"), {"row_ids": "id"}, "table must have the column 'age'"),
     ],
     ids=[

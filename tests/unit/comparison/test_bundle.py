@@ -328,7 +328,7 @@ def test_own_metrics_and_rows_segments_are_said_not_to_be_recomputed(tmp_path):
         found = verify(own.bundle(tmp_path / "own.zip"))
     assert found.problems == []
     assert found.not_recomputed == [
-        "differences in custom/own, which need its function: a bundle holds none",
+        "differences in custom/own, which need its function: a bundle contains no functions",
     ]
     segments = {"segments": {"half": np.arange(N) % 2}}
     comparison = compare(made(**segments), segments="half")
@@ -336,7 +336,7 @@ def test_own_metrics_and_rows_segments_are_said_not_to_be_recomputed(tmp_path):
     found = verify(comparison.bundle(tmp_path / "segments.zip"))
     assert found.problems == []
     assert found.not_recomputed == [
-        "differences by half: a bundle does not hold each row's segment",
+        "differences by half: a bundle does not contain each row's segment",
     ]
 
 
@@ -796,11 +796,11 @@ UNSAFE = {
         archive_of(("manifest.json", b'{"schema": 9}')),
         "has schema 9, this version of cmtrack reads up to 1",
     ),
-    "list": (archive_of(("manifest.json", b"[]")), "manifest.json must hold a mapping"),
+    "list": (archive_of(("manifest.json", b"[]")), "manifest.json must contain a mapping"),
     "deep": (archive_of(("manifest.json", b"[" * 100_000)), "not a bundle of cmtrack"),
     "rule": (
         archive_of(("manifest.json", b'{"schema": 1, "rule": 3}')),
-        "rule must hold file and given",
+        "rule must contain file and given",
     ),
 }
 

@@ -462,7 +462,7 @@ def test_a_run_that_differs_in_two_rows_has_no_interval_of_150():
         (
             {"confidence_level": 1.0},
             ValueError,
-            "confidence_level must lie between 0 and 1, got 1.0",
+            "confidence_level must be between 0 and 1, got 1.0",
         ),
         ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         ({"positive": 3}, ValueError, "positive needs grouping"),

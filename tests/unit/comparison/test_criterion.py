@@ -48,7 +48,7 @@ def test_names_are_a_front():
 )
 def test_an_unknown_metric_gets_the_name_that_was_meant_first(unknown, meant):
     with pytest.raises(
-        ValueError, match=f"no metric is called '{unknown}'; did you mean '{meant}'"
+        ValueError, match=f"there is no metric named '{unknown}'; did you mean '{meant}'"
     ):
         Criterion.of(unknown)
 
@@ -177,7 +177,7 @@ def test_a_gate_on_the_difference_from_a_baseline():
         ("prevalence/bias.low.abs <= 0.1", "unexpected '.low' at character 16"),
         ("prevalence/bias.low.high <= 0.1", "unexpected '.low' at character 16"),
         ("prevalence/bias.abs.abs <= 0.1", "unexpected '.abs' at character 16"),
-        ("prevalence/bias.width <= 0.1", "no metric is called 'prevalence/bias.width'"),
+        ("prevalence/bias.width <= 0.1", "there is no metric named 'prevalence/bias.width'"),
     ],
 )
 def test_gates_that_do_not_parse_say_where(text, words):

@@ -154,7 +154,7 @@ def test_reset_and_an_empty_batch() -> None:
 
 
 def test_wrong_input_is_told_at_once_and_changes_nothing() -> None:
-    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match="confidence_level must be between 0 and 1, got 2"):
         Accumulator([0, 1], confidence_level=2)
     seen = Accumulator([0, 1])
     seen.update([0, 1], y_prob=[0.1, 0.8])

@@ -55,9 +55,9 @@ LABELS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("two columns", (np.zeros((4, 2)), Y), {}, r"y_true must have shape \(n_samples,\), got \(4, 2\)"),
     ("probabilities as labels", (Y3, np.array(P3)), {}, r"got \(4, 3\); probabilities are given as y_prob="),
     ("one-hot labels", (np.eye(3)[Y3], Y3), {}, r"got \(4, 3\); one-hot rows become labels as classes\[y_true.argmax"),
-    ("rows of lists", ([[0], [0, 1]], [0, 1]), {}, r"y_true must hold one label per row, got rows like \[0\]"),
+    ("rows of lists", ([[0], [0, 1]], [0, 1]), {}, r"y_true must contain one label per row, got rows like \[0\]"),
     ("single value", (1, Y), {}, r"y_true must have shape \(n_samples,\), got \(\)"),
-    ("dates", (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), Y), {}, "must hold integers, .* datetime64"),
+    ("dates", (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), Y), {}, "must contain integers, .* datetime64"),
     ("too many classes", (np.arange(10_001), np.arange(10_001)), {}, "at most 10000 classes are supported, got 10001"),
 ]  # fmt: skip
 
@@ -84,7 +84,7 @@ WEIGHTS: list[tuple[str, Any, str]] = [
     ("short", [1, 1], r"sample_weight must have shape \(4,\), got \(2,\)"),
     ("matrix", np.ones((4, 2)), r"sample_weight must have shape \(4,\), got \(4, 2\)"),
     ("zero", [0, 0, 0, 0], "sample_weight must be above 0 in at least one row"),
-    ("text", ["a", "b", "c", "d"], "sample_weight must hold numbers"),
+    ("text", ["a", "b", "c", "d"], "sample_weight must contain numbers"),
     ("scalar", 2.0, r"sample_weight must be an array, got the single value 2.0"),
 ]
 
@@ -99,8 +99,8 @@ def test_weights(call: Any, weights: Any, text: str) -> None:
 
 
 PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
-    ("above one", Y, [0.2, 0.7, 1.5, 0.4], {}, r"y_prob must lie in \[0, 1\], got 1.5 at row 2"),
-    ("negative", Y, [0.2, -0.1, 0.5, 0.4], {}, r"y_prob must lie in \[0, 1\], got -0.1 at row 1"),
+    ("above one", Y, [0.2, 0.7, 1.5, 0.4], {}, r"y_prob must be in \[0, 1\], got 1.5 at row 2"),
+    ("negative", Y, [0.2, -0.1, 0.5, 0.4], {}, r"y_prob must be in \[0, 1\], got -0.1 at row 1"),
     ("NaN", Y, [0.2, 0.1, NAN, 0.4], {}, "y_prob must be finite, got nan at row 2"),
     (
         "NaN in a matrix",
@@ -146,9 +146,9 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
         Y3,
         [[0.1, 0.9], [0.2], [1.0], [1.0]],
         {},
-        "y_prob must hold numbers in a regular array, got list",
+        "y_prob must contain numbers in a regular array, got list",
     ),
-    ("text", Y, ["a"] * 4, {}, "y_prob must hold numbers"),
+    ("text", Y, ["a"] * 4, {}, "y_prob must contain numbers"),
     (
         "mapping without a label",
         Y3,
@@ -206,7 +206,7 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
         {"grouping": Grouping({"a": [0], "b": [1, 2]}), "positive": "c"},
         r"positive must be one of \['a', 'b'\], got 'c'",
     ),
-    ("level", Y, P, {"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
+    ("level", Y, P, {"confidence_level": 95}, "confidence_level must be between 0 and 1, got 95"),
     (
         "calibration",
         Y,
@@ -233,7 +233,7 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
         Y,
         P,
         {"calibration": ([0, 1], [0.1, 3])},
-        r"calibration scores must lie in \[0, 1\], got 3.0 at row 1",
+        r"calibration scores must be in \[0, 1\], got 3.0 at row 1",
     ),
     (
         "calibration of one class",
@@ -282,7 +282,7 @@ GROUPS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("text for a list", ({"a": "xy", "b": ["z"]},), {}, "group 'a' must list its classes, got 'xy'"),
     ("number for a list", ({"a": 0, "b": [1]},), {}, "group 'a' must list its classes, got 0"),
     ("pair outside its group", ({"a": [0, 1], "b": [2]}, {"a": [(0, 2)]}), {},
-     r"a hybrid pair must lie inside its group, got \(0, 2\) in 'a'"),
+     r"a hybrid pair must be inside its group, got \(0, 2\) in 'a'"),
     ("pair of another group", ({"a": [0, 1], "b": [2]}, {"b": [(0, 1)]}), {}, r"\(0, 1\) in 'b'"),
     ("no pair", ({"a": [0, 1], "b": [2]}, {"a": [(0, 1, 1)]}), {},
      r"a hybrid pair must be \(actual, predicted\), got \(0, 1, 1\) in group 'a'"),
@@ -400,7 +400,7 @@ PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
         P,
         ([0.1, 0.2], [1, 0]),
         {},
-        r"^calibration y must hold class labels, got continuous values: \[0.1, 0.2\]; "
+        r"^calibration y must contain class labels, got continuous values: \[0.1, 0.2\]; "
         r"calibration is \(y, scores\), in this order$",
     ),
     (
@@ -415,7 +415,7 @@ PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
         [[0.2, 0.2, 0.6]],
         ([0, 1, 2], [[2.0, -1, 0]] * 3),
         {},
-        r"^calibration scores must lie in \[0, 1\], got 2.0 at row 0$",
+        r"^calibration scores must be in \[0, 1\], got 2.0 at row 0$",
     ),
     ("positive", P, (Y, P), {"positive": 4}, r"positive must be one of \[0, 1\], got 4"),
     (
@@ -450,7 +450,7 @@ PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
         P,
         (Y, P),
         {"confidence_level": 0},
-        "confidence_level must lie between 0 and 1, got 0",
+        "confidence_level must be between 0 and 1, got 0",
     ),
 ]
 
@@ -509,13 +509,13 @@ def test_score_statistics() -> None:
         ValueError, match=r"moments must have the same shape, got \(2, 1\) and \(2, 2\)"
     ):
         moments[0] + moments[1]
-    with pytest.raises(ValueError, match="prevalence must lie between 0 and 1, got 1"):
+    with pytest.raises(ValueError, match="prevalence must be between 0 and 1, got 1"):
         standardised_spcc(moments[0], 1)
     with pytest.raises(
         ValueError, match="scale must be 'atanh', 'logit', 'log' or 'wald', got 'probit'"
     ):
         on_scale("probit", 0.5, 0.1)
-    with pytest.raises(KeyError, match="no metric is called 'multiclass/magic'"):
+    with pytest.raises(KeyError, match="there is no metric named 'multiclass/magic'"):
         lookup("multiclass/magic")
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         getattr(cmtrack, "nothing")  # noqa: B009
@@ -549,7 +549,8 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
     refused("damaged", statistics={})
     refused("damaged", statistics=good["statistics"] | {"digest": "zz"})
     refused(
-        "damaged: .*an array must hold numbers", statistics=good["statistics"] | {"matrix": [["a"]]}
+        "damaged: .*an array must contain numbers",
+        statistics=good["statistics"] | {"matrix": [["a"]]},
     )
     bomb = {"dtype": "<f8", "shape": [1 << 40], "zlib": ""}
     refused(

@@ -51,7 +51,7 @@ def test_scores_in_the_place_of_labels_are_refused_with_the_way_out(door: str, y
     if door == "accumulator" and y.dtype == bool:
         pytest.skip("an accumulator has labels, here 0 and 1")
     with pytest.raises(
-        ValueError, match=r"y_pred must hold class labels, got continuous values: .*y_prob="
+        ValueError, match=r"y_pred must contain class labels, got continuous values: .*y_prob="
     ):
         DOORS[door](y, SCORES)
 
@@ -63,7 +63,7 @@ def test_scores_are_refused_beside_given_labels_too(door: str) -> None:
 
 
 def test_continuous_actual_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="y_true must hold class labels, got continuous values"):
+    with pytest.raises(ValueError, match="y_true must contain class labels, got continuous values"):
         evaluate(SCORES, Y)
 
 
@@ -284,9 +284,9 @@ def test_the_default_index_names_no_rows() -> None:
         (
             NAMED,
             NAMED[::-1] + "x",
-            r"must hold the same rows: the index of y_prob lacks the keys .*\(200 in all\)",
+            r"must contain the same rows: the index of y_prob lacks the keys .*\(200 in all\)",
         ),
-        (NAMED[:100].repeat(2), NAMED[:100].repeat(2)[::-1], "hold keys more than once"),
+        (NAMED[:100].repeat(2), NAMED[:100].repeat(2)[::-1], "contain keys more than once"),
         (
             pd.RangeIndex(200),
             pd.RangeIndex(200)[::-1],

@@ -197,7 +197,7 @@ def test_a_threshold_is_on_the_scale_of_the_decision_values() -> None:
     for other in (batches.compute(), table):
         assert other.metrics == pytest.approx(found.metrics, nan_ok=True)
     assert evaluate(Y, y_score=deciles, threshold=-99).rows.predicted.all()
-    with pytest.raises(ValueError, match=r"threshold must lie between 0 and 1, .*, go to y_score"):
+    with pytest.raises(ValueError, match=r"threshold must be between 0 and 1, .*, go to y_score"):
         evaluate(Y, y_prob=(deciles > 4).astype(float), threshold=4.5)
     with pytest.raises(
         ValueError,
@@ -317,7 +317,7 @@ def test_they_are_stored_with_their_rows(tmp_path: Path):
     assert merged.metrics["binary/roc_auc"] == pytest.approx(
         evaluate(Y, y_score=D).metrics["binary/roc_auc"]
     )
-    with pytest.raises(ValueError, match="must hold the same statistics"):
+    with pytest.raises(ValueError, match="must contain the same statistics"):
         evaluate(Y, y_score=D) + evaluate(Y, y_prob=expit(D))
 
 
@@ -360,7 +360,7 @@ def test_classifiers_without_probabilities_are_ranked_by_their_decision_function
         ({"y_score": [0.1, math.inf, 1]}, "y_score must be finite, got inf at row 1"),
         (
             {"y_score": [0.1, -1e101, 1]},
-            r"y_score must lie between -1e\+100 and 1e\+100, got -1e\+101 at row 1",
+            r"y_score must be between -1e\+100 and 1e\+100, got -1e\+101 at row 1",
         ),
         (
             {"y_score": [0.1, 2, 1], "y_prob": [0.1, 0.2, 1]},
@@ -407,7 +407,7 @@ def test_bad_tables():
         evaluate_table(frame, y_true="y", y_score="d")
     with pytest.raises(
         ValueError,
-        match=r"y_score must lie between -1e\+100 and 1e\+100, got 1e\+101 and the like in 1",
+        match=r"y_score must be between -1e\+100 and 1e\+100, got 1e\+101 and the like in 1",
     ):
         evaluate_table(frame.fillna(1e101), y_true="y", y_score="d")
     with pytest.raises(

@@ -85,7 +85,7 @@ def test_a_column_in_another_order_goes_by_its_index(door):
 @pytest.mark.parametrize("door", DOORS)
 def test_a_column_that_lacks_rows_is_refused(door):
     column, result = DOORS[door]
-    with pytest.raises(ValueError, match="must hold the same rows"):
+    with pytest.raises(ValueError, match="must contain the same rows"):
         result(column.rename(index={"row 7": "another"}))
 
 

@@ -544,7 +544,7 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     assert layout.loc["low", "IM"] == layout.loc["IM", "low"] == evaluation.reduced[0].mismatches[0]
     assert layout.index.name == "actual"
     assert layout.columns.name == "predicted"
-    with pytest.raises(KeyError, match="no step is called 'other'; the steps are \\['cut'\\]"):
+    with pytest.raises(KeyError, match="there is no step named 'other'; the steps are \\['cut'\\]"):
         evaluation.reduced["other"]
     assert evaluation.confusion_matrix.to_frame().to_numpy().sum() == 60
     assert evaluation.roc is not None
@@ -672,7 +672,7 @@ def test_what_is_no_threshold_is_refused() -> None:
         with pytest.raises(ValueError, match="threshold must be finite, or infinity"):
             decided(beyond)
     for beyond in (-1e-9, 1 + 1e-9):
-        with pytest.raises(ValueError, match="threshold must lie between 0 and 1, or be infinity"):
+        with pytest.raises(ValueError, match="threshold must be between 0 and 1, or infinity"):
             decided(beyond)
 
 
@@ -793,10 +793,10 @@ def test_numbers_are_read_as_they_are() -> None:
     assert np.shares_memory(rows.source.columns[0], given)  # not copied
     for values, says in (
         (3, "sample_weight must be an array, got the single value 3"),
-        ([[1], [1, 2]], "sample_weight must hold numbers in a regular array, got list$"),
+        ([[1], [1, 2]], "sample_weight must contain numbers in a regular array, got list$"),
         (
             np.array(["a"]),
-            "sample_weight must hold numbers in a regular array, got ndarray of <U1$",
+            "sample_weight must contain numbers in a regular array, got ndarray of <U1$",
         ),
     ):
         with pytest.raises(ValueError, match=says):
@@ -894,8 +894,8 @@ def test_columns_of_a_mapping_go_by_their_own_index() -> None:
             indexed("b", "z"),
             r"the index of y_pred lacks the keys \['a'\] of y_true",
         ),
-        (indexed("a", "b", "c"), indexed("a", "a", "b"), "hold keys more than once"),
-        (indexed("a", "a", "b"), indexed("a", "b", "c"), "hold keys more than once"),
+        (indexed("a", "b", "c"), indexed("a", "a", "b"), "contain keys more than once"),
+        (indexed("a", "a", "b"), indexed("a", "b", "c"), "contain keys more than once"),
         (pd.Series(["at 0", "at 1"]), indexed(1, 0), "one is the default 0 to n - 1"),
     ],
 )

@@ -410,7 +410,7 @@ def test_single_precision_is_read_as_it_is(change: str) -> None:
     [
         (3, [np.nan, 0.5, 0.5], "y_prob must be finite, got nan at row 3"),
         (4, [np.inf, 0.5, 0.5], "y_prob must be finite, got inf at row 4"),
-        (-1, [1.2, -0.1, -0.1], r"y_prob must lie in \[0, 1\], got 1.2 at row"),
+        (-1, [1.2, -0.1, -0.1], r"y_prob must be in \[0, 1\], got 1.2 at row"),
         (2, [0.5, 0.5, 0.5], "each row of y_prob must sum to 1, row 2 sums to 1.5"),
     ],
 )

@@ -133,8 +133,8 @@ def test_spans_of_different_documents_never_match(actual, predicted, more_actual
     [
         ([], [], {}, "at least one span"),
         ([(1, 5, 5, "a")], [], {}, "must end after it starts, got 5 to 5"),
-        ([(1, 0, 5)], [], {}, r"must hold \(document, start, end, label\)"),
-        (["spans"], [], {}, r"must hold \(document, start, end, label\)"),
+        ([(1, 0, 5)], [], {}, r"must contain \(document, start, end, label\)"),
+        (["spans"], [], {}, r"must contain \(document, start, end, label\)"),
         ([(1, 0, 5, None)], [], {}, "missing"),
         ([(1, 0, 5, "none")], [], {}, "choose another none="),
         (

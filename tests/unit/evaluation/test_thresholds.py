@@ -700,9 +700,9 @@ def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_other
     [
         (
             lambda: evaluate(B20, y_prob=D20, threshold=1.5),
-            r"must lie between 0 and 1, or be infinity, got 1.5",
+            r"must be between 0 and 1, or infinity, got 1.5",
         ),
-        (lambda: evaluate(B20, y_prob=D20, threshold=-0.1), "must lie between 0 and 1"),
+        (lambda: evaluate(B20, y_prob=D20, threshold=-0.1), "must be between 0 and 1"),
         (
             lambda: evaluate(B20, y_prob=D20, threshold=math.nan),
             "must be finite, or infinity, got nan",

@@ -302,16 +302,16 @@ def test_intervals_stay_inside_their_range() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (1.2, "shares must lie between 0 and 1 and sum to 1"),
+        (1.2, "shares must be between 0 and 1 and sum to 1"),
         (True, "shares must be a number, numbers by class or group"),
         ("x", "shares must be a number, numbers by class or group"),
-        ({"high": 0.5, "low": 0.4}, "shares must lie between 0 and 1 and sum to 1"),
+        ({"high": 0.5, "low": 0.4}, "shares must be between 0 and 1 and sum to 1"),
         ([0.5, 0.5], "shares must have one number for each of 4 classes, got 2"),
         (
             {0: 0.5, 7: 0.5},
             "shares must name the classes [0, 1, 2, 3] or the groups of one step, got 7",
         ),
-        ({0: -0.5}, "shares must lie between 0 and 1"),
+        ({0: -0.5}, "shares must be between 0 and 1"),
         ({}, "shares must be a number, numbers by class or group"),
     ],
     ids=str,

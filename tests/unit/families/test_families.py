@@ -664,7 +664,7 @@ def test_bad_frames_families_and_names(four):
         lambda: four.given_predicted("9"),
         lambda: four.family_of("9"),
     ):
-        with pytest.raises(KeyError, match="is called '9'"):
+        with pytest.raises(KeyError, match="named '9'"):
             action()
     with pytest.raises(ValueError, match="matching must be one of"):
         four.matrix("364", "best")

@@ -348,7 +348,7 @@ def test_another_confidence_level_goes_by_the_error_that_was_written() -> None:
             "low and high of the metric 'custom/a'",
         ),
         (Metric("custom/a", None), "'custom/a' needs a function, got None"),
-        ("custom/a", "must hold Metric objects, got str"),
+        ("custom/a", "must contain Metric objects, got str"),
     ],
 )
 def test_declarations_that_break_a_rule_are_refused(metric: Any, message: str) -> None:
@@ -370,7 +370,7 @@ def test_one_metric_alone_and_two_of_a_name_are_refused() -> None:
         (lambda b: None, "'custom/bad' must give one real number, got None"),
         (lambda b: np.array([1.0, 2.0]), "'custom/bad' must give one real number"),
         (lambda b: b.true_positives, "'custom/bad' failed: AttributeError"),
-        (lambda b: 7.0, "'custom/bad' must lie between 0 and 1, got 7.0"),
+        (lambda b: 7.0, "'custom/bad' must be between 0 and 1, got 7.0"),
     ],
 )
 def test_functions_that_give_no_number_are_named(function: Any, message: str) -> None:
@@ -496,7 +496,7 @@ def test_a_metric_of_the_same_name_elsewhere_decides_nothing(tmp_path) -> None:
     assert before.set_index("metric").loc["custom/score", "better"] == "higher"
     frame = Evaluation.load(tmp_path / "team_a").to_frame().set_index("metric")
     assert frame.loc["custom/score", "better"] == "lower"
-    with pytest.raises(KeyError, match="no metric is called 'custom/score'"):
+    with pytest.raises(KeyError, match="there is no metric named 'custom/score'"):
         lookup("custom/score")
 
 
@@ -550,7 +550,7 @@ def test_stored_runs_mean_what_they_declare(tmp_path, monkeypatch) -> None:
             ValueError, match=r"with the same 'better', got '(higher|lower)' and '(higher|lower)'"
         ):
             compare(experiment_names=["higher", "lower"], rank_by="custom/score")
-        with pytest.raises(ValueError, match="no metric is called 'custom/other'"):
+        with pytest.raises(ValueError, match="there is no metric named 'custom/other'"):
             compare(experiment_names=["higher"], rank_by="custom/other")
         with pytest.raises(ValueError, match="no run has 'custom/other'"):
             compare(experiment_names=["higher"], require="custom/other > 0")

@@ -169,7 +169,7 @@ def test_without_the_rows_that_belong_together_there_are_no_intervals():
     [
         ([], r"must have the shape \(n_thresholds,\), got \(0,\)"),
         ([[0.1]], r"got \(1, 1\)"),
-        ([0.2, 1.0], "must lie between 0 and 1, got 1"),
+        ([0.2, 1.0], "must be between 0 and 1, got 1"),
         ([0.0], "got 0"),
         ([float("nan")], "got nan"),
     ],

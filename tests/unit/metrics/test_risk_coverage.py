@@ -237,7 +237,7 @@ def test_what_handing_over_rows_leaves():
     # the share itself, whatever its rounding
     assert judged(K25, L25).reject(0.3).accepted == 0.7
     for share in (1, -0.1, math.nan):
-        with pytest.raises(ValueError, match="must lie from 0 to below 1, got"):
+        with pytest.raises(ValueError, match="must be from 0 to below 1, got"):
             evaluation.reject(share)
 
 
@@ -285,7 +285,7 @@ def test_without_the_rows_that_belong_together_there_is_no_interval():
 def test_bad_questions():
     found = judged(K25, L25).risk_coverage
     for share in (0, 1.1, math.nan):
-        with pytest.raises(ValueError, match="coverage must lie above 0 and be at most 1, got"):
+        with pytest.raises(ValueError, match="coverage must be above 0 and at most 1, got"):
             found.risk_at(share)
     with pytest.raises(ValueError, match="risk must be a number, got nan"):
         found.coverage_at(math.nan)

@@ -299,7 +299,7 @@ def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_s
 @pytest.mark.slow
 def test_spcc_matrix_of_100_classes_and_out_of_range() -> None:
     assert cell_texts(plot_spcc_matrix(np.full((100, 100), 0.5), range(100))) == []
-    with pytest.raises(ValueError, match=r"matrix must lie in \[-1, 1\], got 1.5"):
+    with pytest.raises(ValueError, match=r"matrix must be in \[-1, 1\], got 1.5"):
         plot_spcc_matrix([[0, 1.5], [0, 0]], "ab")
 
 
@@ -373,7 +373,7 @@ def test_classes_of_one_side_are_told_apart_without_colour_and_with_any_colour_v
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"values": [0.5, 1.5]}, r"values must lie in \[0, 1\], got 0.5 to 1.5"),
+        ({"values": [0.5, 1.5]}, r"values must be in \[0, 1\], got 0.5 to 1.5"),
         ({"values": [0.5]}, r"values must have shape \(2,\), got \(1,\)"),
         ({"calibrated": [0.5]}, r"calibrated must have shape \(2,\)"),
         ({"names": ["a"]}, r"counts must have shape \(1, n_values\), got \(2, 2\)"),

@@ -292,7 +292,7 @@ def test_runs_of_other_rows_are_named_with_those_that_can_be_compared() -> None:
         comparison.rows("A", "other")
     with pytest.raises(ValueError, match="no other run can be compared with it"):
         comparison.flips("merged", "A")
-    with pytest.raises(KeyError, match="no run is named 'C'"):
+    with pytest.raises(KeyError, match="there is no run named 'C'"):
         comparison.flips("A", "C")
     with pytest.raises(ValueError, match="a and b must be different runs"):
         comparison.rows("A", "A")

@@ -259,11 +259,14 @@ def test_numbers_are_cut_at_quantiles_for_a_search():
     ("columns", "says"),
     [
         ({"x": ["a", "b"]}, "'x' must have one value per row, got 2 for 30 rows"),
-        ({"x": ["a"] * 30}, "'x' must hold at least two values, got only 'a' in 30 rows"),
-        ({"x": [None] * 30}, "'x' must hold at least two values, got only '(missing)' in 30 rows"),
+        ({"x": ["a"] * 30}, "'x' must contain at least two values, got only 'a' in 30 rows"),
+        (
+            {"x": [None] * 30},
+            "'x' must contain at least two values, got only '(missing)' in 30 rows",
+        ),
         (
             {"x": np.linspace(0, 1, 30)},
-            "'x' must hold categories, got 30 numbers such as 0.0344828: bin it first",
+            "'x' must contain categories, got 30 numbers such as 0.0344828: bin it first",
         ),
     ],
     ids=["length", "one value", "missing", "continuous"],
@@ -279,7 +282,7 @@ def test_more_bad_columns():
         segment_columns({"x": ["a", "b"]}, 2, ["y"])
     with pytest.raises(ValueError, match="a different value in each of 1,200 rows: is it a row id"):
         segment_columns({"id": [f"row {k}" for k in range(1200)]}, 1200)
-    with pytest.raises(TypeError, match="'x' must hold numbers to be cut"):
+    with pytest.raises(TypeError, match="'x' must contain numbers to be cut"):
         cut_at_quantiles("x", ["a", "b"], 2)
     with pytest.raises(ValueError, match="bins must be a whole number of at least 2, got 1"):
         cut_at_quantiles("x", [1, 2], 2, 1)
@@ -563,7 +566,7 @@ def test_a_search_of_differences_finds_where_one_of_two_models_is_worse():
         ),
         ({"min_rows": 0}, "min_rows must be a whole number of at least 1, got 0"),
         ({"n_permutations": 9.5}, "n_permutations must be a whole number of at least 1, got 9.5"),
-        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
+        ({"confidence_level": 95}, "confidence_level must be between 0 and 1, got 95"),
         ({"better": "larger"}, 'better must be "higher" or "lower", got \'larger\''),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
