@@ -39,7 +39,7 @@ def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store
     """Print the metrics of RUN for other class shares.
 
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
-    The numbers hold if the model predicts rows of each class as it predicts those in RUN.
+    The numbers are valid if the model predicts new rows of each class as well as those in RUN.
     """
     if not shares:
         raise click.UsageError("give the shares with --at")

@@ -74,8 +74,8 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--y-score",
     metavar="'d_*'|COLUMN",
-    help="Columns of decision values instead, such as from an SVC. They are not probabilities, so "
-    "only ranking metrics are computed.",
+    help="Columns of decision values, such as from an SVC, instead of probabilities. Only ranking "
+    "metrics are computed from them.",
 )
 @click.option(
     "--labels", metavar="A,B,C", help="All classes in order, including classes without rows."
@@ -83,7 +83,7 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--positive",
     metavar="LABEL",
-    help="The positive class of two, or the positive group of the grouping.",
+    help="The positive class if there are two classes, or the positive group of the grouping.",
 )
 @click.option(
     "--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes."
@@ -111,8 +111,8 @@ _PREDICTIONS: dict[str | None, bool | str] = {
     "--calibration",
     "calibration_file",
     type=FILE,
-    help="File with the same columns and labelled rows that the model was not trained on. They "
-    "calibrate the prevalence estimate.",
+    help="File with labelled rows that the model was not trained on, in the same columns. These "
+    "rows calibrate the prevalence estimate.",
 )
 @click.option(
     "--missing",
@@ -142,8 +142,9 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--predictions",
     type=click.Choice(["auto", "labels", "on", "off"]),
-    help="Rows to log: auto (the default) logs them up to 32 MB, labels without probabilities, on "
-    "at any size, off never. CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
+    help="Rows to log: auto (the default) logs rows up to 32 MB, labels logs them without "
+    "probabilities, on logs them at any size, and off logs none. "
+    "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
 )
 @click.option(
     "--dataset", metavar="NAME", help="Name of the data. By default the number of rows and classes."

@@ -141,7 +141,7 @@ def gate_command(
     """Exit with 0 if RUN meets your requirements, and print why.
 
     Without --require, the run fails if it is significantly worse than the baseline in the metric of
-    --rank-by (by default the Matthews correlation). You can omit --against if no gate is on a
+    --rank-by (by default the Matthews correlation). You can omit --against if no gate uses a
     .difference. If several pipelines log runs, use --latest and a --filter on a tag of your
     pipeline.
 

@@ -49,7 +49,7 @@ _NAME = 12
     "--min-rows",
     type=click.IntRange(1),
     metavar="N",
-    help="Least number of rows in a searched segment; only rows that count for the metric. By "
+    help="Minimum number of rows in a searched segment, of the rows that the metric uses. By "
     "default 100, or a fifth of these rows if there are fewer than 500.",
 )
 @click.option(
@@ -66,12 +66,12 @@ _NAME = 12
 @click.option(
     "--row-ids",
     metavar="COLUMN",
-    help="Column of --table with the row ids. They must be the row ids of the run.",
+    help="Column of --table with the row ids, which must match the row ids of the run.",
 )
 @click.option(
     "--y-true",
     metavar="COLUMN",
-    help="Column of --table with the actual labels. They must be the labels of the run.",
+    help="Column of --table with the actual labels, which must match the labels of the run.",
 )
 @click.option("--log", is_flag=True, help="Also write the table of segments to the run.")
 @of_stored

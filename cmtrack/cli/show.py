@@ -54,7 +54,7 @@ def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     """Print what the decisions of RUN cost.
 
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
-    The file of --costs has `costs: [[actual, predicted, cost], ...]`. It may also have `default`,
+    The --costs file has `costs: [[actual, predicted, cost], ...]`. It may also have `default`,
     the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`, the cost of a wrong
     class in the correct group.
     """
@@ -102,7 +102,7 @@ def _of_costs(by_metric: Mapping[str, Any]) -> dict[str, Any]:
 @click.option(
     "--subject-to",
     metavar="BOUND",
-    help="Bound that the threshold must keep, such as 'binary/precision >= 0.9'.",
+    help="Bound on a metric that the threshold must meet, such as 'binary/precision >= 0.9'.",
 )
 @click.option(
     "--choose-on",

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @comparison_command("view")
 @click.option(
-    "--name", metavar="TEXT", help="Name of the view. By default it has the metric of the ranking."
+    "--name",
+    metavar="TEXT",
+    help="Name of the view. By default it contains the metric of the ranking.",
 )
 def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Answer:
     """Rank runs and save the ranking as an MLflow view.

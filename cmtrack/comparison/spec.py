@@ -302,7 +302,7 @@ class CompareSpec(Question):
         "separate rankings if ``rank_by``, ``require`` or ``tie_breakers`` use a metric that "
         "depends on the grouping.",
         flag="--grouping",
-        help="Evaluate every run under the grouping of this YAML or JSON file.",
+        help="Evaluate every run with the grouping in this YAML or JSON file.",
         of_flag=Path,
         form="a grouping",
         read=_held("Grouping"),
@@ -323,7 +323,7 @@ class CompareSpec(Question):
         "runs with different costs are in separate rankings if a metric depends on costs.",
         check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
-        help="Price every run by the costs of this YAML or JSON file (cost/mean).",
+        help="Compute cost/mean of every run from the costs in this YAML or JSON file.",
         of_flag=Path,
         form="costs",
         read=_held("Costs"),
@@ -346,7 +346,7 @@ class CompareSpec(Question):
         "run reference, optional",
         "The baseline of ``.difference`` gates. It is ranked with the other runs.",
         flag="--against",
-        help="Use this run or model URI as the baseline of differences.",
+        help="Compute differences from this baseline, a run or a model URI.",
         metavar="RUN",
         form="a run",
         read=_text,
@@ -446,8 +446,8 @@ class CompareSpec(Question):
         "path, optional",
         _of_file(locals()),
         flag="--rule",
-        help="Decide by the rule in this YAML file (rank_by, require, margin and more), written "
-        "before results are seen. The review prints the file's digest.",
+        help="Use the rule in this YAML file (rank_by, require, margin and more). Write the rule "
+        "before you see the results. The review prints the file's digest.",
         of_flag=Path,
     )
 

@@ -209,8 +209,8 @@ class Spec(Question):
         check=_threshold,
         flag="--threshold",
         help=(
-            "Predict the positive class or group if its probability is at least this; not with "
-            "--y-pred."
+            "Predict the positive class or group if its probability is at least this "
+            "threshold. You cannot use it with --y-pred."
         ),
         of_flag=float,
         write=_write_threshold,

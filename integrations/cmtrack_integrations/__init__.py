@@ -1,14 +1,14 @@
 """Hooks of training frameworks, one thin module each.
 
-A hook collects predictions and calls ``log_evaluation``. A framework is an extra of the
-distribution (``cmtrack[name]``), and is never needed to import this package.
+A hook collects predictions and calls ``log_evaluation``. Each framework is an extra
+(``cmtrack[name]``). You can import this package without any framework.
 
-Like :func:`cmtrack.log_evaluation`, every hook sends by default a row for each evaluated sample to
-the tracking store: labels, probabilities, weights and groups, up to 32 MB. ``predictions=False`` or
-``"labels"`` limits that for one hook, ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack]`` in
-``pyproject.toml`` for all (:mod:`cmtrack.tracking.settings`).
+Like :func:`cmtrack.log_evaluation`, every hook by default sends the evaluated rows to the tracking
+store, with labels, probabilities, weights and groups, up to 32 MB. ``predictions=False`` or
+``"labels"`` limits what one hook sends. ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack]`` in
+``pyproject.toml`` limits all hooks (:mod:`cmtrack.tracking.settings`).
 
-What a framework calls its rows, labels and outputs belongs here. Arithmetic on metrics and requests
-to MLflow do not: they are in ``cmtrack.evaluation`` and ``cmtrack.tracking``. Start with
-``_hook.py``, which all hooks share, and ``xgboost.py``, which shows one whole.
+These modules translate the rows, labels and outputs of a framework. ``cmtrack.evaluation`` computes
+the metrics, and ``cmtrack.tracking`` sends requests to MLflow. Start with ``_hook.py``, which all
+hooks share, and ``xgboost.py``, a complete example.
 """

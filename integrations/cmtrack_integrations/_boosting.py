@@ -1,4 +1,4 @@
-"""Shared parts of the boosting hooks: evaluations every few rounds, and of the rounds in use."""
+"""Shared parts of the boosting hooks, which evaluate every few rounds and the final rounds."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ class Rounds(Hook):
         Parameters
         ----------
         row_weights : array-like of shape (n,) or None
-            The framework's weights; None or empty without any.
+            The framework's weights; None or empty if there are none.
         source : str
-            What keeps them, in words, such as "the DMatrix".
+            Name of the object that has the weights, such as "the DMatrix".
         """
         if row_weights is None or not len(row_weights):
             return {}

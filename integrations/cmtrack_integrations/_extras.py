@@ -8,7 +8,7 @@ from cmtrack import _lazy
 
 
 def needs(extra: str) -> AbstractContextManager[None]:
-    """Turn the failed import of a framework into one sentence that names the extra."""
+    """Turn the failed import of a framework into an error that names the extra to install."""
     return _lazy.needs(
         f"cmtrack_integrations.{extra}", f"'.[{extra}]' in the folder of cmtrack's source"
     )

@@ -77,7 +77,7 @@ class Hook:
     Raises
     ------
     TypeError
-        If there is no such option.
+        If an option does not exist.
     """
 
     def __init__(self, options: Any, *, by_row: bool = False) -> None:
@@ -107,9 +107,9 @@ class Hook:
         Parameters
         ----------
         run_id : str, optional
-            The run of the framework's own logger, where there is one; else the active run.
+            Run of the framework's logger. By default the active run.
         tracking_uri : str, optional
-            That logger's store.
+            Tracking store of the framework's logger.
         """
         self.logged = None
         self.run_id = self.options.get("run_id")
@@ -132,11 +132,11 @@ class Hook:
     ) -> LoggedEvaluation:
         """Log labels with ``y_pred`` or ``y_prob``, or an evaluation, to the training's run.
 
-        ``arguments`` go before the hook's own options.
+        ``arguments`` replace options of the hook with the same name.
         """
         options = self.options
         if isinstance(evaluation_or_y_true, Evaluation):
-            # An evaluation already has its options, and log_evaluation refuses them.
+            # An evaluation already has its options, and log_evaluation does not accept them.
             options = {
                 name: value
                 for name, value in options.items()
@@ -158,14 +158,14 @@ class Hook:
             return
         from mlflow import MlflowClient
 
-        with self.guarded("the evaluation is logged, but one tag of it is not"):
+        with self.guarded("the evaluation was logged, but one of its tags was not"):
             MlflowClient(self.tracking_uri).set_tag(
                 logged.run_id, run_names.tag(name, self.options.get("prefix", "")), text
             )
 
     @contextmanager
     def guarded(self, what: str = "the evaluation failed") -> Iterator[None]:
-        """Turn errors inside into warnings, unless ``strict``: the training goes on."""
+        """Turn errors inside the block into warnings, unless ``strict``."""
         try:
             yield
         except Exception as error:
@@ -181,12 +181,12 @@ class Logging:
 
     @property
     def logged(self) -> LoggedEvaluation | None:
-        """The outcome of the last logging; None before it."""
+        """Result of logging the last evaluation; None if nothing was logged."""
         return self._hook.logged
 
 
 def rank_and_world() -> tuple[int, int]:
-    """Return the rank in ``torch.distributed`` and the number of ranks; 0 of 1 without it."""
+    """Return the rank in ``torch.distributed`` and the number of ranks, or (0, 1) without it."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return 0, 1
@@ -204,7 +204,7 @@ def check_every(every: int | None, what: str = "every") -> int | None:
     Raises
     ------
     ValueError
-        If it is not a whole number from 1.
+        If the period is not a whole number of at least 1.
     """
     if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
         raise ValueError(f"{what} must be a whole number of at least 1, or None, got {every!r}")
@@ -267,9 +267,9 @@ def name_classes(
     ----------
     y : array-like of shape (n,)
     labels : sequence of length K, optional
-        Names of the classes, in the order of the model's outputs; whole numbers in ``y`` stand for
-        places in it unless the names are whole numbers themselves. By default 0 to K - 1 where
-        ``y_prob`` gives K.
+        Names of the classes, in the order of the model's outputs; whole numbers in ``y`` are
+        positions in ``labels`` unless the labels are whole numbers. By default 0 to K - 1 if
+        ``y_prob`` has K classes.
     y_prob : ndarray of shape (n,) or (n, K), optional
     """
     codes = class_codes(y)

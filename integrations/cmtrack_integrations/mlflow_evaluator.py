@@ -63,12 +63,13 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         Columns of probabilities in the data, or in the frame that the model returns: a pattern such
         as ``"p_*"``, where the star stands for the label; one column for the positive class;
         columns in the order of ``labels``. ``"output"``: a model's one-column output is the
-        probability of the positive class. A model that has ``predict_proba`` needs none of this.
+        probability of the positive class. You can omit ``y_prob`` if the model has
+        ``predict_proba``.
     sample_weight, groups, row_ids : str or array
         A column of the data, or the values.
     segments : list of str, or of tuples of str
-        Columns of the data that divide the rows, which the model is not given; a tuple stands for
-        crossings. Or as in :func:`cmtrack.evaluate`.
+        Columns of the data that divide the rows, and are not passed to the model. A tuple crosses
+        its columns. You can also pass any form that :func:`cmtrack.evaluate` accepts.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
     labels, calibration, target, and the options of ``cmtrack.evaluation.spec.Spec``

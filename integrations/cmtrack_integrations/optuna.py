@@ -26,7 +26,7 @@ _METRICS = "cmtrack_metrics"
 def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = ()) -> list[str]:
     """Return the direction of each metric, "maximize" or "minimize".
 
-    A metric whose best value is zero is minimised in size.
+    For a metric whose best value is zero, the absolute value is minimised.
 
     Raises
     ------
@@ -47,11 +47,11 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
 class EvaluatedTrials:
     """Objective that evaluates trials and logs each to a nested run.
 
-    The runs are children of ``run_id``, else of the run that is active now, else of none, in its
-    experiment or the active one; they have the trial's parameters, and the tags ``study`` and
-    ``trial``. They are made by id: no run is opened in the thread that a trial runs in, so
-    ``n_jobs`` may be more than one. A trial whose evaluation fails has the value NaN, which Optuna
-    counts as failed, and the study goes on.
+    The parent run is ``run_id``, or else the run that is active when this object is created. The
+    runs are in the experiment of the parent or, without a parent, in the active experiment. Each
+    run has the trial's parameters and the tags ``study`` and ``trial``. No run is active in the
+    thread of a trial, so ``n_jobs`` may be more than 1. A trial whose evaluation fails has the
+    value NaN, which Optuna counts as failed, and the study continues.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class EvaluatedTrials:
     >>> import mlflow
     >>> import optuna
     >>> from cmtrack_integrations.optuna import EvaluatedTrials
-    >>> judge = EvaluatedTrials("multiclass/accuracy")
+    >>> hook = EvaluatedTrials("multiclass/accuracy")
     >>> y, scores = [0, 1] * 50, [0.3, 0.6] * 40 + [0.7, 0.8] * 10
     >>> def objective(trial):
     ...     cut = trial.suggest_categorical("cut", [0.5, 0.1])
-    ...     return judge(trial, y, [int(score > cut) for score in scores])
-    >>> study = judge.create_study(sampler=optuna.samplers.GridSampler({"cut": [0.5, 0.1]}, seed=0))
+    ...     return hook(trial, y, [int(score > cut) for score in scores])
+    >>> study = hook.create_study(sampler=optuna.samplers.GridSampler({"cut": [0.5, 0.1]}, seed=0))
     >>> with mlflow.start_run():
     ...     study.optimize(objective, n_trials=2)
     >>> study.best_params, study.best_value
@@ -100,7 +100,7 @@ class EvaluatedTrials:
     def create_study(self, **how: Any) -> Any:
         """Create a study with the directions of the metrics.
 
-        ``how`` goes on to ``optuna.create_study``.
+        ``how`` is passed to ``optuna.create_study``.
         """
         goals = directions(self.objective, self._extra_metrics)
         return optuna.create_study(directions=goals, **how)
@@ -108,7 +108,7 @@ class EvaluatedTrials:
     def __call__(
         self, trial: Any, evaluation_or_y_true: Any, y_pred: Any = None, **more: Any
     ) -> float | tuple[float, ...]:
-        """Evaluate the trial's predictions on the validation set, log them, and give the objective.
+        """Evaluate the trial's predictions on validation rows, log them, and return the objective.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class EvaluatedTrials:
         evaluation_or_y_true : Evaluation or array-like of shape (n,)
         y_pred : array-like of shape (n,), optional
         **more
-            As in :func:`cmtrack.log_evaluation`; goes before the options of this object.
+            As in :func:`cmtrack.log_evaluation`. These replace options of this object.
 
         Returns
         -------
@@ -216,12 +216,12 @@ def compare_study(study: Any, **how: Any) -> Comparison:
     >>> import mlflow
     >>> import optuna
     >>> from cmtrack_integrations.optuna import EvaluatedTrials, compare_study
-    >>> judge = EvaluatedTrials("multiclass/accuracy")
+    >>> hook = EvaluatedTrials("multiclass/accuracy")
     >>> y, scores = [0, 1] * 50, [0.3, 0.6] * 40 + [0.7, 0.8] * 10
     >>> def objective(trial):
     ...     cut = trial.suggest_categorical("cut", [0.5, 0.1])
-    ...     return judge(trial, y, [int(score > cut) for score in scores])
-    >>> study = judge.create_study(sampler=optuna.samplers.GridSampler({"cut": [0.5, 0.1]}, seed=0))
+    ...     return hook(trial, y, [int(score > cut) for score in scores])
+    >>> study = hook.create_study(sampler=optuna.samplers.GridSampler({"cut": [0.5, 0.1]}, seed=0))
     >>> with mlflow.start_run():
     ...     study.optimize(objective, n_trials=2)
     >>> compare_study(study).best.evaluation.metrics["multiclass/accuracy"]

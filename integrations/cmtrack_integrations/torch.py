@@ -38,27 +38,29 @@ with needs("torch"):
 
 _BY_ROW = ("y_true", "y_prob", "logits", "y_pred", "sample_weight", "groups", "row_ids")
 _SEGMENT = "segments "
-"""Before the name of a column that divides the rows, among the parts of a batch."""
+"""Prefix of a segment column's name among the parts of a batch."""
 _DEVICE_BYTES = 2**28
-"""Batches that are kept on a device; beyond this they are fetched before the epoch ends."""
+"""Most bytes of batches to keep on a device. Larger batches are fetched before the epoch ends."""
 
 
 class EpochAccumulator:
     """Accumulator of the predictions of an epoch, batch by batch, evaluated over all ranks.
 
-    Where ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective: every rank
-    calls them, all get the evaluation of all rows, and rank 0 logs it. A rank that fails does not
-    keep the others waiting.
+    If ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective operations.
+    Every rank must call them. Every rank gets the evaluation of all rows, and rank 0 logs it. If a
+    rank fails, the other ranks do not wait for it.
 
-    Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default, or
-    ``"labels"``), always (``predictions=True``), or never (``False``); where they are not, each
-    rank evaluates its own rows and the evaluations are merged, and paired comparisons have no rows.
-    Rows with ``groups`` or ``segments`` are gathered all the same: no rank sees all of them.
-    Gathered rows come in the order of a ``DistributedSampler`` that does not shuffle. Such a
-    sampler repeats a few rows where the ranks do not divide them evenly: ``row_ids`` leave each of
-    them in once, and sort them.
+    By default (``predictions="auto"``) and with ``"labels"``, the rows of all ranks are gathered if
+    they are at most 32 MB in total. With ``predictions=True`` they are always gathered, with
+    ``False`` never. If they are not gathered, each rank evaluates its own rows and the evaluations
+    are merged. Paired comparisons then have no rows to compare. Rows with ``groups`` or
+    ``segments`` are always gathered, because a group or segment may have rows on several ranks.
 
-    Rows with the label -100, PyTorch's ``ignore_index``, do not count, unless -100 is one of
+    Gathered rows are in the order of a ``DistributedSampler`` that does not shuffle. Such a sampler
+    repeats a few rows if the number of ranks does not divide the number of rows. Pass ``row_ids``
+    to evaluate each row once, with the rows sorted by id.
+
+    Rows with the label -100, PyTorch's ``ignore_index``, are not evaluated unless -100 is one of
     ``labels``.
 
     Parameters
@@ -66,23 +68,23 @@ class EpochAccumulator:
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
-        ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1;
-        where they are names, ``y_true`` holds class numbers.
+        ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1.
+        If they are names, ``y_true`` must contain class numbers.
 
     Notes
     -----
-    Cost: the rows of an epoch in memory, or their statistics where they are not gathered; ``log``
-    costs what :func:`cmtrack.log_evaluation` does.
+    Each rank keeps its rows of an epoch in memory. If rows are gathered, every rank gets the rows
+    of all ranks. ``log`` takes as long as :func:`cmtrack.log_evaluation`.
 
     Examples
     --------
     >>> import torch
     >>> from cmtrack_integrations.torch import EpochAccumulator
     >>> batches = [([0, 1], [[2.0, 0.0], [0.0, 1.0]]), ([1, 0], [[0.5, 0.0], [1.0, 0.0]])]
-    >>> judge = EpochAccumulator(labels=["cat", "dog"])
+    >>> epoch = EpochAccumulator(labels=["cat", "dog"])
     >>> for y, logits in batches:
-    ...     judge.update(torch.tensor(y), logits=torch.tensor(logits))
-    >>> judge.compute().metrics["multiclass/accuracy"]
+    ...     epoch.update(torch.tensor(y), logits=torch.tensor(logits))
+    >>> epoch.compute().metrics["multiclass/accuracy"]
     0.75
     """
 
@@ -112,14 +114,14 @@ class EpochAccumulator:
         y_true : tensor of shape (n,), or one-hot (n, K)
         y_pred : tensor of shape (n,), optional
         y_prob : tensor of shape (n,) or (n, K), optional
-            Probability of the second of two classes, or of each.
+            Probabilities of the second of two classes, or of all classes.
         logits : tensor of shape (n,) or (n, K), optional
-            Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities
-            of them, in double precision.
+            Logits, instead of ``y_prob``. Softmax, or the sigmoid of a single column, converts them
+            to probabilities in double precision.
         sample_weight, groups, row_ids : tensor of shape (n,), optional
         segments : mapping of name to tensor or list of n values, optional
-            Columns of categories that divide the rows; also the other forms of
-            :func:`cmtrack.evaluate`.
+            Columns of categories that divide the rows, or any other form that
+            :func:`cmtrack.evaluate` accepts.
         """
         columns = {
             "y_true": y_true,
@@ -144,7 +146,7 @@ class EpochAccumulator:
             self.fail(error)
 
     def _check_like_earlier(self, batch: Mapping[str, Any], divisions: Divisions) -> None:
-        """Raise ``ValueError`` if a batch has other parts than the earlier ones of the epoch."""
+        """Raise ``ValueError`` if the parts of a batch differ from the earlier batches."""
         if not self._rows:
             return
         if set(self._rows) != set(batch):
@@ -158,14 +160,14 @@ class EpochAccumulator:
             )
 
     def fail(self, error: Exception) -> None:
-        """Keep an error until the epoch is evaluated, so that the ranks stay in step.
+        """Keep an error until the epoch is evaluated, so that the other ranks do not wait.
 
-        A single rank raises it at once if ``strict``.
+        If ``strict`` and there is only one rank, the error is raised at once.
 
         Raises
         ------
         Exception
-            The error itself, if ``strict`` and there are no other ranks.
+            The given error, if ``strict`` and there are no other ranks.
         """
         if self._hook.strict and rank_and_world()[1] == 1:
             raise error
@@ -179,14 +181,14 @@ class EpochAccumulator:
         self._error = None
 
     def compute(self) -> Evaluation | None:
-        """Return the evaluation of the rows of all ranks; None if it failed.
+        """Return the evaluation of the rows of all ranks, or None if the evaluation failed.
 
-        Rank 0 warns of a failure.
+        Rank 0 warns if the evaluation failed.
 
         Raises
         ------
         Exception
-            What went wrong, on every rank, if ``strict``.
+            The error of the evaluation, on every rank, if ``strict``.
         """
         try:
             return self._evaluate_ranks()
@@ -203,7 +205,7 @@ class EpochAccumulator:
         Returns
         -------
         LoggedEvaluation or None
-            None on the other ranks, and where there is no evaluation.
+            None on all ranks except rank 0, and if there is no evaluation.
         """
         evaluation = self.compute()
         self.reset()
@@ -231,7 +233,7 @@ class EpochAccumulator:
         _raise_first([rank.error for rank in headers])
         if not any(rank.n_rows for rank in headers):
             raise ValueError(
-                "there must be at least one row to evaluate, got none: update takes batches, and "
+                "there must be at least one row to evaluate, got none: add batches with update; "
                 f"rows with the label {PADDING} do not count"
             )
         orders = (rank.labels for rank in headers if rank.n_rows and rank.labels is not None)
@@ -244,10 +246,10 @@ class EpochAccumulator:
         return self._evaluate_merged(rows, labels)
 
     def _sends_rows(self, headers: Sequence[_Header]) -> bool:
-        """Return whether the ranks exchange rows, not statistics. Every rank gives one answer."""
+        """Return whether the ranks exchange rows instead of statistics, equal on all ranks."""
         if len(headers) == 1:
             return True
-        # Groups and segments may go across ranks.
+        # A group or segment may have rows on several ranks.
         if any(rank.has_groups or rank.divisions for rank in headers):
             return True
         predictions = self._hook.options.get("predictions", "auto")
@@ -297,7 +299,7 @@ class EpochAccumulator:
     ) -> Evaluation:
         columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
         arguments = {name: rows[name] for name in rows if name in _BY_ROW}
-        if "logits" in arguments:  # only now, so that batches are kept and sent in single precision
+        if "logits" in arguments:  # here, so that batches are kept and sent in single precision
             arguments["y_prob"] = probabilities(arguments.pop("logits")).numpy()
         if divisions:
             arguments["segments"] = (columns, divisions)
@@ -310,7 +312,7 @@ class EpochAccumulator:
         try:
             if labels is None:
                 raise ValueError(
-                    "all ranks must have the same labels, got different ones: labels= names them"
+                    "all ranks must have the same labels, got different ones: pass labels="
                 )
             if len(rows.get("y_true", ())):
                 evaluation = replace(self._evaluate_rows(rows, labels), rows=None)
@@ -340,7 +342,7 @@ def probabilities(logits: Any) -> Any:
     Raises
     ------
     ValueError
-        If the shape is another one.
+        If the shape is neither (n,) nor (n, K).
 
     Examples
     --------
@@ -365,14 +367,14 @@ def _check_logits(logits: Any) -> None:
 
 
 def _single_column(outputs: Any) -> Any:
-    """Return outputs of shape (n, 1) in the shape (n,), others as they are."""
+    """Return outputs of shape (n, 1) in the shape (n,), and other outputs unchanged."""
     return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
 
 
 def _with_row_axis(outputs: Any, y_true: Any) -> Any:
-    """Return the outputs of a batch with the axis of its rows.
+    """Return the outputs of a batch with an axis for the rows.
 
-    ``squeeze`` removes that axis from the outputs of a single row.
+    ``squeeze`` removes this axis if a batch has a single row.
     """
     if not isinstance(outputs, torch.Tensor):
         outputs = as_array(outputs)
@@ -406,14 +408,14 @@ def _read_batch(columns: Mapping[str, Any], segments: Any) -> tuple[dict[str, An
 
 
 def _as_cpu_array(values: Any) -> Any:
-    """Return a tensor as an array of at least one dimension, anything else as it is."""
+    """Return a tensor as an array of at least one dimension, and other values unchanged."""
     return np.atleast_1d(as_array(values)) if hasattr(values, "detach") else values
 
 
 def _batch_part(name: str, values: Any) -> Any:
     """Return a copy of one part of a batch, at least 1-d: a tensor if on a device, else an array.
 
-    It is a copy, as the loop may overwrite the batch.
+    The training loop may overwrite the batch, so its values are copied.
     """
     if isinstance(values, torch.Tensor) and values.device.type != "cpu":
         part = values.detach()
@@ -430,18 +432,18 @@ def _batch_part(name: str, values: Any) -> Any:
 
 
 def _kind(part: Any) -> Any:
-    """Return what tensors of one array share: device, type and width; None of others."""
+    """Return the device, type and row shape of a tensor, or None for other values."""
     return (part.device, part.dtype, part.shape[1:]) if isinstance(part, torch.Tensor) else None
 
 
 def _transfer(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
-    """Yield an array of each run of tensors of one kind, in one transfer from each device.
+    """Yield an array for each run of tensors of one kind, in one transfer from each device.
 
-    The transfer is of bytes, so that tensors of all types go together.
+    Bytes are transferred, so that tensors of all types fit into one transfer.
     """
     shapes = [(sum(map(len, run)), *run[0].shape[1:]) for run in runs]
     sizes = [sum(tensor.nbytes for tensor in run) for run in runs]
-    # Each run begins at a multiple of 16 bytes, where a number of any type may.
+    # Each run begins at a multiple of 16 bytes, so that numbers of any type are aligned.
     ends = np.cumsum([-(-size // 16) * 16 for size in sizes]).tolist()
     spans = [slice(end, end + size) for end, size in zip([0, *ends], sizes, strict=False)]
     bytes_by_device = {}
@@ -483,9 +485,9 @@ def _raise_first(errors: Sequence[Any]) -> None:
 
 
 def _drop_repeated(rows: dict[str, Any], ids_by_rank: Sequence[Any]) -> dict[str, Any]:
-    """Return this rank's rows without those that lower ranks or earlier rows have.
+    """Return this rank's rows whose ids are not on a lower rank or in an earlier row.
 
-    A distributed sampler repeats rows, so that all ranks get as many.
+    A distributed sampler repeats rows, so that all ranks get the same number of rows.
     """
     seen: set[Any] = set()
     for ids in ids_by_rank[: rank_and_world()[0]]:

@@ -1,6 +1,6 @@
-"""Cross-validation: every row is predicted by a model that has not seen it.
+"""Cross-validation, in which each row is predicted by a model that was not fitted on it.
 
-:class:`FoldedRows` splits, fits and predicts. A fitted search uses it as well.
+:class:`FoldedRows` splits, fits and predicts. :func:`log_candidates` also uses it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class CrossValidated:
         Evaluation of all rows, each predicted by the model of its fold. For the calibrated
         prevalence, each row is excluded from the density at its own score.
     folds : tuple of Evaluation
-        Of each fold's test rows; the prevalence is calibrated on the out-of-fold scores of the
-        other folds.
+        Evaluations of each fold's test rows. The prevalence is calibrated on the out-of-fold
+        scores of the other folds.
     tests : tuple of ndarray
         The test rows of each fold.
     y : ndarray of shape (n,)
@@ -56,9 +56,10 @@ class CrossValidated:
     name : str
         The class of the estimator.
     models : tuple of classifier, or None
-        Those fitted without each fold, where they were kept.
+        The models fitted without each fold, if they were kept.
     y_score : ndarray of shape (n, K) or None
-        Out-of-fold decision values in that order, of a classifier that has no probabilities.
+        Out-of-fold decision values in the order of ``evaluation.labels``, if the classifier has no
+        probabilities.
 
     Examples
     --------
@@ -91,9 +92,9 @@ class CrossValidated:
     def calibration(self) -> tuple[Any, FloatArray, IntArray]:
         """The out-of-fold ``(y, scores, fold_ids)``, as the argument ``calibration`` takes it.
 
-        With ``target=self.score(X_target)`` the prevalence is free of the differences between the
-        fits; the scores of a model that was fitted on all rows are another matter, and a warning
-        says so.
+        Use it with ``target=self.score(X_target)``, so that the same models score the calibration
+        rows and the target. With the scores of a model that was fitted on all rows, you get a
+        warning.
 
         Raises
         ------
@@ -111,7 +112,7 @@ class CrossValidated:
     def score(self, X: Any, labels: Sequence[Label] | None = None) -> list[FloatArray]:
         """Return the probabilities of other rows by the model of each fold.
 
-        They are the argument ``target`` that goes with :attr:`calibration`.
+        Pass the result as ``target`` together with :attr:`calibration`.
 
         Parameters
         ----------
@@ -123,7 +124,7 @@ class CrossValidated:
         Returns
         -------
         list of ndarray of shape (m, K)
-            One for each fold.
+            Probabilities by the model of each fold.
 
         Raises
         ------
@@ -156,7 +157,7 @@ class CrossValidated:
         Parameters
         ----------
         name : str, optional
-            The parameter ``model`` of the nested runs; by default the name of the run.
+            Value of the parameter ``model`` of the nested runs. By default the name of the run.
         params : mapping, optional
             Further parameters of the nested runs.
         run_id, model_id, metrics, predictions, strict
@@ -165,7 +166,7 @@ class CrossValidated:
         Returns
         -------
         tuple of LoggedEvaluation
-            Of the whole, then of each fold.
+            The logged evaluation of all rows, then of each fold.
         """
         common: dict[str, Any] = {"metrics": metrics, "predictions": predictions, "strict": strict}
         parent = log_evaluation(self.evaluation, run_id=run_id, model_id=model_id, **common)
@@ -210,12 +211,12 @@ def cross_validate_evaluation(
     keep_models: bool = True,
     **options: Unpack[Options],
 ) -> CrossValidated:
-    """Fit a classifier on each training part and evaluate it on the rows left out.
+    """Fit a classifier on each training part and evaluate it on the test part.
 
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        It is cloned and not changed. Without ``predict_proba``, the values of its
+        The classifier to clone. It is not changed. Without ``predict_proba``, the values of its
         ``decision_function`` rank the rows. Rows of all folds are ranked together, as if their
         models had the same scale.
     X, y : array-like of n rows
@@ -223,17 +224,18 @@ def cross_validate_evaluation(
         As in scikit-learn; by default 5 stratified folds. Every row must be in exactly one test
         part.
     target : array-like of shape (m, n_features), or list of K arrays, optional
-        Features of unlabelled rows whose prevalence is wanted, or their scores by the model of each
-        fold: arrays in the form of ``y_prob`` or one array of three dimensions. The whole is then
-        calibrated on the out-of-fold scores, each row counting once.
+        Features of the unlabelled rows whose prevalence to estimate, or the scores of these rows by
+        the model of each fold. Scores are a list of arrays in the form of ``y_prob``, or one array
+        of three dimensions. The evaluation of all rows is calibrated on the out-of-fold scores, in
+        which each row counts once.
     groups : array-like of shape (n,), optional
         Clusters of rows. The splitter gets them, and intervals take them into account.
     fit_params : mapping, optional
-        Passed to ``fit``; values with one entry per row are cut to the training rows.
+        Parameters of ``fit``. Values with one entry per row are limited to the training rows.
     n_jobs : int, optional
-        Folds that are fitted at a time.
+        Number of folds to fit in parallel.
     keep_models : bool, default True
-        Whether the fitted models are kept, so that :meth:`CrossValidated.score` can score other
+        Keep the fitted models, so that :meth:`CrossValidated.score` can score other
         rows with them.
     labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`. ``sample_weight`` weights the evaluation; weights
@@ -249,8 +251,8 @@ def cross_validate_evaluation(
     Raises
     ------
     ValueError
-        If a row is in no test part or in several (repeated splits are run one repetition at a
-        time), or on wrong input.
+        If a row is in no test part or in several, or if the input is wrong. Run repeated splits one
+        repetition at a time.
 
     Examples
     --------
@@ -273,7 +275,7 @@ def cross_validate_evaluation(
         "fit_params": fit_params,
     }
     rows = FoldedRows.from_columns(columns, labels, cv)
-    # A wrong option is refused before the fits, which may take hours.
+    # Check the options before the fits, which may take hours.
     Spec.of(options, cross_validate_evaluation)
     has_scores = _are_scores(target, len(rows.splits))
     needs_models = keep_models or (target is not None and not has_scores)
@@ -322,7 +324,7 @@ Splits = list[tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True, eq=False)
 class FoldedRows:
-    """Rows that models are fitted on and predict, fold by fold.
+    """Rows of a cross-validation, with methods that fit and predict fold by fold.
 
     Attributes
     ----------
@@ -331,7 +333,7 @@ class FoldedRows:
     columns : dict
         Arguments of ``evaluate`` with one entry per row, and the segments.
     fit_params : mapping
-        Parameters of ``fit``; those with one entry per row are cut to the training rows.
+        Parameters of ``fit``. Values with one entry per row are limited to the training rows.
     labels : tuple of length K
         All classes in order.
     splits : list of (train, test)
@@ -354,8 +356,8 @@ class FoldedRows:
         Raises
         ------
         ValueError
-            If the order cannot be known, a column does not divide the rows, or a row is in no test
-            part or in several.
+            If columns cannot be aligned, a segment column does not divide the rows,
+            or a row is in no test part or in several.
         """
         segments = columns["segments"]
         data, divisions = (None, ()) if segments is None else declared(segments)
@@ -400,7 +402,7 @@ class FoldedRows:
         return parts
 
     def join(self, parts: Sequence[Predicted]) -> Predicted:
-        """Return the predictions of all rows, with the scores that all folds have."""
+        """Return the predictions of all rows, with scores if all folds have them."""
         order = np.argsort(np.concatenate(self.tests), kind="stable")
 
         def join_column(name: str) -> Any:
@@ -410,7 +412,7 @@ class FoldedRows:
             return np.concatenate(columns)[order]
 
         y_score = join_column("y_score")
-        # The notes are of a fold that has no decision values, if there is one: they say why.
+        # Prefer the notes of a fold without decision values, because they give the reason.
         noted = next((part for part in parts if part.y_score is None), parts[0])
         notes = noted.notes
         if y_score is not None:
@@ -421,7 +423,7 @@ class FoldedRows:
 
 
 def _split(X: Any, y: Any, cv: Any, groups: Any) -> Splits:
-    """Return the parts of a cross-validation, fixed once.
+    """Return the training and test rows of each fold.
 
     Raises
     ------
@@ -463,14 +465,14 @@ def _fit_fold(
     }
     fitted = clone(estimator).fit(cut(X, train), y[train], **train_params)
     predicted = predict(fitted, cut(X, test), labels=labels)
-    # A model that nobody needs is not sent back from the process that fitted it.
+    # The process that fitted the model sends it back only if it is needed.
     return replace(predicted, model=fitted) if keep_model else predicted
 
 
 def _divide_like(evaluation: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
     """Return a fold's evaluation with the segments of all rows.
 
-    Columns that do not divide the rows of the fold are left out, and a note says so.
+    Segment columns that do not divide the rows of the fold are omitted, with a note.
     """
     if not isinstance(evaluation.rows, Predictions) or not isinstance(fold.rows, Predictions):
         return fold
@@ -514,10 +516,10 @@ def _score_by_models(
 
 
 def _are_scores(target: Any, n_folds: int) -> bool:
-    """Return whether a target is its scores by the model of each fold, not its features."""
+    """Return whether ``target`` has scores by the model of each fold instead of features."""
     if not isinstance(target, (list, tuple)):
         return getattr(target, "ndim", 0) == 3
-    # Features in nested lists have rows that are lists; scores by fold are arrays.
+    # In nested lists of features, each row is a list. Scores by fold are arrays.
     return len(target) == n_folds and all(
         np.ndim(scores) > 0 and not isinstance(scores, (list, tuple)) for scores in target
     )

@@ -1,8 +1,8 @@
-"""Displays in scikit-learn's manner over cmtrack's figures.
+"""cmtrack's figures as Displays in the style of scikit-learn.
 
-Without ``ax`` a figure of a fitting size is made that pyplot does not know: a notebook shows the
-Display itself, a script saves ``display.figure_``. With ``ax=plt.gca()`` it is drawn where pyplot
-is.
+Without ``ax``, a Display draws into a new figure that is not registered with pyplot. A notebook
+shows the Display itself, and a script can save ``display.figure_``. With ``ax=plt.gca()``, the
+Display draws into pyplot's current axes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Display:
     figure_: Figure
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure that pyplot does not know."""
+        """Draw into ``ax``, or into a new figure that is not registered with pyplot."""
         self.figure_ = self._draw(ax, title)
         self.ax_ = self.figure_.axes[0] if ax is None else ax
         return self
@@ -58,12 +58,12 @@ class _Display:
 
 
 class ReducedConfusionMatrixDisplay(_Display):
-    """Confusion matrix of groups of classes, with the mismatches inside them.
+    """Confusion matrix of groups of classes, with the mismatches inside each group.
 
     Parameters
     ----------
     reduced : ReducedConfusionMatrix
-        Such as ``evaluation.reduced["party"]``.
+        A reduced confusion matrix, such as ``evaluation.reduced["party"]``.
 
     Examples
     --------
@@ -100,13 +100,13 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw for a fitted classifier on rows.
+        """Evaluate a fitted classifier on rows and draw the matrix.
 
         Parameters
         ----------
         grouping : Grouping
         step : str or int, default -1
-            Which step of a chain, by name or place; the last one by default.
+            Step of a chain of groupings, by name or position. By default the last step.
         labels, sample_weight
             As in :func:`evaluate_estimator`.
         title : str, optional
@@ -138,7 +138,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw from actual and predicted labels; options as in :meth:`from_estimator`."""
+        """Draw from actual and predicted labels, with the options of :meth:`from_estimator`."""
         evaluation = evaluate(
             y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight
         )
@@ -146,7 +146,7 @@ class ReducedConfusionMatrixDisplay(_Display):
 
 
 class _CurveDisplay(_Display):
-    """A curve of the positive group's score, of an evaluation."""
+    """Display of a curve of the positive group's score."""
 
     @classmethod
     def from_estimator(
@@ -159,7 +159,7 @@ class _CurveDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw for a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
+        """Draw for a fitted classifier, with the options of :func:`evaluate_estimator`."""
         return cls._draw_curve_of(evaluate_estimator(estimator, X, y, **options), title, ax)
 
     @classmethod
@@ -172,7 +172,7 @@ class _CurveDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw from actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
+        """Draw from actual labels and probabilities, with options of :func:`cmtrack.evaluate`."""
         return cls._draw_curve_of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
 
     @classmethod
@@ -192,13 +192,13 @@ class _CurveDisplay(_Display):
         return {}
 
     what: ClassVar[str]
-    """The curve in words, for an error."""
+    """Name of the curve in error messages."""
     part: ClassVar[str]
-    """The evaluation's attribute with the curve."""
+    """Name of the evaluation's attribute that has the curve."""
 
 
 class ReducedRocDisplay(_CurveDisplay):
-    """ROC curve of the positive group; with mismatches it ends at a ceiling below 1.
+    """ROC curve of the positive group, which ends below 1 if there are mismatches.
 
     Parameters
     ----------
@@ -226,9 +226,9 @@ class ReducedRocDisplay(_CurveDisplay):
 
 
 class PrecisionRecallDisplay(_CurveDisplay):
-    """Precision over recall of the positive group, in steps.
+    """Precision-recall curve of the positive group, drawn in steps.
 
-    With mismatches recall ends at a ceiling below 1.
+    If there are mismatches, the recall ends below 1.
 
     Parameters
     ----------
@@ -259,14 +259,14 @@ class PrecisionRecallDisplay(_CurveDisplay):
 class ReliabilityDisplay(_CurveDisplay):
     """Share of positives at each score of the positive group, without bins.
 
-    With ``ax`` the scores below are not drawn.
+    If you pass ``ax``, the distribution of the scores below the curve is not drawn.
 
     Parameters
     ----------
     curve : CalibrationCurve
         ``evaluation.calibration``.
     interval : (float, float), optional
-        Of the calibration error: ``evaluation.intervals.get("calibration/error")``.
+        Interval of the calibration error, ``evaluation.intervals.get("calibration/error")``.
     negative : label, optional
         The name of the other group.
 
@@ -313,7 +313,7 @@ class PrevalenceDisplay(_Display):
     Parameters
     ----------
     estimate : PrevalenceEstimate
-        What :func:`cmtrack.estimate_prevalence` returned.
+        Result of :func:`cmtrack.estimate_prevalence`.
 
     Examples
     --------
@@ -347,7 +347,7 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw for a fitted classifier of two classes and unlabelled rows.
+        """Score unlabelled rows with a fitted classifier of two classes, and draw the likelihood.
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class PrevalenceDisplay(_Display):
         calibration : (X_cal, y_cal)
             Labelled rows that the classifier was **not** fitted on.
         **options
-            As in :func:`cmtrack.estimate_prevalence`.
+            Options of :func:`cmtrack.estimate_prevalence`.
         """
         labels = known_labels(estimator)
         if labels is None or len(labels) != 2:

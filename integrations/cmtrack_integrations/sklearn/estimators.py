@@ -43,22 +43,23 @@ def evaluate_estimator(
     Parameters
     ----------
     estimator : classifier, pipeline or fitted search
-        A search (``GridSearchCV``, ...) answers with its best candidate, refitted. Without
+        For a search such as ``GridSearchCV``, the refitted best candidate is evaluated. Without
         ``predict_proba``, the predicted labels are evaluated, and the ranking by
-        ``decision_function`` if it exists. A note in ``Evaluation.warnings`` says so.
+        ``decision_function`` if it exists. ``Evaluation.warnings`` has a note on this.
     X : array-like of shape (n, n_features)
-        Held-out features, in any form that the estimator takes.
+        Held-out features, in any form that the estimator accepts.
     y : array-like of shape (n,)
-        Actual labels. Classes that the classifier has not seen have the probability 0.
+        Actual labels. Classes that were not in the training rows have the probability 0.
     labels : sequence, optional
         All classes in order; by default ``estimator.classes_`` and the classes in ``y``.
     calibration : (X_cal, y_cal) or CrossValidated, optional
         Labelled rows that the classifier was **not** fitted on, in scikit-learn's order, or the
-        out-of-fold scores of :func:`cross_validate_evaluation` on its training rows. These come
-        from other fits than the classifier, and a warning says so where it scores the target.
+        out-of-fold scores of :func:`cross_validate_evaluation` on its training rows. Other fits
+        made these scores, so you get a warning if the classifier scores the target.
     target : array-like of shape (m, n_features), optional
-        Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept
-        its models these score them, as they did the labelled rows, and not the classifier.
+        Features of the unlabelled rows whose prevalence to estimate. If ``calibration`` is a
+        ``CrossValidated`` that kept its models, these models score the rows instead of the
+        classifier.
     sample_weight, groups, row_ids, segments
         As in :func:`cmtrack.evaluate`. The evaluated decisions come from ``predict``, or
         from the option ``threshold``.
@@ -72,7 +73,7 @@ def evaluate_estimator(
     Raises
     ------
     ValueError
-        Wrong input, or several outputs.
+        If the input is wrong, or the classifier has several outputs.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
 
@@ -107,8 +108,8 @@ def log_estimator(
 ) -> LoggedEvaluation:
     """Evaluate a fitted classifier on held-out rows, and log it to the active MLflow run.
 
-    The line after ``fit``. Nothing that fails here ends the script (unless ``strict=True``): there
-    is a warning.
+    Add this line after ``fit``. If it fails, you get a warning and the script continues, unless
+    ``strict=True``.
 
     Parameters
     ----------
@@ -117,8 +118,8 @@ def log_estimator(
         logged. :func:`log_candidates` logs the other candidates as nested runs.
     step : int, optional
     **options
-        Those of :func:`evaluate_estimator`, and ``run_id``, ``model_id``, ``prefix``, ``metrics``,
-        ``predictions`` and ``strict`` of :func:`cmtrack.log_evaluation`.
+        Options of :func:`evaluate_estimator`, and ``run_id``, ``model_id``, ``prefix``,
+        ``metrics``, ``predictions`` and ``strict`` of :func:`cmtrack.log_evaluation`.
 
     Returns
     -------
@@ -157,7 +158,7 @@ def log_estimator(
     try:
         evaluation = with_notes(evaluate(y, **arguments, **questions), notes)
     except Exception:
-        # log_evaluation fails in the same way, says what is wrong, and keeps the inputs.
+        # log_evaluation fails with the same error, reports it, and keeps the inputs.
         return log_evaluation(y, **arguments, **questions, **run_options, step=step)
     return log_evaluation(evaluation, **run_options, step=step)
 
@@ -171,7 +172,7 @@ def _predict(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the arguments of ``evaluate`` that the classifier makes, and notes on them.
 
-    ``sources``: what labels, the calibration and the target are made from, by argument.
+    ``sources`` has the caller's ``labels``, ``calibration`` and ``target``.
     """
     X = align_rows({"y": y, "X": X})["X"]
     predicted = predict(estimator, X, y, sources["labels"])

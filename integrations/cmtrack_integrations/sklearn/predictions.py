@@ -24,18 +24,18 @@ class Predicted:
     Attributes
     ----------
     y_pred : ndarray of shape (n,)
-        What ``predict`` says; a classifier with a tuned threshold does not say the most probable
-        class.
+        Labels that ``predict`` returned. With a tuned threshold, they are not always the most
+        probable classes.
     y_prob : ndarray of shape (n, K) or None
-        In the order of ``labels``.
+        Probabilities in the order of ``labels``.
     y_score : ndarray of shape (n, K) or None
-        Decision values in that order, of a classifier that has no probabilities.
+        Decision values in the order of ``labels``, if the classifier has no probabilities.
     labels : tuple of length K or None
         The classes of the classifier, and further classes in the rows.
     notes : tuple of str
-        What is missing, and why.
+        Notes on what is missing, and why.
     model : classifier or None
-        What predicted them, where it is kept.
+        The model that made the predictions, if it is kept.
     """
 
     y_pred: Any
@@ -46,7 +46,7 @@ class Predicted:
     y_score: FloatArray | None = None
 
     def arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments of ``evaluate``, with decisions unless ``options`` decide."""
+        """Return arguments of ``evaluate``, without labels if ``options`` has a threshold."""
         return {
             "y_pred": unless_decided(self.y_pred, options),
             "y_prob": self.y_prob,
@@ -65,16 +65,15 @@ def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
 def predict(
     estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None
 ) -> Predicted:
-    """Ask a fitted classifier (also a pipeline or a search) for labels and probabilities.
+    """Predict labels and probabilities with a fitted classifier, pipeline or search.
 
-    Classes of ``y`` or ``labels`` that it has not seen in training get the probability 0, as it can
-    never name them. A classifier that was fitted on class numbers 0 to K - 1 gets their names from
-    ``labels``.
+    Classes of ``y`` or ``labels`` that were not in the training rows get the probability 0. If
+    the classifier was fitted on class numbers 0 to K - 1, their names come from ``labels``.
 
     Raises
     ------
     ValueError
-        If it has several outputs, or knows a class that ``labels`` lack.
+        If the classifier has several outputs, or has a class that is not in ``labels``.
     """
     class_names = encoded_names(estimator, labels)
     order = known_labels(estimator, y, labels)
@@ -103,7 +102,7 @@ def has_probabilities(estimator: Any) -> bool:
 def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray | None:
     """Return decision values of shape (n, K) in the order of ``labels``; None if a label lacks one.
 
-    The one value of two classes is taken with both signs.
+    A classifier of two classes has one value per row, which is used with both signs.
     """
     classes = _fitted_classes(estimator)
     if classes is None or not hasattr(estimator, "decision_function") or _has_pairs(estimator):
@@ -121,7 +120,7 @@ def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> F
 
 
 def _has_pairs(estimator: Any) -> bool:
-    """Return whether decision values are of pairs of classes, as an SVC can give them."""
+    """Return whether decision values compare pairs of classes, as an SVC can return them."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     return any(
         name.endswith("decision_function_shape") and value == "ovo"
@@ -144,7 +143,7 @@ def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> Flo
 
 
 def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | None) -> FloatArray:
-    """Reorder the classifier's columns to ``labels``, with 0 for classes unknown to it."""
+    """Reorder the classifier's columns to ``labels``, with 0 for classes that it does not have."""
     if labels is None or list(classes) == list(labels):
         return values
     column_by_label = {label: column for column, label in enumerate(labels)}
@@ -161,7 +160,7 @@ def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | 
 def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
     """Return the names (K,) of the classes of a classifier fitted on 0 to K - 1; else None.
 
-    ``labels`` are used as these names, in this order, if there are K of them without a number.
+    The names are ``labels``, in this order, if there are K labels and none is a number.
     """
     classes = _fitted_classes(estimator)
     if classes is None or labels is None or len(labels) != len(classes):
@@ -194,14 +193,14 @@ def known_labels(
     except TypeError:
         raise ValueError(
             "y must contain the labels that the classifier was fitted on, got "
-            f"{listed(unseen, 3)} for the classes {listed(classes, 5)}; where these are numbers of "
-            "encoded labels, name them in their order: "
+            f"{listed(unseen, 3)} for the classes {listed(classes, 5)}; if these are numbers of "
+            "encoded labels, name the labels in this order: "
             f"labels={sorted(map(str, seen))[:5]!r}"
         ) from None
 
 
 def _fitted_classes(estimator: Any) -> list[Any] | None:
-    """Return the classes of a classifier; None if it has none, or a list of them by output."""
+    """Return the classes of a classifier; None if it has none or has several outputs."""
     classes = getattr(estimator, "classes_", None)
     if classes is None or isinstance(classes, list):
         return None

@@ -22,9 +22,9 @@ from cmtrack_integrations.sklearn.predictions import (
 
 @dataclass(frozen=True)
 class CmtrackScorer:
-    """Metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better.
+    """Scikit-learn scorer of a metric, whose larger values are better.
 
-    :func:`get_scorer` makes it.
+    :func:`get_scorer` returns such a scorer. Call it as ``scorer(estimator, X, y)``.
 
     Examples
     --------
@@ -42,13 +42,13 @@ class CmtrackScorer:
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
         """Return the metric of a fitted classifier on rows.
 
-        It is NaN if it is undefined, and minus infinity for an infinite loss.
+        The result is NaN if the metric is undefined, and minus infinity if a loss is infinite.
 
         Raises
         ------
         ValueError
-            If the metric needs probabilities and the classifier has none, or these data do not have
-            the metric.
+            If the metric needs probabilities and the classifier has none, or if the evaluation of
+            the rows does not have the metric.
         """
         entry = lookup(self.metric)
         X = align_rows({"y_true": y_true, "X": X})["X"]
@@ -103,9 +103,9 @@ def get_scorer(
 ) -> CmtrackScorer:
     """Return a scorer for the argument ``scoring`` of scikit-learn's searches and cross-validation.
 
-    Larger is better for all of them: metrics of which less is better are negated, and of those that
-    are best at zero (``prevalence/bias``) it is minus the absolute value. ``predict_proba`` is
-    called only where the metric needs it.
+    Larger scores are always better. If lower values of a metric are better, the score is the
+    negated metric. If a metric is best at zero, such as ``prevalence/bias``, the score is its
+    negated absolute value. The scorer uses ``predict_proba`` only if the metric needs it.
 
     Parameters
     ----------
@@ -115,20 +115,20 @@ def get_scorer(
     grouping, positive
         As in :func:`cmtrack.evaluate`.
     labels : sequence, optional
-        All classes in order; by default those that the classifier knows.
+        All classes in order. By default the classes of the classifier and of the labels.
     costs : Costs or mapping of (actual, predicted) to float, optional
-        What decisions cost: ``cost/mean`` and the like need them.
+        Costs of decisions, which metrics such as ``cost/mean`` need.
 
     Returns
     -------
     CmtrackScorer
-        It can be copied and pickled.
+        A scorer that can be copied and pickled.
 
     Raises
     ------
     ValueError
-        If there is no such metric, it has no direction, is not of a classifier's rows, or needs
-        costs and gets none.
+        If there is no such metric, it has no direction, it is not computed from a classifier's
+        predictions, or it needs costs and ``costs`` is missing.
 
     Examples
     --------

@@ -39,40 +39,40 @@ def log_candidates(
 ) -> tuple[LoggedEvaluation, ...]:
     """Log the candidates of a fitted search as nested runs, evaluated on the **training** rows.
 
-    Each is evaluated out of fold. A search keeps its candidates' scores, not their predictions, so
-    each candidate is fitted once more on every fold: as many fits as the search itself made, for at
-    most ``max_candidates``, the best first. All of them get the same folds, so that
-    :func:`cmtrack.compare` pairs them. Held-out rows are not touched: candidates that are compared
-    on them use them up. The held-out rows judge the one that was chosen, with
-    :func:`log_estimator`.
+    The candidates are evaluated out of fold. A search keeps the scores of its candidates, but not
+    their predictions. The best ``max_candidates`` candidates are therefore fitted once more on
+    every fold. All candidates get the same folds, so that :func:`cmtrack.compare` can compare them
+    row by row. Do not use held-out rows here, because rows that choose a candidate cannot evaluate
+    it without bias. Evaluate the chosen candidate on them with :func:`log_estimator`.
 
     Parameters
     ----------
     search : fitted GridSearchCV, RandomizedSearchCV or the like
-        Anything with ``estimator``, ``cv`` and ``cv_results_``.
+        Any fitted search that has ``estimator``, ``cv`` and ``cv_results_``.
     X, y : array-like of n rows
         The rows that the search was fitted on.
     max_candidates : int or None, default 10
-        None logs all.
+        Largest number of candidates to log, best first. None logs all candidates.
     groups : array-like of shape (n,), optional
         Clusters of rows. The splitter gets them, and intervals take them into account.
     fit_params : mapping, optional
-        Passed to ``fit``; values with one entry per row are cut to the training rows.
+        Parameters of ``fit``. Values with one entry per row are limited to the training rows.
     n_jobs : int, optional
-        Folds that are fitted at a time.
+        Number of folds to fit in parallel.
     labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
-        As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one.
-        Where there is none, nothing is fitted: a warning says so, and the result is empty.
+        As in :func:`cmtrack.log_evaluation`. ``run_id`` is the parent run, by default the active
+        run. If there is no parent run, no candidate is fitted. You get a warning and an empty
+        result.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
     tuple of LoggedEvaluation
-        Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in
-        ``cv_results_``) and ``rank``.
+        The logged candidates, best first. The parameters of a nested run are the candidate's
+        parameters, ``candidate`` (its position in ``cv_results_``) and ``rank``.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _check_search(search: Any, max_candidates: int | None) -> Mapping[str, Any]:
     Raises
     ------
     ValueError
-        If the search is not fitted, or fewer than one candidate is wanted.
+        If the search is not fitted, or ``max_candidates`` is less than 1.
     """
     results: Mapping[str, Any] | None = getattr(search, "cv_results_", None)
     if results is None or not hasattr(search, "estimator"):
@@ -161,12 +161,12 @@ def _check_search(search: Any, max_candidates: int | None) -> Mapping[str, Any]:
 
 
 def _ranks(results: Mapping[str, Any], refit: Any) -> Any:
-    """Return the candidates' ranks; with several metrics by the one for refitting."""
+    """Return the candidates' ranks, by the refit metric if there are several metrics."""
     wanted = f"rank_test_{refit}" if isinstance(refit, str) else "rank_test_score"
     names = [name for name in results if name.startswith("rank_test_")]
     if wanted in results:
         return np.asarray(results[wanted])
     if names:
         return np.asarray(results[names[0]])
-    # Without scores the candidates go in the order in which they were tried.
+    # Without scores, the candidates stay in the order in which they were tried.
     return np.arange(1, len(results["params"]) + 1)

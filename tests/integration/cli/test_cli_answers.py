@@ -352,7 +352,7 @@ def test_regrouping_is_not_said_to_be_progress(filled, tmp_path):
     )
     assert "before → after" not in done.output
     assert (
-        "answer different questions about the same predictions: no run got better or worse"
+        "answer different questions about the same predictions. No run became better or worse"
         in flat(done)
     )
 
