@@ -83,14 +83,12 @@ _LIMIT = (
     "has the metric's interval on rows that did not choose the threshold"
 )
 _ONE_BAND = (
-    "CalibrationCurve.band() has the only band of the curve; a calibrated score stays inside it; "
-    "calibration/error "
-    "and calibration/slope have intervals"
+    "CalibrationCurve.band() returns the band of the curve, inside which a calibrated score stays; "
+    "calibration/error and calibration/slope have intervals"
 )
 _MISCALIBRATION = (
-    "CalibrationCurve.ece() has a calibration error together with the value expected by chance "
-    "for a calibrated score, and "
-    "calibration/pvalue is the test"
+    "CalibrationCurve.ece() returns the calibration error and the value that a calibrated score "
+    "has by chance; calibration/pvalue is the p-value of the calibration test"
 )
 _NO_BAND = "CalibrationCurve.no_band says why the curve has no band, and is empty otherwise"
 _DATA_SETS = (

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 @comparison_command("view")
 @click.option(
-    "--name",
-    metavar="TEXT",
-    help="Name of the view. By default it contains the metric of the ranking.",
+    "--name", metavar="TEXT", help="Name of the view. By default, it names the ranking metric."
 )
 def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Answer:
     """Rank runs and save the ranking as an MLflow view.

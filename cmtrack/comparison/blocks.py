@@ -1,4 +1,4 @@
-"""Ranking of models whose runs are repeated over seeds or folds."""
+"""Rank models whose runs are repeated over seeds or folds."""
 
 from __future__ import annotations
 

@@ -564,7 +564,7 @@ _REMEDIES = {
     Reason.OUTDATED: "evaluate the runs of cmtrack 0.2 again",
     Reason.KIND: "evaluate all on single labels, or all on sets of codes",
     Reason.LABELS: "evaluate all with the same labels= (--labels A,B,C)",
-    Reason.KIND_OF_LABELS: "evaluate all with labels of one kind",
+    Reason.KIND_OF_LABELS: "use the same kind of labels for every run",
     Reason.GROUPING: "compare under the same grouping= (--grouping FILE)",
     Reason.POSITIVE: (
         "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)"

@@ -156,7 +156,9 @@ def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
         counts = [f"{count} only" for count in counts]
     compared = f"{join_names(names, len(names))} are compared on {int(same.sum()):,} rows"
     left_out = f"{', '.join(counts)}, and {int((~same).sum()):,} with different labels"
-    return f"{compared} with the same ids; row numbers count only these; not compared: {left_out}"
+    return (
+        f"{compared} with the same ids, and row numbers count only these; not compared: {left_out}"
+    )
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:

@@ -255,8 +255,8 @@ def by_segment(
 ) -> SegmentComparison:
     """Compare an evaluation with at most 5 others, by segment of the rows.
 
-    ``sides``: names and evaluations; the first is compared with the others, such as the leader of a
-    ranking.
+    ``sides``: names and evaluations; the first, such as the leader of a
+        ranking, is compared with each of the others.
     ``columns``: names of columns, or of crossed columns.
     ``confidence_level``: level at which all intervals of one column and metric hold together.
 

@@ -1,4 +1,4 @@
-"""Reading of stored evaluations of any kind."""
+"""Read stored evaluations of any kind."""
 
 from __future__ import annotations
 

@@ -372,8 +372,10 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
     within [-1, 1], and its width is above 0 even if no rows differ. The lower end is
     ``-tango(c, b, n, quantile)``.
 
-    ``only_first``, ``only_second``, ``n``, ``quantile``: rows that only the first (b) and only the
-        second (c) has correct, all rows, and the normal quantile. Counts may be effective ones.
+    ``only_first``, ``only_second``: number of rows that only the first (b) and only the second (c)
+        gets right. They may be effective numbers.
+    ``n``: number of rows.
+    ``quantile``: the normal quantile.
 
     References
     ----------

@@ -413,7 +413,7 @@ REDUCED = Section(
         _reduced(
             "matthews_corrcoef",
             MATTHEWS_CORRCOEF,
-            "R_K of the groups; a mismatch counts as agreement of its group",
+            "R_K of the groups; a mismatch within a group counts as agreement",
             source=_GORODKIN,
             interval="atanh",
             **MATTHEWS,

@@ -444,7 +444,7 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
         Mean(),
         "brier losses",
         _BRIER,
-        "mean of Σ (p − 1[actual])²; half of it for two",
+        "mean of Σ (p − 1[actual])², halved for two classes",
         {"high": 2.0, "title": "Brier score", "brief": "Brier", "headline": True},
     ),
     (

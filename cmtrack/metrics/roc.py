@@ -234,7 +234,7 @@ class Calls(NamedTuple):
 
 
 class ScoreTable(Weighted):
-    """Rows by channel and score, in cells of shape (4 U,), the argument of metrics of scores."""
+    """Row counts by channel and score, shape (4 U,); the input of metrics that use scores."""
 
     kinds: ClassVar[tuple[str, ...]] = ("scores",)
 

@@ -468,7 +468,7 @@ class BinnedShares:
         With two classes it is computed at their shares. With more, it is the minimum over shares,
         with the errors at the estimated shares. Shares that use more information than the bins
         would not cost a degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25,
-        579-586). Each bin has half a count in the densities. With a smaller part, bins in which a
+        579-586). The densities add half a count to each bin. With a smaller part, bins in which a
         rare class has no labelled rows would make the test reject too often.
         """
         return self._statistic(self.target / self.n, least=len(self.counts) > 2)

@@ -121,7 +121,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> list[dict[str, Any]]:
-    """Return a row for each class, or only for the classes with the smallest F1 if many."""
+    """Return a row for each class; if there are too many, the classes with the smallest F1."""
     if not evaluation.has_section("class"):
         return []
     confused = {
@@ -232,7 +232,7 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return a row for each metric; if many, without the metrics of single classes or families."""
+    """Return a row for each metric; if there are too many, omit metrics of classes and families."""
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
         names = [name for name in names if not _is_of_label(evaluation.catalog.lookup(name))]
@@ -263,7 +263,7 @@ def _head(evaluation: Evaluation) -> list[str]:
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the facts about an evaluation of classes by name."""
+    """Return named facts about an evaluation of classes."""
     classes = fmt.in_row(evaluation.classes, 60)
     facts = [
         ("Rows", fmt.samples(evaluation)),

@@ -114,7 +114,7 @@ def _is_code(code: Any) -> bool:
 
 
 def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """Return the facts about an evaluation of families by name."""
+    """Return named facts about an evaluation of families."""
     _, predicted, actual, *_ = evaluation.statistics.codes.sum(axis=0).tolist()
     labels = f"{fmt.count(float(actual))} actual, {fmt.count(float(predicted))} predicted"
     families = fmt.in_row(evaluation.families, 40)

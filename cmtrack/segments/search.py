@@ -428,7 +428,7 @@ def _units(
         if filled:
             notes.append(
                 f"{filled:,} rows without a value of {column.name!r} are searched "
-                "with their cluster's."
+                "with the value of their cluster."
             )
     sizes = np.bincount(cluster).astype(np.float64)
     return _Units(

@@ -1,4 +1,4 @@
-"""Reordering of the classes of statistics and rows.
+"""Reorder the classes of statistics and rows.
 
 Values by class are moved. All other values stay the same.
 """

@@ -55,7 +55,8 @@ def fewest_dropped_bits(values: FloatArray, most: int) -> int:
 def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArray[Any]]:
     """Return the distinct values without their last bits, ascending, and each value's index, (n,).
 
-    The cells are numbered by integers in the order of the values, and a table finds their indices.
+    The cells have integer codes in the order of the values. A lookup table has the index of each
+    code.
     """
     # Without the sign, the bits of floats are integers in the order of the absolute values.
     sizes = values.view(np.int64) & _SIZE

@@ -178,10 +178,10 @@ class Design:
         return np.asarray(_times(sums, repeats).T @ sums)
 
     def _unit_sums(self, values: FloatArray) -> tuple[FloatArray, npt.NDArray[Any] | None]:
-        """Return the sum of each independent unit, and the number of equal units (None for 1 each).
+        """Return the sum over each independent unit, and how many identical units it stands for.
 
-        A frequency is a number of equal units, so it is not a factor of their sums. Any other
-        weight is a factor.
+        The second is None if each unit counts once. A frequency is a number of identical units, so
+        it is not a factor of their sums. Any other weight is a factor.
         """
         if self.is_independent:
             return values, self.weights

@@ -1,8 +1,8 @@
 """Score moments by actual class, up to the fourth, and joint moments of all scores.
 
 Moments merge without loss of digits, because squares are not summed directly. The mean is computed
-first, then central powers. Shards merge by the formulas of Chan, Golub and LeVeque (1983), extended
-to orders three and four by Pébay (2008).
+first, then the powers of the deviations from it. Shards merge by the formulas of Chan, Golub and
+LeVeque (1983), extended to orders three and four by Pébay (2008).
 """
 
 from __future__ import annotations

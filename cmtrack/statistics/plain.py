@@ -23,7 +23,7 @@ _WHOLE_TABLE = 1 << 20
 MAX_ARRAYS = 1 << 30
 """Most bytes of one array, and of all arrays whose size does not grow with the squared classes."""
 LARGEST_NUMBER = 1e100
-"""Largest number in an array from a file, so that squares are also finite."""
+"""Largest absolute value that an array from a file may have. Its square is still finite."""
 
 
 def encode_array(array: npt.NDArray[Any]) -> Any:

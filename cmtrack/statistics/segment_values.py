@@ -1,6 +1,6 @@
 """Values that divide rows into segments.
 
-This module reads the declared columns and crossings, and has the order, texts and limits of values.
+This module reads the declared columns and crossings, and defines the order and the texts of values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading of entries from untrusted folders, with validation of every value."""
+"""Read entries from untrusted folders, and validate every value."""
 
 from __future__ import annotations
 

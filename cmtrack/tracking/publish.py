@@ -1,4 +1,4 @@
-"""Logging of a review as a separate run, with tags on the compared runs and their models."""
+"""Log a review as a separate run, with tags on the compared runs and their models."""
 
 from __future__ import annotations
 

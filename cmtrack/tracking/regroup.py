@@ -1,4 +1,4 @@
-"""Regrouping of past runs: new metrics and files next to the old ones, without the data."""
+"""Regroup past runs without their data: add new metrics and files next to the old ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending of an entry to an existing run, which may replace an earlier evaluation."""
+"""Send an entry to an existing run, which may replace an earlier evaluation."""
 
 from __future__ import annotations
 

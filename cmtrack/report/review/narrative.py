@@ -218,7 +218,7 @@ def _other(review: Review, place: int) -> str:
 def heading(review: Review, place: int) -> str:
     """Return the heading of a ranking.
 
-    With several rankings, an example is "Ranking 2 of 2: 3 runs on 719 rows, grouped by “parity”".
+    One of several is, for example, "Ranking 2 of 2: 3 runs on 719 rows, grouped by “parity”".
     """
     ranking = review.rankings[place]
     ranked = len(ranking.standings)

@@ -417,7 +417,7 @@ def test_a_search_that_cannot_be_prints_what_is_declared_and_leaves_columns_out(
         "site = C",
     }
     assert (
-        "60 rows without a value of 'site' are searched with their cluster's."
+        "60 rows without a value of 'site' are searched with the value of their cluster."
         in out["worst"]["notes"]
     )
     assert [one["column"] for one in out["runs"][0]["columns"]] == ["site", "age"]

@@ -499,7 +499,7 @@ def test_a_missing_value_is_no_second_segment_of_a_cluster():
     assert found.to_frame().equals(wanted.to_frame())
     assert [one.text for one in found.segments if one.p_adjusted <= 0.05] == ["site = b"]
     assert (
-        f"{(away & ~unknown).sum()} rows without a value of 'site' are searched with their cluster's."
+        f"{(away & ~unknown).sum()} rows without a value of 'site' are searched with the value of their cluster."
         in found.notes
     )
     moved = segment_columns({"site": np.where(np.arange(900) == 899, "b", whole)}, 900)
