@@ -132,14 +132,14 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def no_test(self) -> str:
-        """Why there is no calibration test; empty if there is one."""
+        """The reason why there is no calibration test; empty if there is one."""
         if self.has_means:
             return ""
         return "scores are on a grid without means, so the test would reject too often"
 
     @property
     def no_band(self) -> str:
-        """Why there is no consistency band; empty if there is one."""
+        """The reason why there is no consistency band; empty if there is one."""
         if self.fractional:
             return "rows have sampling weights, but labels are drawn for whole rows"
         return self.no_test
@@ -233,7 +233,7 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def no_band(self) -> str:
-        """Why there is no consistency band; empty if there is one."""
+        """The reason why there is no consistency band; empty if there is one."""
         return _CLUSTERED if self.clustered else self.table.no_band
 
     def error(self, bins: int = 15) -> DebiasedError:

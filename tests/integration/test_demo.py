@@ -136,12 +136,12 @@ def test_the_command_prints_what_to_do_next(
     monkeypatch.setenv("COLUMNS", "80")
     result = CliRunner().invoke(main, ["demo", "--quick"])
     assert result.exit_code == 0, result.output
-    assert max(map(len, result.stdout.split("\nThe review")[0].splitlines())) <= 80
+    assert max(map(len, result.stdout.split("\nReview of the decision")[0].splitlines())) <= 80
     assert "logistic regression" in result.stdout
     assert "mlflow ui --backend-store-uri sqlite:///cmtrack-demo/mlflow.db" in result.stdout
     flat = " ".join(result.stdout.split())
     assert re.search(r"\. ((Both|All \d+|\w+ of the \d+) runs may be the best: |Take “)", flat)
-    review = re.search(r"decide from:\n  (.+)\n", result.stdout)
+    review = re.search(r"Review of the decision:\n  (.+)\n", result.stdout)
     assert review is not None
     assert (tmp_path / review.group(1)).is_file()
     report = re.search(r"Report of the leader:\n  (.+)\n", result.stdout)

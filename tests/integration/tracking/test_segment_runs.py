@@ -123,7 +123,7 @@ def test_rows_by_place_alone_are_warned_of(runs):
             "7 of 600 row ids are not in its index",
         ),
         (lambda t: t.set_index("region"), {"row_ids": IDS}, "index of the table must not repeat"),
-        (lambda t: t, {"row_ids": IDS[:5]}, "those of the 600 rows of the run, got 5"),
+        (lambda t: t, {"row_ids": IDS[:5]}, "one id for each of the run's 600 rows, got 5"),
         (lambda t: t.assign(y=np.roll(ACTUAL, 1)), {"y_true": "y"}, f"{MOVED} of 600 rows"),
         (
             lambda t: t,
@@ -304,7 +304,7 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
     assert "of all segments hold together" not in words
-    assert words.count("(test of Gail and Simon 1985): p") == 6
+    assert words.count("(Gail and Simon 1985): p") == 6
     assert words.count("Brackets show 95% intervals of the differences, which hold for all") == 2
     assert "Not compared row by row" not in words
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -441,7 +441,7 @@ def test_a_search_without_rows_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "the rows were evaluated without segments: --table with --segment"),
+        ([], "the rows were evaluated without segments; use --table and --segment"),
         (["--segment", "region"], "evaluated without segments"),
         (["--worst"], "evaluated without segments"),
         (["--log"], "need --table"),
