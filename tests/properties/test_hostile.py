@@ -87,7 +87,7 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 REMOVED = object()
 REFUSED = (
-    "^(this is not a cmtrack evaluation: |the evaluation (has schema|is of the kind|is damaged: ))"
+    "^(this is not a cmtrack evaluation: |the evaluation (has schema|has the kind|is damaged: ))"
 )
 DATA = json.loads(TEXT)
 PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 5

@@ -220,7 +220,7 @@ def test_the_report_is_one_page_in_plain_words():
         assert text in page
     assert "http://" not in page
     assert "https://" not in page
-    assert "On 500 documents with 60 codes in 6 families: precision 0." in page
+    assert "On 500 documents with 60 codes in 6 families, precision is 0." in page
     assert "errors stay within the family" in page
     assert re.search(r"“\d+” is predicted in ", page)
     perfect = evaluate_families([{"a.1"}], [{"a.1"}], lambda code: code[0])

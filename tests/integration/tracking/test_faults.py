@@ -153,7 +153,7 @@ def test_it_goes_on_behind_the_script(proxy, judged):
         return PASS
 
     proxy.fault = late
-    with pytest.warns(EvaluationWarning, match="not answered for 2 seconds"):
+    with pytest.warns(EvaluationWarning, match="did not answer for 2 seconds"):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.path is not None
     assert logged.path.is_dir()
@@ -726,7 +726,7 @@ def test_a_push_takes_over_from_the_thread_behind_the_script(proxy, judged):
         return PASS
 
     proxy.fault = late
-    with pytest.warns(EvaluationWarning, match="not answered for 2 seconds"):
+    with pytest.warns(EvaluationWarning, match="did not answer for 2 seconds"):
         log_evaluation(judged, run_id=run_id)
     assert [(entry.status, entry.reason) for entry in push()] == [("sent", "")]
     released.set()
