@@ -630,6 +630,10 @@ def test_prevalence_stands_increasing_transformations(seed: int, kind: str) -> N
     }[kind]
     plain = estimate_prevalence(target, calibration=(y, held))
     bent = estimate_prevalence(change(target), calibration=(y, change(held)))
+    if math.isnan(plain.value):  # withdrawn: by chance, the scores fit too badly
+        assert math.isnan(bent.value)
+        assert bent.fit_pvalue == pytest.approx(plain.fit_pvalue)
+        return
     assert (bent.value, bent.low, bent.high) == pytest.approx(
         (plain.value, plain.low, plain.high), abs=1e-12
     )

@@ -325,12 +325,15 @@ def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
         assert f'data-sort="{own.pvalue_holm}">{shown}<' in page
         assert f'data-sort="{own.average_precision}"' in page
     assert AREA in page
-    assert page.count("multiclass/roc_auc_ovr_macro</code>") == 2  # in the key metrics and in all
+    # among the headline metrics, by its tooltip, and among all metrics
+    assert page.count('title="multiclass/roc_auc_ovr_macro: ') == 1
+    assert page.count("multiclass/roc_auc_ovr_macro</code>") == 1
     two = of(grouping=Grouping({"low": [0, 1], "high": [2, 3]}, positive="high")).report(
         tmp_path / "two.html"
     )
     grouped = two.read_text(encoding="utf-8")
     assert AREA not in grouped
+    assert 'title="multiclass/roc_auc_ovr_macro: ' not in grouped
     assert grouped.count("multiclass/roc_auc_ovr_macro</code>") == 1
     labels = (
         evaluate([0, 1, 2, 0], [0, 1, 1, 0])
