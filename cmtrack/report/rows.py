@@ -190,9 +190,11 @@ def behind_confusions(
     reading = NUMBERED
     if has_probabilities(rows):
         reading = f"The most confident predictions come first. {reading}"
-    if len(wrong) > len(confusions):
-        shown = f"the {len(confusions)} most frequent of {len(wrong):,} confusions"
-        reading += f" Rows are listed for {shown}."
+    if sum(map(len, errors)) > len(listed):
+        reading += (
+            f" The page lists the {len(listed)} largest confusions. To see the rows of another "
+            "large one, click its cell in a matrix."
+        )
     return {
         "reading": reading,
         "cells": confusions,
