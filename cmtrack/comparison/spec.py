@@ -186,8 +186,8 @@ class CompareSpec(Question):
     )
     filter_string: str = entry(
         'str, default ""',
-        "A filter of MLflow for the runs, such as ``\"params.model = 'forest' and tags.stage = "
-        "'final'\"``.",
+        "An MLflow filter that selects the runs, such as ``\"params.model = 'forest' and "
+        "tags.stage = 'final'\"``.",
         "",
         flag="--filter",
         help="Use only runs that match this MLflow filter, such as \"params.model = 'forest'\".",

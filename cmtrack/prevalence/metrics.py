@@ -368,9 +368,9 @@ PREVALENCE = Section(
             "calibrated",
             OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")),
             "calibrated",
-            "share of positives by labelled scores. With a calibration set: a stack of density "
-            'ratios, as estimate_prevalence(density="auto"). Without one: maximum likelihood over '
-            "quantile bins, cross-fitted",
+            "share of positives estimated from labelled scores. With a calibration set: stacked "
+            'density ratios, as in estimate_prevalence(density="auto"). Without one: maximum '
+            "likelihood over quantile bins, cross-fitted",
             interval="profile",
             headline=True,
             title="calibrated prevalence",

@@ -465,7 +465,7 @@ def _confusion_words(
         return sentences
     if n_different == 1:
         return [f"{chosen} and {other} differ in 1 cell, but not significantly."]
-    return [f"{chosen} and {other} differ in {n_different} cells, but in no cell significantly."]
+    return [f"{chosen} and {other} differ in {n_different} cells, but not significantly in any."]
 
 
 def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:

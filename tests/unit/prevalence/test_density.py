@@ -664,7 +664,7 @@ def test_the_formula_of_the_calibrated_prevalence_names_the_density_that_is_used
     assert (given.density, own.density) == ("auto", "bins")
     formula = lookup("prevalence/calibrated").formula
     assert (
-        'With a calibration set: a stack of density ratios, as estimate_prevalence(density="auto").'
+        'With a calibration set: stacked density ratios, as in estimate_prevalence(density="auto").'
         in formula
     )
     assert "Without one: maximum likelihood over quantile bins" in formula
