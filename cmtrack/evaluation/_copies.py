@@ -1,4 +1,4 @@
-"""Changed copies of an evaluation: with other costs, sections, labels or metrics; merging.
+"""Functions that copy an evaluation with changed options, or merge two evaluations.
 
 Regrouping is in ``_regrouping``.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def price(evaluation: Evaluation, costs: Costs | Mapping[tuple[Any, Any], float]) -> Evaluation:
-    """Return the evaluation with the section ``cost/`` (see :meth:`Evaluation.price`)."""
+    """Return a copy that also computes the section ``cost/`` (see :meth:`Evaluation.price`)."""
     priced = as_costs(costs)
     if evaluation.none is not None:
         raise ValueError(
@@ -59,7 +59,7 @@ def price(evaluation: Evaluation, costs: Costs | Mapping[tuple[Any, Any], float]
 
 
 def with_sections(evaluation: Evaluation, sections: Sequence[str] | None) -> Evaluation:
-    """Return the evaluation with other sections of metrics."""
+    """Return a copy of the evaluation that computes different sections of metrics."""
     chosen = check_sections(sections)
     if chosen == evaluation.sections:
         return evaluation
@@ -71,7 +71,7 @@ def with_sections(evaluation: Evaluation, sections: Sequence[str] | None) -> Eva
 
 
 def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluation:
-    """Return the evaluation with its classes in another order, or as equal labels of other type."""
+    """Return a copy with reordered classes, or with equal labels of a different type."""
     order = tuple(labels)
     old = evaluation.labels
     if list(map(repr, order)) == list(map(repr, old)):
@@ -89,7 +89,7 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
         statistics=ordered_statistics(evaluation.statistics, order),
         rows=None if rows is None else ordered_rows(rows, order),
     )
-    # If the order is equal, only the types differ, because False, 0 and 0.0 are one class.
+    # If the order is unchanged, only the types differ: False, 0 and 0.0 are the same class.
     by_order: list[str] = []
     if order != old and len(old) > 2:
         by_order.extend(multiclass.ORDINAL)
@@ -101,7 +101,7 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
 
 
 def _moved_metrics(evaluation: Evaluation, reordered: Evaluation) -> list[str]:
-    """Return the custom metrics of counts whose value changes with the order of the classes."""
+    """Return the custom metrics computed from counts whose value depends on the class order."""
     before = evaluation._views.table.cells.argument()
     after = reordered._views.table.cells.argument()
     names = []
@@ -116,12 +116,12 @@ def _moved_metrics(evaluation: Evaluation, reordered: Evaluation) -> list[str]:
 
 
 def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Evaluation:
-    """Return the evaluation with custom metrics."""
+    """Return a copy of the evaluation that also computes custom metrics."""
     added = {metric.name: metric for metric in own_metrics(extra_metrics)}
     if not added:
         return evaluation
     metrics = {metric.name: metric for metric in evaluation.extra_metrics} | added
-    # The function of a metric replaces numbers that were read from a file.
+    # If the function of a metric is available, its result replaces the numbers read from a file.
     numbers = {
         name: kept for name, kept in (evaluation.kept_numbers or {}).items() if name not in added
     }
@@ -138,7 +138,7 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
 
 
 def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with cluster-robust standard errors; unchanged without clusters."""
+    """Return a copy with cluster-robust standard errors; unchanged if rows have no clusters."""
     rows = evaluation.rows
     if rows is None or not (rows.design.has_clusters or isinstance(rows, SpanRows)):
         return evaluation
@@ -181,9 +181,9 @@ def merge(first: Evaluation, second: Evaluation) -> Evaluation:
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
-    """Return True for a metric that doubles with the rows, as counts do.
+    """Return True if a metric doubles when every row is counted twice, as counts do.
 
-    A custom metric is evaluated on the counts and on the doubled counts.
+    A custom metric is computed once from the counts and once from the doubled counts.
     """
     metric = evaluation.catalog.lookup(name)
     if metric not in evaluation.extra_metrics:

@@ -1,4 +1,4 @@
-"""The curves of an evaluation by score or class, and its table of classes."""
+"""The curves of an evaluation, computed from scores, and its table of classes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_CLASS_CALIBRATION = (
 
 
 def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:
-    """Return the precision-recall curve of the positive group; None without its scores."""
+    """Return the precision-recall curve of the positive group; None if its scores are missing."""
     table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.scored is None or evaluation.roc is None:
         return None
@@ -43,7 +43,7 @@ def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:
 
 
 def gains(evaluation: Evaluation) -> GainsCurve | None:
-    """Return the gains curve of the positive group's score; None without the score."""
+    """Return the gains curve of the positive group's score; None if the score is missing."""
     curve = evaluation.precision_recall
     counts = evaluation.binary
     if curve is None or counts is None:
@@ -61,7 +61,7 @@ def gains(evaluation: Evaluation) -> GainsCurve | None:
 
 
 def calibration(evaluation: Evaluation) -> CalibrationCurve | None:
-    """Return the reliability curve of the positive group's score; None without the score."""
+    """Return the reliability curve of the positive group's score; None if the score is missing."""
     step = evaluation.scored
     table = evaluation._views.seen(ReliabilityTable)
     if step is None or table is None:
@@ -71,13 +71,13 @@ def calibration(evaluation: Evaluation) -> CalibrationCurve | None:
 
 
 def confidence_calibration(evaluation: Evaluation) -> CalibrationCurve | None:
-    """Return the reliability curve of the predicted class's probability; None without it."""
+    """Return the reliability curve of the predicted class's probability; None if it is missing."""
     table = evaluation._views.seen(HitTable)
     return None if table is None else _with_clusters(evaluation, table.curve())
 
 
 def calibration_of(evaluation: Evaluation, label: Label) -> CalibrationCurve:
-    """Return the reliability curve of one class against all others."""
+    """Return the reliability curve of one class against all other classes."""
     curves = _class_curves(evaluation, "a calibration curve of a class")
     if label not in evaluation.labels:
         raise ValueError(f"label must be one of {list(evaluation.labels)}, got {label!r}")
@@ -86,7 +86,7 @@ def calibration_of(evaluation: Evaluation, label: Label) -> CalibrationCurve:
 
 
 def has_class_calibration(evaluation: Evaluation) -> bool:
-    """Return True if the classes have calibration curves and ``class/`` is computed."""
+    """Return True if calibration curves exist for the classes and ``class/`` is computed."""
     curves = evaluation._views.seen(ClassCurves, "class calibration")
     return evaluation.has_section("class") and curves is not None
 
@@ -109,7 +109,7 @@ def class_calibration(evaluation: Evaluation) -> ClassCalibration:
 
 
 def class_rows(evaluation: Evaluation) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the table of classes, as mappings by column."""
+    """Yield each row of the table of classes, as a mapping from column name to value."""
     by_class = _with_class_section(evaluation)
     metrics = by_class.metrics
     predicted_counts = by_class.confusion_matrix.counts.sum(axis=0).tolist()

@@ -1,4 +1,4 @@
-"""Numbers for decisions: costs by class and at other shares, net benefit, risk by coverage."""
+"""Numbers that support decisions: costs, net benefit, and the risk of confident predictions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_ROWS = "the evaluated rows belong to groups, which are not known without the
 
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
-    """Return the net benefit of the positive group's score."""
+    """Return the net benefit of acting on the positive group's score, at each threshold."""
     table = None if evaluation.statistics.ranking_only else evaluation._views.seen(ScoreTable)
     if table is None:
         raise ValueError(
@@ -70,7 +70,7 @@ def costs_by_class(evaluation: Evaluation) -> pd.DataFrame:
 def cost_at(
     evaluation: Evaluation, shares: Mapping[Label, float] | Sequence[float]
 ) -> CostAtShares:
-    """Return the mean cost at other shares of the actual classes."""
+    """Return the mean cost if the actual classes had different shares."""
     priced = _priced(evaluation, "a cost at other shares needs costs")
     by_class = shares_of(as_shares(shares, "shares"), evaluation.labels, "shares")
     return priced.at_shares(np.array(by_class), evaluation.confidence_level)
@@ -84,7 +84,7 @@ def _priced(evaluation: Evaluation, need: str) -> Priced:
 
 
 def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
-    """Return the risk of the most confident predictions, of classes or of a step's groups."""
+    """Return the share of errors among the most confident predictions, for classes or a step."""
     table = _hits(evaluation, step)
     if table is None:
         return None
@@ -97,7 +97,7 @@ def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCovera
 
 
 def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejection:
-    """Return the outcome of rejecting a share of the rows, so that people decide them."""
+    """Return what happens if a share of the rows is rejected, so that people decide them."""
     table = _hits(evaluation, step)
     if table is None:
         raise ValueError(
@@ -131,18 +131,18 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
 
 
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
-    """Return the counts of hits and misses by the probability of a hit."""
+    """Return the counts of hits and misses at each probability of a hit."""
     accept = None if step is None else step_called(evaluation, step).accept
     return HitTable.of_hits(evaluation.statistics, evaluation.confidence_level, accept)
 
 
 def _why_without_error(evaluation: Evaluation, rows: RowsByCell | None) -> str:
-    """Return the reason why standard errors are missing; empty if they are not."""
+    """Return the reason why standard errors are missing; an empty text if they are not."""
     return _NO_ROWS if rows is None and evaluation.cluster_errors is not None else ""
 
 
 def _clustered_rows(evaluation: Evaluation, samples: ScoreTable) -> RowsByCell | None:
-    """Return the design of rows in clusters and the cell of each row; None without clusters."""
+    """Return the clustered design and the cell of each row; None if rows have no clusters."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.source is None or not rows.design.has_clusters:
         return None

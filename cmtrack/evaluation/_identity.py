@@ -1,4 +1,4 @@
-"""The parts that comparable evaluations share, equality, and the ``repr`` of an evaluation."""
+"""Checks that two evaluations are comparable or equal, and the ``repr`` of an evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
-    """Return the parts that evaluations must share to be ranked together."""
+    """Return the options and data that evaluations must share to be ranked together."""
     grouping = evaluation.grouping
     parts = [
         ("labels", repr(evaluation.labels)),
@@ -21,7 +21,7 @@ def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
         ("positive", str(same_label(evaluation.positive))),
     ]
     if evaluation.prices is not None:
-        # Adding 0.0 turns -0.0 into 0.0: the two are equal, but their bytes differ.
+        # Adding 0.0 turns -0.0 into 0.0: the two numbers are equal, but their bytes differ.
         prices = (evaluation.prices + 0.0).tobytes()
         parts.append(("costs", hashlib.sha256(prices).hexdigest()))
     if evaluation.none is not None:
@@ -30,7 +30,7 @@ def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
 
 
 def is_equal(first: Evaluation, second: Evaluation) -> bool:
-    """Return True if the statistics, the questions, the row facts and the notes are equal."""
+    """Return True if the statistics, the options, the row facts and the notes are equal."""
     names = "statistics", "spec", "row_facts", "notes"
     return (
         all(getattr(first, name) == getattr(second, name) for name in names)
@@ -39,7 +39,7 @@ def is_equal(first: Evaluation, second: Evaluation) -> bool:
 
 
 def line_of_text(evaluation: Evaluation) -> str:
-    """Return the ``repr`` of an evaluation: its size and three headline metrics."""
+    """Return the ``repr`` of an evaluation: its number of rows and three headline metrics."""
     if evaluation.none is not None:
         names = ["spans/f1_micro", "spans/f1_macro"]
         head = f"{count(evaluation.n_samples)} spans, {len(evaluation.classes)} labels"
@@ -60,7 +60,7 @@ def line_of_text(evaluation: Evaluation) -> str:
 
 
 def _size(evaluation: Evaluation) -> str:
-    """Return the number of rows as text, with the kind of their weights."""
+    """Return the number of rows as text, including the kind of their weights."""
     kind = evaluation.weights_are
     if kind is None:
         return f"{count(evaluation.n_samples)} rows"
@@ -69,7 +69,7 @@ def _size(evaluation: Evaluation) -> str:
 
 
 def _without_positive(plain: Any) -> Any:
-    """Return a grouping as plain data without its positive group.
+    """Remove the positive group from a grouping that is given as plain data.
 
     The positive group is a separate part of the design. Booleans and whole floats among the classes
     become the integers that they equal.

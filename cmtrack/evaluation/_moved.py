@@ -1,10 +1,11 @@
-"""Computation of metrics at other shares of the actual classes: values and squared errors.
+"""Computation of metrics if the actual classes had different shares: values and squared errors.
 
 The assumption is label shift: within each actual class, the target's predictions are distributed
-like the predictions for the labelled rows. A metric at other shares is therefore the metric of
-reweighted rows. The weight of a row is the new share of its class over the share of the class among
-the labelled rows. The new shares are fixed, so only the variation within classes adds to the
-standard error. The error of estimated shares is independent of this variation and is added to it.
+like the predictions for the labelled rows. A metric at different shares therefore equals the metric
+computed from reweighted rows. The weight of a row is the new share of its class divided by the
+share of the class among the labelled rows. The new shares are fixed, so only the variation within
+classes adds to the standard error. The error of estimated shares is independent of this variation
+and is added to it.
 
 Source: Saerens, Latinne and Decaestecker (2002) for the assumption; Elkan (2001) for the weights.
 """
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 OF_TABLE = ("counts", "table", "whole table", "classes", "binary", "costs")
-"""Views of the confusion matrix, in which a row's influence is the influence of its cell."""
+"""Views of the confusion matrix: all rows of a cell have the same influence."""
 _LEFT_OUT = (
     "class calibration",
     "reliability",
@@ -48,20 +49,21 @@ _LEFT_OUT = (
     "calibrated rows",
     "class shares",
 )
-"""Views that compare probabilities with frequencies, which differ at other shares."""
+"""Views that compare probabilities with frequencies, which change with the shares."""
 _SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
 _MOST_ROWS = 1 << 16
-"""Most rows for which errors come from the rows if sums over all classes make them too wide."""
+"""Largest number of rows for which too wide errors from sums are computed again from the rows."""
 
 
 class Parts(NamedTuple):
-    """The squared standard error of a metric, by its source.
+    """The squared standard error of a metric, split by the source of the uncertainty.
 
-    ``labelled``: from the labelled rows.
-    ``shares``: from the error of estimated shares.
-    ``realised``: from the unknown labels of a target of given rows, times the number of its rows.
-    ``means``, shape (S,): mean influence of each stratum: the change of the metric with the share.
-        None if it is unknown.
+    ``labelled``: the part caused by the labelled rows.
+    ``shares``: the part caused by the error of estimated shares.
+    ``realised``: the part caused by the unknown labels of the target's rows, multiplied by the
+        number of these rows.
+    ``means``, shape (S,): the mean influence of each stratum, which is the change of the metric per
+        unit of the stratum's share. None if it is unknown.
     """
 
     labelled: float
@@ -71,19 +73,19 @@ class Parts(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The standard error of the metric in the population."""
+        """The standard error of the metric for the whole population."""
         return math.sqrt(self.labelled + self.shares)
 
     def own_error(self, rows: float) -> float:
-        """Return the standard error of the metric in the given number of rows of the target."""
+        """Return the standard error of the metric for a target with the given number of rows."""
         return math.sqrt(self.labelled + self.shares + self.realised / rows)
 
 
 class Term(NamedTuple):
-    """A metric at the shares of the target.
+    """A metric that is computed at the shares of the target.
 
     ``samples``: the view that the metric is computed from.
-    ``k``: the position of the value in a metric of many values; None in a metric of one.
+    ``k``: the position of the value if the metric returns many values; None if it returns one.
     """
 
     name: str
@@ -95,11 +97,11 @@ class Term(NamedTuple):
 
 
 class _ErrorSums(NamedTuple):
-    """Errors of all values of a metric, from the sums that an evaluation keeps.
+    """Errors of all values of a metric, computed from the sums that an evaluation stores.
 
-    ``errors``: standard errors; None if the metric has none.
-    ``spreads``: the variance that one row of the target contributes.
-    ``means``, shape (S,): mean influence of each stratum; None if unknown.
+    ``errors``: the standard errors; None if they are not defined for the metric.
+    ``spreads``: the variance that a single row of the target contributes.
+    ``means``, shape (S,): the mean influence of each stratum; None if it is unknown.
     ``is_too_wide``: True if the errors include the variation between classes, which should not
         count because the shares are fixed.
     """
@@ -111,12 +113,12 @@ class _ErrorSums(NamedTuple):
 
 
 def _value_at(values: Any, k: int | None) -> Any:
-    """Return the k-th of many values; a single number holds for every k."""
+    """Return the k-th value; a single number is the value for every k."""
     return values if k is None or np.ndim(values) == 0 else values[k]
 
 
 class Moved:
-    """The metrics of an evaluation at other shares."""
+    """The metrics of an evaluation if the actual classes had different shares."""
 
     def __init__(self, evaluation: Evaluation, target: Target) -> None:
         self.evaluation = evaluation
@@ -134,9 +136,9 @@ class Moved:
 
     @cached_property
     def side_factors(self) -> FloatArray | None:
-        """The weight factors of the negatives and of the positives.
+        """The factors by which the weights of negatives and of positives change.
 
-        None without two groups, or if the mix of classes within a group changes.
+        None if there are not two groups, or if the mix of classes within a group changes.
         """
         step = self.evaluation.scored
         if step is None:
@@ -154,7 +156,10 @@ class Moved:
 
     @property
     def heavy_negative(self) -> float:
-        """The mean weight of a negative row over the weight of all positives; 0 without both."""
+        """The mean weight of a negative row divided by the weight of all positives, or 0.
+
+        It is 0 if one of the groups has no rows.
+        """
         metric = self.evaluation.catalog.lookup("binary/average_precision")
         table = self.views.of(metric, "")
         if not isinstance(table, ScoreTable) or not table.has_both:
@@ -162,7 +167,7 @@ class Moved:
         return float(table.sides[1] / table.effective_sides[1] / table.sides[0])
 
     def row_weights(self, rows: Predictions) -> FloatArray:
-        """Return each row's weight times the factor of its class, shape (n,)."""
+        """Multiply each row's weight by the factor of its class; return an array of shape (n,)."""
         return rows.design.weighted(self.factors[rows.actual])
 
     def _view(self, statistics: Statistics) -> EvaluationViews:
@@ -172,7 +177,7 @@ class Moved:
 
     @cached_property
     def terms(self) -> dict[str, Term]:
-        """Every metric that has a value at other shares, by its full name."""
+        """Every metric that can be computed at different shares, by its full name."""
         terms: dict[str, Term] = {}
         sections = [section.metrics for section in self.evaluation.catalog.sections.all]
         for metrics in (*sections, self.evaluation.extra_metrics):
@@ -216,7 +221,7 @@ class Moved:
             yield Term(name, metric, samples, step, k, value)
 
     def value_of_table(self, term: Term, counts: FloatArray) -> float:
-        """Return the value of a metric in a table of the given counts; NaN if undefined."""
+        """Compute a metric from a table with the given counts; NaN if it is undefined."""
         plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
         samples = self._view(plain).of(term.metric, term.step)
         return math.nan if samples is None else float(_value_at(_values(term, samples), term.k))
@@ -224,7 +229,7 @@ class Moved:
     # -- errors ----------------------------------------------------------------------------------
 
     def parts(self, term: Term) -> Parts | None:
-        """Return the squared error by source; None for a metric without an error."""
+        """Return the squared error by source; None if the metric has no standard error."""
         if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
             return None
         with np.errstate(all="ignore"):
@@ -238,7 +243,7 @@ class Moved:
         return parts._replace(shares=max(by_shares, 0.0))
 
     def _labelled_parts(self, term: Term) -> Parts | None:
-        """Return the squared error that the labelled rows cause, without the error of shares."""
+        """Return the part of the squared error that the labelled rows cause."""
         is_of_table = term.metric.of in OF_TABLE
         parts = self._parts_by_cell(term) if is_of_table else self._parts_by_sums(term)
         rows = self.evaluation.rows
@@ -252,7 +257,7 @@ class Moved:
 
     @cached_property
     def _cells(self) -> tuple[Influence, FloatArray, FloatArray]:
-        """The table's cells as rows, with their shares and relative sums of squared weights."""
+        """The cells of the table as rows, with their shares and sums of squared weights."""
         squares = self.statistics.squares
         if squares is None:
             raise TypeError("reweighted statistics have sums of squares")
@@ -288,7 +293,7 @@ class Moved:
         return Parts(error**2, 0.0, _value_at(spreads, term.k), means)
 
     def _parts_by_row(self, term: Term, rows: Predictions) -> Parts | None:
-        """Return the squared error from the rows, by cluster; None without influences by row."""
+        """Return the squared error from rows or clusters; None if rows have no influence."""
         if rows.source is None and term.metric.needs == "probabilities":
             return None
         psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
@@ -312,14 +317,14 @@ class Moved:
         errors = self._errors_within_strata(term)
         if errors is not None:
             return errors
-        # The sums are not by class, so the error includes the variation between classes.
+        # The sums are over all classes, so the error includes the variation between classes.
         metric = term.metric
         values = term.value if term.k is None else metric.of_each(term.samples)
         spreads = self._spread(term, lambda alone: metric.spread(alone, values).error)
         return _ErrorSums(metric.spread(term.samples, values).error, spreads, None, True)
 
     def _errors_within_strata(self, term: Term) -> _ErrorSums | None:
-        """Return the errors of the variation within strata; None if the sums are not by stratum."""
+        """Return the errors caused by variation within strata; None if no sums by stratum exist."""
         samples = term.samples
         strata = self.target.strata
         if type(samples).within is Samples.within:
@@ -337,19 +342,21 @@ class Moved:
         step = self.evaluation.scored
         has_sides = isinstance(samples, ScoreTable | ScoreSamples)
         if has_sides and step is not None and strata[step.in_positive].min() == 0:
-            # Views of two sides have the mean of the negatives first, in any order of the strata.
+            # Views of two sides list the mean of the negatives first, whatever the order of the
+            # strata.
             means = means[::-1]
         return _ErrorSums(errors, spreads, means, False)
 
     @cached_property
     def _views_of_counts(self) -> EvaluationViews:
-        """Views of the table in which weights count as numbers of rows."""
+        """Views of the table that treat weights as numbers of rows."""
         return self._view(replace(self.statistics, squares=None))
 
     def _spread(self, term: Term, error: Callable[[Samples], Any]) -> Any:
-        """Return the variance that one row of the target contributes; NaN if it is not known.
+        """Return the variance that a single row of the target contributes; NaN if it is unknown.
 
-        This is the squared error times the number of rows, with weights counted as rows.
+        This is the squared error multiplied by the number of rows; weights count as numbers of
+        rows.
         """
         if math.isnan(self.target.rows):
             return math.nan
@@ -362,11 +369,12 @@ class Moved:
     # -- intervals -------------------------------------------------------------------------------
 
     def centre(self, term: Term, parts: Parts) -> tuple[float, Parts]:
-        """Return the value and the errors that the lower limit of an interval rests on.
+        """Return the value and the errors from which the lower limit of an interval is computed.
 
-        If few rows make most of the error, the value is computed with one more negative
-        (:meth:`Samples.with_high_negative`). The error from labelled rows grows by the same factor
-        as the error of independent rows: the error of clusters is known without the negative only.
+        If few rows cause most of the error, the value is computed with one more negative
+        (:meth:`Samples.with_high_negative`). The cluster-robust error is known only without this
+        negative. Therefore the error from labelled rows is increased by the same factor as the
+        error of independent rows.
         """
         metric = term.metric
         if not metric.few_errors:
@@ -387,7 +395,7 @@ class Moved:
         return value, parts._replace(labelled=labelled)
 
     def _with_high_negative(self, term: Term) -> tuple[Any, Any] | None:
-        """Return values and errors with one more negative; None if the view cannot add one."""
+        """Return values and errors after adding one negative; None if the view cannot add it."""
         samples = term.samples.with_high_negative()
         if samples is None:
             return None
@@ -397,7 +405,7 @@ class Moved:
         return None if errors is None else (values, errors)
 
     def fallback(self, term: Term) -> Interval | None:
-        """Return the interval by effective sample size, for a metric whose error is 0."""
+        """Return an interval from the effective sample size, for a metric whose error is 0."""
         if term.metric in self.evaluation.extra_metrics:
             return None
         results = Results(self.evaluation.confidence_level)
@@ -407,7 +415,7 @@ class Moved:
 
 
 def _values(term: Term, samples: Samples) -> Any:
-    """Return the value of a metric in a view, or its values for all classes."""
+    """Compute the value of a metric from a view, or its values for all classes."""
     if term.k is None:
         return term.metric.number(samples.argument())
     return term.metric.of_each(samples)

@@ -1,7 +1,8 @@
 """Warnings about undefined, approximate or easily misread numbers of an evaluation.
 
-Each function of ``_WARNINGS`` yields the sentences about one subject. ``input_remarks`` checks the
-input itself. ``_warn_of_input`` adds the warnings about the input that a stored evaluation repeats.
+Each function in ``_WARNINGS`` yields the warnings about one subject. ``input_remarks`` checks the
+input itself. A stored evaluation repeats some warnings about its input, which ``_warn_of_input``
+yields.
 """
 
 from __future__ import annotations
@@ -41,21 +42,22 @@ _DECISION_VALUES = (
     "ranking only: no log loss, calibration, sPCC or calibrated prevalence"
 )
 _FEW_ROWS = 20
-"""Number of rows of a class or group below which its intervals are approximate."""
+"""Number of rows below which the intervals of a class or group are approximate."""
 _FEW_WRONG = 20
-"""Number of wrong predictions below which intervals of losses are approximate."""
+"""Number of wrong predictions below which the intervals of losses are approximate."""
 _FEW_CLUSTERS = 20
 """Number of clusters below which all intervals are approximate."""
 _FEW_EFFECTIVE_ROWS = 50
-"""Effective rows below which standard errors with sampling weights rest on few heavy rows.
+"""Effective number of rows below which standard errors depend on a few rows with large weights.
 
-With 41 effective rows of a class, 95% intervals contain the true value in 90% of cases.
+This applies to sampling weights. If a class has 41 effective rows, 95% intervals contain the true
+value in only 90% of cases.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Warned:
-    """The numbers of an evaluation that warnings are about."""
+    """The numbers of an evaluation that the warnings check."""
 
     views: EvaluationViews
     results: Results
@@ -79,20 +81,20 @@ class Warned:
 
     @property
     def words_of_few_rows(self) -> str:
-        """The words for the size of a class or group with too few rows."""
+        """The words that describe a class or group with too few rows."""
         if self.statistics.counts.fractional:
             return f"fewer than {self.rare_below} effective rows (Kish's number, from the weights)"
         return f"fewer than {self.rare_below} rows"
 
     @property
     def class_sizes(self) -> list[tuple[Label, float]]:
-        """The classes that averages include, with their effective numbers of rows."""
+        """The classes that averages include, each with its effective number of rows."""
         sizes = self.statistics.counts.map(lambda table: table.sum(axis=1)).effective_size()
         classes = zip(self.labels, sizes, self.views.table.kept, strict=True)
         return [(label, size) for label, size, is_averaged in classes if is_averaged]
 
     def rare(self, sizes: Any) -> list[str]:
-        """Return the labels of few rows, but not of none, with their effective numbers of rows."""
+        """Return the labels with few rows, but at least one, and their effective numbers."""
         return [
             f"{quoted(label)} (n = {significant(size, 2)})"
             for label, size in sizes
@@ -205,7 +207,7 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
 
 
 def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> Iterator[str]:
-    """Yield warnings about scores that are constant in all rows, or in the rows of two classes."""
+    """Yield warnings about scores that are equal in all rows, or in all rows of two classes."""
     constant = np.flatnonzero(Fisher("ovr").constant(scores)).tolist()
     names = join_names([quoted(labels[k]) for k in constant], 8)
     no_interval = "sPCC counts as 0, and spcc/ovr_fisher and spcc/ovr_min have no interval"
@@ -251,7 +253,7 @@ def _warn_of_positive_scores(warned: Warned) -> Iterator[str]:
 
 
 def _warn_of_curves(warned: Warned) -> Iterator[str]:
-    """Yield warnings about curves whose scores are tied or counted on a grid."""
+    """Yield warnings about curves if their scores have many ties or are counted on a grid."""
     results = warned.results
     roc = warned.roc
     if roc is not None and roc.auc_error_bound > 0:
@@ -304,16 +306,16 @@ _FEW_ERRORS = {
     "spcc/d_b": ("d_b",),
     "calibration/": ("calibration error", "calibration slope"),
 }
-"""Metrics that a few wrong predictions decide: their words by a part of their names."""
+"""Metrics that depend on a few wrong predictions: a part of the name, and the words for it."""
 _FEW_WEIGHTED_ERRORS = {
     "/accuracy": ("accuracy",),
     "/recall": ("recall",),
     "/specificity": ("specificity",),
     "/balanced_accuracy": ("balanced accuracy",),
 }
-"""Metrics that a few wrong predictions also decide if rows have sampling weights.
+"""Metrics that also depend on a few wrong predictions if rows have sampling weights.
 
-The weights of a few errors may differ from the weights of other rows.
+The weights of the few wrong rows may differ from the weights of all other rows.
 """
 
 
@@ -344,7 +346,7 @@ def _warn_of_few_errors(warned: Warned) -> Iterator[str]:
 
 
 def _has_part(names: Collection[str], part: str, parts: Collection[str]) -> bool:
-    """Return True if a name contains this part, but none of the longer parts that start with it."""
+    """Return True if a name contains ``part``, but no longer part that starts with it."""
     longer = [other for other in parts if other != part and other.startswith(part)]
     return any(part in name and not any(other in name for other in longer) for name in names)
 

@@ -1,4 +1,4 @@
-"""Evaluation under another grouping: from the rows, or from the statistics if rows are missing."""
+"""Evaluation under a different grouping, from the rows or, if they are missing, the statistics."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _OTHER_ROWS = ("labelled", "target", "labelled_tops", "target_tops")
-"""Statistics of a calibration set and a target, which are not among the evaluated rows."""
+"""Statistics of the calibration set and the target, whose rows are not evaluated rows."""
 _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "target")
 
 
 class Lost(Enum):
-    """Something that an evaluation lost when it was regrouped, or extended without its rows.
+    """A part that an evaluation lost when it was regrouped, or extended without its rows.
 
     The value is the note that people read.
     """
@@ -66,7 +66,7 @@ _STAYS = frozenset({Lost.TARGET, Lost.HELD})
 
 
 def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) -> Evaluation:
-    """Evaluate under another grouping (see :meth:`Evaluation.regroup`)."""
+    """Evaluate under a different grouping (see :meth:`Evaluation.regroup`)."""
     if not isinstance(grouping, Grouping):
         raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}")
     labels = evaluation.labels
@@ -92,7 +92,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
     else:
         statistics = _still_valid(evaluation.statistics, old, new)
         lost |= _lost_without_rows(evaluation, statistics, counting)
-    # What an earlier regrouping lost stays lost.
+    # Parts that an earlier regrouping lost stay lost.
     if statistics.scores is not None or statistics.tops is not None:
         lost |= _STAYS & evaluation.lost
     lost |= {Lost.THRESHOLD} & evaluation.lost
@@ -119,7 +119,7 @@ def _has_same_positives(old: ComposedStep | None, new: ComposedStep | None) -> b
 
 
 def _from_rows(evaluation: Evaluation, rows: Predictions, counting: Counting) -> Statistics:
-    """Return the statistics of the rows, with the statistics of other rows that are still valid."""
+    """Count the rows again, and keep valid statistics of the calibration set and the target."""
     valid = _still_valid(evaluation.statistics, evaluation.scored, counting.step)
     statistics = collect_rows(rows, counting)
     if not rows.segments:  # rows from files of earlier versions may lack segments
@@ -130,7 +130,7 @@ def _from_rows(evaluation: Evaluation, rows: Predictions, counting: Counting) ->
 
 
 def _lost_other_rows(before: Statistics, after: Statistics) -> set[Lost]:
-    """Return the loss if a calibration set or a target was lost."""
+    """Return the lost part if the calibration set or the target was lost; else an empty set."""
     absent = {
         name
         for name in _OTHER_ROWS
@@ -142,7 +142,7 @@ def _lost_other_rows(before: Statistics, after: Statistics) -> set[Lost]:
 
 
 def _lost_without_rows(evaluation: Evaluation, valid: Statistics, counting: Counting) -> set[Lost]:
-    """Return what is lost by regrouping from statistics alone."""
+    """Return the parts that are lost if an evaluation is regrouped without its rows."""
     before = evaluation.statistics
     lost = set()
     if valid.moments is not None:
@@ -164,7 +164,7 @@ def _lost_without_rows(evaluation: Evaluation, valid: Statistics, counting: Coun
 def _still_valid(
     statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None
 ) -> Statistics:
-    """Return the statistics, without the ones that the new step makes invalid."""
+    """Return the statistics, but remove those that the new step makes invalid."""
     if new is None:
         return statistics if old is None else _without(statistics, _GROUP_SCORES)
     if old is None or not np.array_equal(old.in_positive, new.in_positive):

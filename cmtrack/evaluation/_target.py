@@ -1,4 +1,4 @@
-"""Shares of the classes in a target: stated by the caller, or estimated with an error."""
+"""Shares of the classes in a target, which the caller states or which are estimated."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _ROUNDING = 1e-9
 class Target:
     """Shares of the classes in a target.
 
-    Each share belongs to a stratum, which is a class or a group. The classes of a group have the
-    same mix as among the labelled rows.
+    Each share belongs to a stratum, which is a class or a group. Within a group, the classes have
+    the same relative shares as among the labelled rows.
 
     ``shares``, shape (K,): the share of each class.
     ``strata``, shape (K,): the index of each class's stratum.
     ``names``: the names of the strata, quoted for people.
-    ``rows``: number of rows of the target; NaN if it is unknown.
+    ``rows``: the number of rows in the target; NaN if it is unknown.
     ``counted``: True if the shares were counted in the rows of the target.
     ``estimated``: the error of estimated shares; None for stated ones.
     """
@@ -53,7 +53,7 @@ class ShareErrors:
 
     ``covariance``, shape (S, S): the covariance of the shares of the strata.
     ``fit_pvalue``: the p-value of the test that the target's scores fit the labelled scores.
-    ``ends``: the interval of the second of two shares; None for more than two shares.
+    ``ends``: the confidence interval of the second share if there are two; None if there are more.
     """
 
     covariance: FloatArray
@@ -62,7 +62,7 @@ class ShareErrors:
 
 
 class _Stratum(NamedTuple):
-    """A class or a group with its share; ``members``, shape (K,), is True for its classes."""
+    """A class or a group, and its share; ``members``, shape (K,), is True for its classes."""
 
     name: str
     members: npt.NDArray[np.bool_]
@@ -77,7 +77,7 @@ def count_actual(evaluation: Evaluation) -> FloatArray:
 def spread_over_classes(
     evaluation: Evaluation, stratum_shares: FloatArray, strata: IntArray
 ) -> FloatArray:
-    """Return the share of each class: the share of its stratum, split like the labelled rows."""
+    """Split the share of each stratum over its classes in proportion to the labelled rows."""
     counts = count_actual(evaluation)
     totals = np.bincount(strata, counts, len(stratum_shares))
     # The callers check that a stratum without rows has the share 0, so any divisor will do.
@@ -86,10 +86,10 @@ def spread_over_classes(
 
 
 def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, counted: bool) -> Target:
-    """Return a target with the shares that a caller states.
+    """Return a target whose shares the caller states.
 
-    ``stated``: the share of the positive class or group; the shares of classes, or of the groups of
-        one step, by name; or one share for each class.
+    ``stated``: one number is the share of the positive class or group. A mapping gives shares by
+        the name of a class, or of a group of one step. A sequence gives one share for each class.
 
     Raises TypeError or ValueError if the shares are not numbers, do not sum to 1, name an unknown
     class or group, or give a share above 0 to a class without labelled rows.
@@ -125,7 +125,7 @@ def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, count
 
 
 def _rest(labels: Sequence[Label], named: list[_Stratum], stated: Any) -> list[_Stratum]:
-    """Return a stratum of all classes that are not named, with the remaining share.
+    """Return a stratum of all classes without a stated share; its share is the remainder.
 
     The list is empty if all classes are named.
 
@@ -174,9 +174,9 @@ def _read_strata(evaluation: Evaluation, stated: Any) -> list[_Stratum]:
 
 
 def _members(evaluation: Evaluation, names: Sequence[Label]) -> list[npt.NDArray[np.bool_]]:
-    """Return a mask of shape (K,) for each name: the classes that the name stands for.
+    """Return for each name a mask of shape (K,), True for the classes that the name includes.
 
-    Names are classes, or groups of the last step that has all of the names.
+    All names are classes, or all are groups of the same step: the last step that defines them.
     """
     labels = evaluation.labels
     steps = reversed(evaluation._views.composed.values())
@@ -196,8 +196,8 @@ def _members(evaluation: Evaluation, names: Sequence[Label]) -> list[npt.NDArray
 def _find_positions(names: Sequence[Label], labels: Sequence[Label]) -> list[int] | None:
     """Return the positions of the names in the labels; None if one is missing or repeated.
 
-    A text also matches a label of another type that is written the same, because names in files
-    are texts.
+    A text also matches a label of a different type that looks the same as text, because names in
+    files are always texts.
     """
     by_text = {str(label): position for position, label in enumerate(labels)}
     positions = []
@@ -225,10 +225,10 @@ def _floats(values: Any, stated: Any) -> list[float]:
 
 
 def estimated_target(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
-    """Return a target with estimated shares and their error.
+    """Return a target whose shares are estimated, and so have an error.
 
-    The shares of a refused estimate only decide which metrics would exist. Callers withdraw these
-    metrics together with the estimate.
+    If the estimate is refused, its shares only determine which metrics are listed. Callers then
+    withdraw these metrics together with the estimate.
     """
     estimate = estimate.refused or estimate
     labels = evaluation.labels

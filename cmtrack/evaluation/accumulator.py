@@ -1,4 +1,4 @@
-"""Evaluation of rows in batches: training loops, streams, processes of a distributed training."""
+"""Evaluation of rows that arrive in batches, for example in training loops and from streams."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from cmtrack.statistics.segment_values import (
 from cmtrack.statistics.segmented import Segmented
 
 _MOST_WAITING = 1 << 16
-"""Rows that wait to be counted: counting few rows takes about the same time as counting many."""
+"""Number of buffered rows: counting a few rows takes about as long as counting many."""
 
 
 @takes_options
@@ -49,9 +49,9 @@ class Accumulator:
     """Collector of predictions in batches, which are evaluated together.
 
     An accumulator keeps statistics and at most 65,536 rows that wait to be counted, so its memory
-    does not grow with the number of batches. Accumulators with equal options can be added
-    (``a + b``) and pickled: each process of a distributed training fills one, and one process adds
-    them up.
+    does not grow with the number of batches. Accumulators with equal options can be added (``a +
+    b``) and pickled. In distributed training, each process fills its accumulator, and one process
+    adds all of them.
 
     The result equals :func:`cmtrack.evaluate` on all rows at once. Counts are equal, and moments
     agree up to rounding. Ranks of scores are exact for up to 2**18 distinct scores. More distinct
@@ -60,7 +60,7 @@ class Accumulator:
     Parameters
     ----------
     labels : sequence of length K
-        All classes in order. A batch need not contain all of them.
+        All classes in order. A batch need not contain every class.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -87,7 +87,7 @@ class Accumulator:
         self.spec = Spec.of(options, Accumulator)
         self.labels = number_labels({"labels": list(labels)}, labels).labels
         step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
-        # The first batch shows if the threshold is of probabilities or of decision values.
+        # The first batch shows if the threshold applies to probabilities or to decision values.
         scores_name = "y_score" if len(self.labels) == 2 else "y_prob"
         self._step = deciding(step, self.spec.threshold, self.labels, [scores_name])
         self._prices = prices_of(self.spec, self.labels)
@@ -100,7 +100,7 @@ class Accumulator:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in all batches so far."""
+        """Number of rows in all batches that were added so far."""
         return self._n_waiting + sum(part.digest.rows for _, part in self._collected)
 
     def update(
@@ -113,7 +113,7 @@ class Accumulator:
         sample_weight: Any = None,
         segments: Any = None,
     ) -> None:
-        """Add a batch, in the forms that :func:`cmtrack.evaluate` accepts.
+        """Add a batch of rows, in any form that :func:`cmtrack.evaluate` accepts.
 
         The accumulator copies the batch. An empty batch changes nothing.
 
@@ -121,7 +121,7 @@ class Accumulator:
         ------
         ValueError
             If the input is wrong, or the columns differ from the columns of earlier batches. The
-            accumulator does not change.
+            accumulator then stays unchanged.
 
         Examples
         --------
@@ -213,7 +213,7 @@ class Accumulator:
         return assemble(total, self._step, self.spec, self._weights_are)
 
     def reset(self) -> None:
-        """Remove all rows."""
+        """Remove all rows from the accumulator."""
         self._waiting = []
         self._n_waiting = 0
         self._collected = []
@@ -259,7 +259,7 @@ class Accumulator:
         return f"Accumulator({len(self.labels)} classes, {self.n_rows} rows)"
 
     def _check_columns(self, names: tuple[str, ...]) -> None:
-        """Raise ValueError if columns differ from earlier ones, or do not fit the threshold."""
+        """Raise ValueError if columns differ from earlier columns or do not suit the threshold."""
         step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
         deciding(step, self.spec.threshold, self.labels, names)
         if self._columns not in (None, names):
@@ -272,7 +272,7 @@ class Accumulator:
 
     @staticmethod
     def _segments(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-        """Return the segments of a batch's rows, by each column or crossing."""
+        """Return the segments of a batch's rows, one entry for each column or crossing."""
         columns = {name: SegmentRows.read(name, column) for name, column in (data or {}).items()}
         for name, column in columns.items():
             check_length(name, len(column.codes), n_rows)
@@ -301,7 +301,7 @@ class Accumulator:
         self._add(0, part)
 
     def _joined_weights(self) -> FloatArray | IntArray | None:
-        """Return the weights of the buffered rows; rows of a batch without weights have 1."""
+        """Return the weights of the buffered rows; the weight is 1 in a batch without weights."""
         if all(batch.weights is None for batch in self._waiting):
             return None
         kind: Any = np.int64 if self._weights_are == FREQUENCY else np.float64
@@ -314,9 +314,9 @@ class Accumulator:
         return np.concatenate(weights)
 
     def _add(self, size: int, part: Statistics) -> None:
-        """Add statistics, and merge statistics of equal size like the carries of a binary counter.
+        """Add statistics, and merge those of equal size, like a binary counter that carries digits.
 
-        This way, each row takes part in only log n merges.
+        With this order of merging, each row takes part in only log n merges.
         """
         while self._collected and self._collected[-1][0] <= size:
             smaller, before = self._collected.pop()
@@ -337,8 +337,8 @@ class _Batch:
 
 
 def _joined(parts: Sequence[Any]) -> Any:
-    """Return a column of all batches; None if it is missing.
+    """Join a column of all batches; None if the column is missing.
 
-    All batches have the same columns, so it is enough to look at the first.
+    All batches have the same columns, so it is enough to check the first batch.
     """
     return None if parts[0] is None else np.concatenate(parts)

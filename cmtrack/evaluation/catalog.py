@@ -1,7 +1,7 @@
-"""Sections of an :class:`~cmtrack.Evaluation`, and all metrics of all kinds of evaluations.
+"""Sections of an :class:`~cmtrack.Evaluation`, and the metrics of every kind of evaluation.
 
-Use these catalogs to read names before an evaluation exists (gates, options, logged values), and
-for pages. All other code uses the catalog of the evaluation or comparison.
+Pages use these catalogs, and so does code that reads names of metrics before an evaluation exists:
+gates, options and logged values. All other code uses the catalog of the evaluation or comparison.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OPEN = replace(BUILT_IN, open=True)
 
 
 def check_headline(names: Iterable[str]) -> tuple[str, ...]:
-    """Validate names of headline metrics; any name that a custom metric may have is accepted."""
+    """Validate names of headline metrics; names that a custom metric could have are accepted."""
     if isinstance(names, str):
         raise TypeError(f"headline must be a list of metric names, got {names!r:.80}")
     checked = tuple(dict.fromkeys(names))
@@ -70,7 +70,7 @@ def check_headline(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def lookup(name: str) -> Metric:
-    """Return the built-in metric of a full name, as in :meth:`Catalog.find`.
+    """Find the built-in metric that a full name refers to, as :meth:`Catalog.find` does.
 
     Examples
     --------

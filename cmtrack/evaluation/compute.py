@@ -1,4 +1,4 @@
-"""Computation of an evaluation's metrics and warnings from its statistics."""
+"""Functions that compute an evaluation's metrics and warnings from its statistics."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.spec import Spec
 
 SECTION_NAMES = tuple(dict.fromkeys(metric.section for metric in OF_CLASSES.metrics))
-"""First parts of the names of all metrics that an :class:`Evaluation` may have."""
+"""First parts of all metric names that an :class:`Evaluation` may contain."""
 
 
 def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Check the names of sections, and return them in the order of the catalog; None for all."""
+    """Check names of sections, and return them in the catalog's order; None means all sections."""
     if sections is None:
         return None
     if isinstance(sections, str):
@@ -64,7 +64,7 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
 def scored_step(
     labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
 ) -> ComposedStep | None:
-    """Return the last step of two groups, or the step of two classes; None if neither exists."""
+    """Return the last step with two groups, or the step of two classes; None if neither exists."""
     step = None
     if grouping is not None:
         for composed in grouping.compose(labels):
@@ -86,7 +86,7 @@ def scored_step(
 
 
 def _way_to_two_groups(positive: Label, labels: tuple[Label, ...]) -> str:
-    """Return a hint: a grouping of the class against the others, or a class of similar name."""
+    """Return a hint that suggests a grouping of the class against the rest, or a similar name."""
     if positive not in labels:
         return near(str(positive), map(str, labels))
     others = listed([label for label in labels if label != positive])
@@ -100,9 +100,9 @@ def deciding(
     labels: tuple[Label, ...],
     given: Collection[str],
 ) -> ComposedStep | None:
-    """Return the scored step with its decision threshold; unchanged if no threshold is given.
+    """Return the scored step with the decision threshold; unchanged if no threshold is given.
 
-    ``labels``, tuple of length K.
+    ``labels``: the K classes in order.
     ``given``: the names of the columns that the caller passed.
     """
     if threshold is None:
@@ -130,7 +130,7 @@ def deciding(
 
 
 def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
-    """Return True if a single column has the probabilities of the first of two classes."""
+    """Return True if a single column contains the probabilities of the first of two classes."""
     if step is None or len(order) != 2:
         return False
     first, second = step.group_of_class
@@ -142,7 +142,7 @@ def scores_first(order: tuple[Label, ...], step: ComposedStep | None) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """Numbers and warnings that follow from the statistics of one evaluation."""
+    """Numbers and warnings that are computed from the statistics of one evaluation."""
 
     results: Results
     roc: RocCurve | None
@@ -194,7 +194,7 @@ def compute_single(
     clusters: Clusters,
     numbers: Mapping[str, Kept],
 ) -> Results:
-    """Compute single metrics by their full names, as segments need them for each part of rows."""
+    """Compute metrics selected by their full names, which segments do for each part of the rows."""
     results = Results(views.level, clusters)
     for name in names:
         metric, parts = catalog.find(name)
@@ -207,7 +207,7 @@ def compute_single(
 
 
 def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept]) -> None:
-    """Put built-in metrics that are undefined in this evaluation, with the reason."""
+    """Add the built-in metrics that are undefined in this evaluation, each with the reason."""
     for name in numbers.keys() & results.metrics.keys():
         put_kept(results, catalog.lookup(name), numbers[name])
 
@@ -218,7 +218,7 @@ def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:
 
 
 def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
-    """Return the value of every metric that applies, without standard errors."""
+    """Compute the value of every metric that applies, but no standard errors."""
     results = Results(views.level, with_errors=False)
     for section in catalog.sections.all:
         views.put(results, section)
@@ -254,7 +254,7 @@ def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
 def resample_tables(
     views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int
 ) -> dict[str, Interval]:
-    """Return percentile intervals of every metric of the counts, by name of the metric."""
+    """Return percentile intervals of every metric computed from counts, by the metric's name."""
     statistics = views.statistics
     level = views.level
     counts = statistics.matrix.counts

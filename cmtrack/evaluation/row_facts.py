@@ -21,7 +21,7 @@ class RowFacts:
     ``cluster_errors``: cluster-robust standard errors.
     ``n_clusters``: the number of clusters.
     ``effective_clusters``: effective number of clusters, (sum of s²)² / sum of s⁴. Each s is the
-        sum of a cluster's influence values.
+        sum of one cluster's influence values.
     ``pvalues``: p-values of calibration.
     ``errors``: standard errors of averages of areas under curves.
     ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed:
