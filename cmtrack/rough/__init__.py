@@ -1,9 +1,10 @@
-"""Rough sets: granules of rows, approximations of classes, and bounds by a confusion matrix.
+"""Rough sets: granules of rows, approximations of classes, and bounds from confusion matrices.
 
-This room computes what follows from rows that attributes cannot separate. Figures are in
-``cmtrack.plots``. Start with :class:`GranuleTable` (``table``), which counts granules by class. Its
-approximations, and the bounds from a confusion matrix alone, are in ``approximations``. The section
-``rough/`` of an evaluation is in ``metrics``.
+This package analyses rows that have the same attribute values and therefore cannot be separated by
+a model. The figures are in ``cmtrack.plots``. Start with :class:`GranuleTable` (``table``), which
+counts granules by class. The module ``approximations`` computes the approximations of the classes
+from these counts, and bounds of the approximations from a confusion matrix alone. The module
+``metrics`` defines the metrics whose names start with ``rough/``.
 """
 
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, rough_bounds

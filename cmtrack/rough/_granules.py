@@ -1,4 +1,4 @@
-"""Granules: rows with equal attributes, counted by class."""
+"""Counts, by class, of granules, which are sets of rows with equal attribute values."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def count_granules(
     labels: Sequence[Label] | None,
     what: str = "y",
 ) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
-    """Return counts (S, K) of granules by class, the labels, the attributes' names and values.
+    """Count granules by class; return counts (S, K), labels, attribute names and values.
 
-    Granules are in the order in which they first appear. Each has a tuple of values.
+    Granules are in the order in which they first appear in the rows. The values of each granule are
+    a tuple.
 
-    ``what``: the name of ``y`` for errors.
+    ``what``: the name to use for ``y`` in error messages.
     """
     data, y = align_rows({"X": data, what: y}).values()
     columns = attribute_columns(data, attributes)
@@ -61,9 +62,9 @@ def count_granules(
 
 
 def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return codes numbered in their order of appearance, and the first row of each."""
+    """Renumber codes in their order of appearance, and return the first row of each code."""
     first = np.zeros(size, dtype=np.int64)
-    # Rows are written from the last to the first, so the first row of each code remains.
+    # Row numbers are written from the last row to the first, so each code keeps its first row.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     order = np.argsort(first)
     return np.argsort(order)[codes], first[order]

@@ -1,14 +1,16 @@
-"""Lower and upper approximations of the classes, by granules or bounded by a confusion matrix.
+"""Lower and upper approximations of classes from granules, or bounds from a confusion matrix.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
 analysis, equations 2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"),
-sections 3 and 4. Their matrices have predicted classes in rows, ours have actual classes in rows.
-Their n_ij is ``counts[j, i]`` here. Three printed statements cannot be correct. First, the weights
-of equations 3.5 and 3.6 must be n_i. + n_.i - n_ii, because with n_i. + n_.i their own example
-gives a share of 1.226. Second, the "gamma" of equation 3.6 is the share of hits, which is an upper
-bound of the gamma of equation 3.3. Third, the left side of theorem 4.4 must be nu**. Without
-condition 4.1 the bounds can fail: if the granules [[0, 4], [3, 0], [1, 2]] are put into the classes
-(0, 0, 1), a "bound" is 8 and the upper approximation is 6.
+sections 3 and 4. The rows of their matrices are predicted classes, and the rows of cmtrack's
+matrices are actual classes, so their n_ij is ``counts[j, i]`` here. Three statements in the printed
+article cannot be correct. First, the weights of equations 3.5 and 3.6 must be n_i. + n_.i - n_ii,
+because with the printed weights n_i. + n_.i the article's own example yields a share of 1.226.
+Second, equation 3.6 uses the name gamma for the share of hits, which is only an upper bound of the
+gamma that equation 3.3 defines. Third, the left side of theorem 4.4 must be nu**. If condition 4.1
+is not met, the bounds can be wrong: if a classifier assigns the granules [[0, 4], [3, 0], [1, 2]]
+to the classes (0, 0, 1), a lower bound of an upper approximation is 8, although the upper
+approximation is 6.
 """
 
 from __future__ import annotations
@@ -45,13 +47,16 @@ class RoughApproximations:
     ----------
     labels : tuple of length K
     class_sizes : ndarray, int64
-        n_j, rows of the class.
+        n_j, the number of rows in each class.
     lower : ndarray, int64
-        nl_j, rows in granules inside the class: they certainly belong to the class.
+        nl_j, the number of rows in granules whose rows are all of the class. Such rows certainly
+        belong to the class.
     upper : ndarray, int64
-        nu_j, rows in granules with a row of the class: they may belong to the class.
+        nu_j, the number of rows in granules that contain at least one row of the class. Such rows
+        may belong to the class.
     lower_granules, upper_granules : tuple of K tuples of int
-        The granules of each approximation, by their position in the table.
+        For each class, the positions in the table of the granules in its lower or its upper
+        approximation.
 
     Examples
     --------
@@ -89,20 +94,26 @@ class RoughApproximations:
 
     @property
     def lower_share(self) -> FloatArray:
-        """Share p_j = lower / class size that is certain; NaN for a class without rows."""
+        """Share of each class's rows that certainly belong to it: p_j = lower / class size.
+
+        NaN for a class without rows.
+        """
         return _share(self.lower, self.class_sizes)
 
     @property
     def upper_share(self) -> FloatArray:
-        """Share p^j = class size / upper: the part of the possible rows that is of the class."""
+        """Share of the rows in each upper approximation that are of the class.
+
+        This is p^j = class size / upper.
+        """
         return _share(self.class_sizes, self.upper)
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The numbers by their names in the catalog, such as ``rough/gamma``.
+        """The values of the metrics by their names in the catalog, such as ``rough/gamma``.
 
-        You can pass them to ``mlflow.log_metrics``. For a class without rows, the shares are
-        undefined, which is NaN.
+        You can pass this mapping to ``mlflow.log_metrics``. The shares of a class without rows are
+        undefined, so they are NaN.
         """
         numbers: dict[str, float] = {}
         by_class: dict[str, FloatArray] = {}
@@ -115,7 +126,7 @@ class RoughApproximations:
 
     @property
     def undefined(self) -> dict[str, str]:
-        """Reasons why numbers of :attr:`metrics` are NaN."""
+        """The reason for each value in :attr:`metrics` that is NaN, by the metric's name."""
         return {name: "no actual rows" for name, value in self.metrics.items() if math.isnan(value)}
 
     def to_frame(self) -> pd.DataFrame:
@@ -125,7 +136,7 @@ class RoughApproximations:
         return _frame(self.labels, {"size": self.class_sizes, **columns})
 
     def figure(self) -> Figure:
-        """Draw a bar per class from its lower to its upper approximation."""
+        """Draw a bar for each class that spans from its lower to its upper approximation."""
         from cmtrack import plots
 
         return plots.plot_rough_approximations(
@@ -143,7 +154,7 @@ class RoughApproximations:
 
 
 def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximations:
-    """Return the approximations of the classes of a table of granules, counts (S, K)."""
+    """Compute the approximations of each class from counts (S, K) by granule and class."""
     meets = counts > 0
     is_pure = meets.sum(axis=1) == 1
     inside = meets & is_pure[:, None]
@@ -159,7 +170,7 @@ def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximati
 
 
 def _members(flags: BoolArray) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of the flagged granules, by class."""
+    """Return for each class the positions of the granules whose flags are true."""
     return tuple(tuple(np.flatnonzero(column).tolist()) for column in flags.T)
 
 
@@ -170,7 +181,7 @@ def _share(part: Counts, whole: Counts) -> FloatArray:
 def _of_classes(
     labels: tuple[Label, ...], by_class: Mapping[str, FloatArray | Counts]
 ) -> dict[str, float]:
-    """Return numbers of each class; ``<label>`` in a name is replaced by the class."""
+    """Return metrics of each class; ``<label>`` in a name is replaced by the class."""
     return {
         name.replace("<label>", encode_label(label)): float(values[k])
         for k, label in enumerate(labels)
@@ -179,13 +190,13 @@ def _of_classes(
 
 
 def _frame(labels: tuple[Label, ...], columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return columns by class."""
+    """Return a frame of the given columns with one row per class."""
     from cmtrack._pandas import pd
 
     return pd.DataFrame(columns, index=pd.Index(labels, name="class", tupleize_cols=False))
 
 
-# -- bounds by a confusion matrix -----------------------------------------------------------------
+# -- bounds from a confusion matrix ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,44 +205,50 @@ class RoughBounds:
 
     Arrays have shape (K,), in the order of ``labels``.
 
-    They hold if every granule (a set of rows that the classifier cannot distinguish) contains rows
-    of its assigned class. A matrix alone cannot prove this. It disproves it if a class is predicted
-    but never correctly.
+    The bounds hold if every granule (a set of rows that the classifier cannot distinguish) contains
+    at least one row of the class that the classifier assigns to it. A confusion matrix alone cannot
+    prove this condition, but it disproves the condition if a class is predicted and never
+    correctly.
 
     Attributes
     ----------
     labels : tuple of length K
     class_sizes : ndarray
-        n_j, actual rows of the class.
+        n_j, the number of rows whose actual class is this class.
     hits : ndarray
-        nl*_j = n_jj, at least the lower approximation.
+        nl*_j = n_jj, the number of correctly predicted rows. It is at least as large as the lower
+        approximation.
     lower_upper_bound : ndarray
-        nl**_j, at least the lower approximation and at most ``hits``: one less if the class is
-        also predicted for rows of other classes.
+        nl**_j, an upper bound of the lower approximation. It is ``hits``, or ``hits`` minus one if
+        the class is also predicted for rows of other classes.
     majority_lower_upper_bound : ndarray or None
-        nl^m_j, a sharper bound if the classifier predicts the most frequent class of each granule;
-        else None.
+        nl^m_j, a sharper upper bound that requires a classifier that predicts the most frequent
+        class of each granule; None for any other classifier.
     union : ndarray
-        nu*_j, rows of the class or predicted to be of it; at most the upper approximation.
+        nu*_j, the number of rows whose actual or predicted class is this class. It is at most as
+        large as the upper approximation.
     upper_lower_bound : ndarray
-        nu**_j, at most the upper approximation and at least ``union``: one more for each other
+        nu**_j, a lower bound of the upper approximation. It is ``union`` plus one for each other
         class that is predicted for rows of this class.
     majority_upper_lower_bound : ndarray or None
-        nu^m_j, a sharper bound under the same condition as ``majority_lower_upper_bound``.
+        nu^m_j, a sharper lower bound that requires the same kind of classifier as
+        ``majority_lower_upper_bound``.
     condition_holds : bool or None
         Whether every granule contains rows of its assigned class; None if the granules are
         unknown.
     broken_by : tuple of int
-        The granules that do not, by their position in the table; empty if unknown.
+        Positions in the table of the granules that contain no row of their assigned class; empty if
+        the granules are unknown.
     never_right : tuple of labels
-        Classes that are predicted, but never correctly: the condition fails for their granules.
-        Classes that are predicted, but never rightly: the condition fails for their granules.
+        Classes that are predicted, but never correctly. The granules that are assigned to such a
+        class do not meet the condition.
 
     Notes
     -----
-    "One less" and "one more" count rows. With fractional weights a row can weigh less than one, so
-    ``lower_upper_bound`` is then ``hits`` and ``upper_lower_bound`` is ``union``. Whole weights
-    mean repeated rows.
+    The one that is subtracted from ``hits`` or added to ``union`` stands for one row. If the
+    weights are fractional, a row can weigh less than one, so ``lower_upper_bound`` is then ``hits``
+    and ``upper_lower_bound`` is ``union``. A whole weight is the number of times that its row is
+    repeated.
 
     Examples
     --------
@@ -259,29 +276,29 @@ class RoughBounds:
     def gamma_upper(self) -> float:
         """Upper bound of the quality of approximation: the share of hits.
 
-        Equation 3.6 calls it gamma.
+        Equation 3.6 of the source uses the name gamma for this bound.
         """
         return float(self.hits.sum()) / float(self.class_sizes.sum())
 
     @property
     def alpha_upper(self) -> FloatArray:
-        """Upper bound of each class's accuracy of approximation (equation 3.4), hits / union.
+        """Upper bound of each class's accuracy of approximation (equation 3.4): hits / union.
 
-        NaN for an absent class.
+        NaN for a class that is neither actual nor predicted in any row.
         """
         return _share(self.hits, self.union)
 
     @property
     def weighted_alpha_upper(self) -> float:
-        """Mean of :attr:`alpha_upper` weighted by union.
+        """Mean of :attr:`alpha_upper` over the classes, weighted by ``union``.
 
-        It is g / (2 - g), g = ``gamma_upper`` (equation 3.6).
+        This mean equals g / (2 - g), with g = ``gamma_upper`` (equation 3.6).
         """
         return float(self.hits.sum()) / float(self.union.sum())
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The numbers by their names in the catalog, such as ``rough/gamma_upper``."""
+        """The values of the metrics by their catalog names, such as ``rough/gamma_upper``."""
         by_class = {
             f"rough/<label>/{name}": getattr(self, name)
             for name in ("lower_upper_bound", "upper_lower_bound", "alpha_upper")
@@ -293,7 +310,10 @@ class RoughBounds:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class; NaN for bounds that need the most frequent classes."""
+        """Return a frame with one row per class.
+
+        Bounds that require a classifier of most frequent classes are NaN for other classifiers.
+        """
         columns: dict[str, Any] = {"size": self.class_sizes}
         for name in (
             "hits",
@@ -309,7 +329,7 @@ class RoughBounds:
         return _frame(self.labels, columns)
 
     def figure(self) -> Figure:
-        """Draw the sharpest bounds, a bar per class."""
+        """Draw the sharpest known bounds as one bar for each class."""
         from cmtrack import plots
 
         lower = self.majority_lower_upper_bound
@@ -329,7 +349,7 @@ class RoughBounds:
 
     @property
     def condition_text(self) -> str:
-        """The condition under which the bounds hold, and whether it is met, if known."""
+        """Text with the condition under which the bounds hold, and whether the condition is met."""
         if self.condition_holds:
             return "They hold: every granule contains rows of its assigned class."
         if self.broken_by:
@@ -366,23 +386,24 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     Parameters
     ----------
     confusion_matrix : ConfusionMatrix
-        Rows actual, columns predicted.
+        A matrix whose rows are actual classes and whose columns are predicted classes.
     majority : bool, default False
-        Whether the classifier predicts the most frequent class of each granule. If so, two bounds
-        are sharper.
+        Whether the classifier predicts the most frequent class of each granule. If it does, the
+        result also contains two sharper bounds.
 
     Returns
     -------
     RoughBounds
-        They hold if every granule contains rows of its assigned class. A matrix cannot prove that;
-        :meth:`GranuleTable.bounds` checks it.
+        The bounds hold if every granule contains rows of its assigned class. A confusion matrix
+        cannot prove this condition, but :meth:`GranuleTable.bounds` checks it.
 
     Raises
     ------
     TypeError
-        If it is not a confusion matrix.
+        If ``confusion_matrix`` is not a confusion matrix.
     ValueError
-        If it is empty, or cannot come from a classifier of most frequent classes.
+        If the matrix is empty, or if ``majority`` is true although no classifier that predicts the
+        most frequent class of each granule can have this matrix.
 
     References
     ----------
@@ -421,7 +442,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
 def _majority(
     cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return sharper bounds for granules with their most frequent class: theorems 4.3 and 4.4."""
+    """Return the sharper bounds for classifiers of most frequent classes (theorems 4.3 and 4.4)."""
     hits = bounds["hits"]
     second = np.zeros(cells.size)
     is_error = ~cells.hit

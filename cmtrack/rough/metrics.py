@@ -1,8 +1,8 @@
-"""The section ``rough/`` of ``Evaluation.metrics``: bounds from the confusion counts.
+"""Definitions of the ``rough/`` metrics of an evaluation: bounds from the confusion counts.
 
 Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4.
-Each hit is a row in the intersection of two sets. So the accuracies of approximation are shares of
-rows and have standard errors.
+The correctly predicted rows of a class are the intersection of its actual rows and its predicted
+rows. The accuracies of approximation are therefore shares of rows, and they have standard errors.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _DUENTSCH = "Düntsch & Gediga (2019)"
 
 
 def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
-    """Return the bounds that need no classifier of most frequent classes, arrays of shape (K,).
+    """Return the bounds that hold for any classifier, as arrays of shape (K,).
 
-    ``whole``: whether the cells are counts, so that a row weighs at least one.
+    ``whole``: whether the cells contain whole numbers of rows, so that each row weighs at least
+    one.
     """
     hits = cells.by_actual(cells.weight * cells.hit)
     actual = cells.by_actual(cells.weight)
@@ -51,7 +52,7 @@ def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
 class Bound:
     """A bound of each class's lower or upper approximation.
 
-    It holds for the evaluated rows and has no standard error.
+    The bound is a statement about the evaluated rows only, so it has no standard error.
     """
 
     name: str
@@ -62,17 +63,17 @@ class Bound:
 
 
 class WeightedAlpha(Function):
-    """Accuracy of approximation of all classes: hits over the rows that are in either set."""
+    """Accuracy of approximation over all classes: the sum of hits divided by the sum of unions."""
 
     def __call__(self, table: Table) -> float:
-        """Return the ratio of the sums over all classes."""
+        """Return the sum of the hits of all classes divided by the sum of their unions."""
         bounds = table.once(_bounds)
         return float(bounds["hits"].sum()) / float(bounds["union"].sum())
 
     def influence(self, table: Table) -> FloatArray:
-        """Return the influence per cell, shape (C,), by the derivative of g / (2 - g).
+        """Return the influence values of the cells, shape (C,), from the derivative of g / (2 - g).
 
-        g is the accuracy.
+        Here g is the accuracy of the classifier.
         """
         g = ACCURACY(table)
         return 2 / (2 - g) ** 2 * ACCURACY.influence(table)
@@ -83,7 +84,7 @@ def _bounds(table: Table) -> dict[str, FloatArray]:
 
 
 def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
-    """Return a metric of granules, by the attribute of a :class:`RoughApproximations`."""
+    """Return a metric whose value is an attribute of :class:`RoughApproximations`."""
     usual = {"low": 0, "high": 1, "source": f"{_DUENTSCH}, eq. 3.4"}
     return Metric(
         f"rough/{name}",

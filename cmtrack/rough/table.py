@@ -1,8 +1,9 @@
-"""The granule table: counts by class of rows that attributes cannot separate.
+"""The granule table, which counts rows with equal attribute values by class.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
-analysis, section 2 and Table 4 (its text has the class first, its table the granule; here granules
-are the rows).
+analysis, section 2 and Table 4. The source's text puts the class before the granule, and its table
+puts the granule before the class. In cmtrack, the rows of the table are granules and the columns
+are classes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class GranuleTable(RemovedAttributes):
     """Counts of granules by class; :func:`granule_table` makes one.
 
     A granule is a set of rows with equal attributes. A model that uses only these attributes must
-    treat its rows equally.
+    give all rows of a granule the same prediction.
 
     Attributes
     ----------
@@ -43,7 +44,8 @@ class GranuleTable(RemovedAttributes):
     attributes : tuple of length A
         Names of the attributes.
     values : tuple of S tuples of length A
-        The attributes' values of each granule; None is a missing value, which equals only None.
+        For each granule, the values of the attributes. None is a missing value, and it is equal
+        only to another missing value.
 
     Examples
     --------
@@ -100,33 +102,35 @@ class GranuleTable(RemovedAttributes):
 
     @property
     def deterministic(self) -> BoolArray:
-        """Flags of the granules inside one class, shape (S,)."""
+        """Mark the granules whose rows are all of one class, shape (S,)."""
         return np.asarray((self.counts > 0).sum(axis=1) == 1)
 
     # -- classifiers ------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
-        """Return the most frequent class of each granule; the first in label order on ties.
+        """Return the most frequent class of each granule; ties go to the first class in the labels.
 
-        The source's name for it is "maximal row classifier".
+        The source uses the name "maximal row classifier" for a classifier that predicts these
+        classes.
         """
         return tuple(self.labels[k] for k in self.counts.argmax(axis=1))
 
     def classifier(self, X: Any, y_pred: Any) -> tuple[Label, ...]:
-        """Return the class that a model assigns to each granule, from its predictions of rows.
+        """Determine the class that a model assigns to each granule from its predictions for rows.
 
         Parameters
         ----------
         X : frame, mapping or array
-            Rows with the table's attributes; each granule of the table must occur.
+            Rows that contain the table's attributes. Each granule of the table must occur in at
+            least one of these rows.
         y_pred : array-like of shape (n_samples,)
             Predicted classes of these rows.
 
         Raises
         ------
         ValueError
-            If a granule gets more than one class or none, or a row belongs to no granule of the
-            table.
+            If the rows of a granule have different predicted classes, if a granule has no rows, or
+            if a row does not belong to any granule of the table.
 
         Examples
         --------
@@ -165,14 +169,15 @@ class GranuleTable(RemovedAttributes):
         return tuple(assigned[values] for values in self.values)
 
     def confusion_matrix(self, classifier: Sequence[Label]) -> ConfusionMatrix:
-        """Return the confusion matrix of a classifier (equation 3.2).
+        """Compute the confusion matrix of a classifier that assigns a class to each granule.
 
-        Granules are replaced by the class assigned to them.
+        All rows of a granule count as predicted to be of the class that is assigned to the granule
+        (equation 3.2 of the source).
 
         Parameters
         ----------
         classifier : sequence of length S
-            The assigned class of each granule, such as :meth:`majority`.
+            The class assigned to each granule, such as the result of :meth:`majority`.
         """
         assigned = self._assigned(classifier)
         counts = np.zeros((len(self.labels), len(self.labels)), dtype=np.int64)
@@ -182,13 +187,14 @@ class GranuleTable(RemovedAttributes):
     # -- rough sets -------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
-        """Return the exact lower and upper approximation of each class, for any classifier."""
+        """Return the exact approximations of each class, which do not depend on a classifier."""
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
-        """Return the bounds by the classifier's confusion matrix, and check their condition.
+        """Return bounds from the confusion matrix of a classifier, and check their condition.
 
-        If it predicts the most frequent classes, the bounds for such classifiers are included.
+        If the classifier predicts the most frequent class of each granule, the result also contains
+        the sharper bounds for such classifiers.
         """
         assigned = self._assigned(classifier)
         hits = self.counts[np.arange(len(assigned)), assigned]
@@ -198,7 +204,7 @@ class GranuleTable(RemovedAttributes):
         return replace(limits, condition_holds=not broken, broken_by=broken)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
-        """Return the number of each granule's assigned class."""
+        """Return for each granule the position of its assigned class in the labels."""
         if len(classifier) != len(self.counts):
             raise ValueError(
                 f"classifier must have one class per granule, {len(self.counts)}, "
@@ -207,14 +213,14 @@ class GranuleTable(RemovedAttributes):
         return encode_labels({"classifier": classifier}, self.labels)[1]["classifier"]
 
     def _granule(self, number: int) -> str:
-        """Name a granule by its attributes, for errors."""
+        """Return the attribute values of a granule as text for an error message."""
         values = zip(self.attributes, self.values[number], strict=True)
         return "the granule " + ", ".join(f"{name}={value!r}" for name, value in values)
 
     # -- merging and views ------------------------------------------------------------------------
 
     def __add__(self, other: GranuleTable) -> GranuleTable:
-        """Merge the tables of two disjoint sets of rows; sorted labels may differ."""
+        """Merge the tables of two disjoint sets of rows; sorted classes may differ."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if self.attributes != other.attributes:
@@ -233,12 +239,12 @@ class GranuleTable(RemovedAttributes):
         return GranuleTable(counts, labels, self.attributes, granules)
 
     def __radd__(self, other: object) -> GranuleTable:
-        if other == 0:  # with which sum(...) starts
+        if other == 0:  # sum(...) starts with 0
             return self
         return NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both have the same granules with the same counts, in any order."""
+        """Return whether two tables contain the same granules and counts, in any order."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if (self.labels, self.attributes) != (other.labels, other.attributes):
@@ -249,7 +255,7 @@ class GranuleTable(RemovedAttributes):
         return dict(zip(self.values, self.counts.tolist(), strict=True))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the counts: rows named by the granules' values, columns by class."""
+        """Return the counts as a frame whose index contains the granules' attribute values."""
         from cmtrack._pandas import pd
 
         names = [str(name) for name in self.attributes]
@@ -279,32 +285,36 @@ def granule_table(
     attributes: Sequence[Hashable] | None = None,
     labels: Sequence[Label] | None = None,
 ) -> GranuleTable:
-    """Put rows with equal attributes into granules and count them by class.
+    """Group rows with equal attribute values into granules, and count them by class.
 
     Parameters
     ----------
     X : frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
-        Pandas, polars or Arrow. Attributes may have any kind of value that can be compared. Missing
-        values are equal to each other and to nothing else, so "equal attributes" remains an
-        equivalence. Numbers with many digits make every row its own granule, in which everything is
-        certain and nothing is learned, so put them into groups first.
+        The attributes of the rows. Frames may be from pandas, polars or Arrow. Attributes may have
+        any kind of value that can be compared for equality. Missing values are equal to each other
+        and to no other value. If an attribute is a number with many distinct values, almost every
+        row becomes a separate granule, and the approximations are then useless. Divide such an
+        attribute into groups first.
     y : array-like of shape (n_samples,)
         Actual classes.
     attributes : sequence, optional
-        The columns to use, by name, or by position in an array; by default all columns.
+        The columns to use: names of columns, or positions of columns if ``X`` is an array. By
+        default all columns are used.
     labels : sequence, optional
-        The classes in order, including absent ones; by default the sorted classes in ``y``.
+        The classes in order, including classes that do not occur in ``y``. By default, the classes
+        in ``y`` are sorted.
 
     Returns
     -------
     GranuleTable
-        With the granules in the order in which they first appear.
+        A table whose granules are in the order in which they first appear in the rows.
 
     Raises
     ------
     ValueError
-        Unequal lengths, missing or unknown labels, fewer than two classes, unknown or repeated
-        attributes, more than 100,000,000 cells.
+        If ``X`` and ``y`` differ in length, a label is missing or unknown, fewer than two classes
+        exist, an attribute is unknown or repeated, or the table would have more than 100,000,000
+        cells.
 
     References
     ----------

@@ -1,9 +1,10 @@
-"""Single rows across runs: flips, and rows that most runs get wrong.
+"""Individual rows across runs: rows that only one run predicts correctly, and common errors.
 
-This room counts or finds rows by comparing several runs, and joins a table to rows by ids. The rows
-that a comparison lists are in ``cmtrack.comparison``. Start with :class:`Flips`, which counts rows
-that only one of two runs predicts correctly. :class:`Missed` has the rows that several runs get
-wrong, and ``join`` finds the row of a table for each row of an evaluation.
+This package compares several runs row by row to count or find rows, and it matches the rows of a
+table to the rows of an evaluation by their ids. The code that selects the rows to list in a
+comparison is in ``cmtrack.comparison``. Start with :class:`Flips`, which counts rows that only one
+of two runs predicts correctly. :class:`Missed` lists the rows that several runs predict wrongly.
+``join`` finds the table row that belongs to each row of an evaluation.
 """
 
 from typing import TYPE_CHECKING

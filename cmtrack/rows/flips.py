@@ -25,45 +25,47 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FEW = 5
-"""If an expected count is smaller, the statistic is compared with all tables, not chi-square."""
+"""Smallest expected count for which the chi-square distribution is used instead of all tables."""
 _MOST_NEEDED = 10**9
-"""Largest number of rows that is reported as needed for a gate."""
+"""Largest number of rows that a message reports as necessary to pass a gate."""
 _TABLES = 10**6
-"""Most tables that are listed."""
+"""Largest number of tables to enumerate; if more are possible, some are drawn at random."""
 _DRAWN = 9_999
-"""Number of tables that are drawn if there are too many to list."""
+"""Number of tables to draw at random if too many are possible to enumerate."""
 
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Rows that a second run breaks or fixes compared with a first run, by part of the rows.
+    """Counts of the rows that a second run breaks or fixes relative to a first run.
 
     Attributes
     ----------
     parts : tuple of length S
-        Classes or segments; the single text "all" for all rows.
+        Names of the classes or segments that divide the rows, or only the text "all" if the rows
+        are not divided.
     n : ndarray of shape (S,)
-        Number (or weight) of the rows of each part.
+        Number of rows in each part, or the sum of their weights.
     rates : mapping of str to (values, low, high)
-        ``broken`` (only the first run is correct), ``fixed`` (only the second is correct) and
-        ``changed`` (the predictions differ): shares of the part's rows, arrays (S,), with exact
-        intervals (Clopper, Pearson 1934). With several parts, the intervals of all 2 S shares of
-        broken and fixed rows are simultaneous (Bonferroni).
+        Three shares of the rows in each part: ``broken`` (only the first run is correct), ``fixed``
+        (only the second run is correct) and ``changed`` (the two predictions differ). Each share is
+        stored as three arrays of shape (S,): its values and the limits of its exact intervals
+        (Clopper, Pearson 1934). With several parts, Bonferroni's method makes the intervals of all
+        2 S shares of broken and fixed rows simultaneous.
     alone : ndarray of shape (S,)
-        p-value of the hypothesis that broken and fixed rows are equally likely: McNemar's, mid-p
-        (Fagerland, Lydersen, Laake 2013).
+        McNemar's mid-p value (Fagerland, Lydersen, Laake 2013) for the hypothesis that broken and
+        fixed rows are equally likely.
     pvalues : ndarray of shape (S,)
-        These p-values, adjusted for the number of parts (Holm 1979).
+        The p-values in ``alone``, adjusted for the number of parts by Holm's method (1979).
     pvalue : float
-        p-value of the hypothesis that the ratio of broken to fixed rows is equal in all parts:
-        chi-square of broken and fixed rows by part, over all tables with the same margins if an
-        expected count is below 5. NaN for one part, and if rows have fractional weights or belong
-        together.
+        p-value of the hypothesis that the ratio of broken to fixed rows is the same in all parts.
+        It is computed by a chi-square test of the numbers of broken and fixed rows in each part. If
+        an expected count is below 5, the statistic is compared with its values for all tables that
+        have the same margins. The p-value is NaN if there is only one part, if rows have fractional
+        weights, or if rows belong to clusters.
     confidence_level : float
         Simultaneous confidence level of the intervals of all parts.
     level : float
-        Confidence level of each interval.
-        Of each interval.
+        Confidence level of each individual interval.
 
     Examples
     --------
@@ -101,13 +103,15 @@ class Flips:
         Parameters
         ----------
         first, second, changed : ndarray of shape (n,), bool
-            Whether each run is correct, and whether their predictions differ.
+            For each row: whether the first run is correct, whether the second run is correct, and
+            whether their predictions differ.
         parts : (values, codes), optional
-            The values that divide the rows, and the number of each row's value.
+            The distinct values that divide the rows, and for each row the position of its value.
         weights, clusters : ndarray of shape (n,), optional
-            int64 are numbers of equal rows, float64 are sampling weights. With sampling weights or
-            clusters, a share has the effective size of
-            :func:`cmtrack.metrics.intervals.size_of_share`.
+            Weights of type int64 are numbers of identical rows, and weights of type float64 are
+            sampling weights. With sampling weights or clusters,
+            :func:`cmtrack.metrics.intervals.size_of_share` computes the effective number of rows of
+            each share.
         confidence_level : float
         """
         values: tuple[Any, ...] = ("all",)
@@ -154,7 +158,8 @@ class Flips:
     def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
         """Return value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed``.
 
-        ``by_class``: return them for each part, as ``flips/class/<label>/broken``.
+        ``by_class``: whether to return the metrics of each part, under names such as
+        ``flips/class/<label>/broken``.
         """
         numbers = {}
         for k, part in enumerate(self.parts):
@@ -167,7 +172,7 @@ class Flips:
         return numbers
 
     def rows_of(self, metric: str) -> float:
-        """Return the number (or weight) of the rows behind a metric of :meth:`metrics`."""
+        """Return the number of rows (or their weight) that a metric is computed from."""
         _, *place, _ = metric.split("/")
         if not place:
             return float(self.n[0])
@@ -175,7 +180,7 @@ class Flips:
         return float(self.n[labels.index(place[1])])
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per part: n, broken and fixed with their intervals, adjusted p-value."""
+        """Return a frame with one row per part: n, shares with intervals, and adjusted p-value."""
         from cmtrack._pandas import pd
 
         columns: dict[str, Any] = {"part": list(self.parts), "n": self.n}
@@ -208,8 +213,9 @@ class Flips:
 def _declared(place: str, of: str) -> tuple[Metric, ...]:
     """Return the metrics of all rows, or of the rows of a class.
 
-    ``place``: the part of their names between the section and the metric.
-    ``of``: the words to add after "rows".
+    ``place``: the text in the metrics' names between the name of the section and the name of the
+    metric.
+    ``of``: the words to add after "rows" in the descriptions of the metrics.
     """
     words = (
         ("broken", "lower", f"rows{of} that only the baseline predicts correctly / rows{of}"),
@@ -239,16 +245,17 @@ FLIPS = Section(
     "A run against a baseline",
     (*_declared("", ""), *_declared("class/<label>/", " of {label}")),
 )
-"""Shares of the rows of a run and its baseline. Gates use them; evaluations do not have them."""
+"""Metrics that compare the rows of a run and its baseline; only gates can use them."""
 
 
 def rows_needed(gate: Callable[[float, float], bool], level: float, best: float) -> int:
-    """Return the fewest rows with which an exact interval at the best share passes a gate.
+    """Return the smallest number of rows with which the best possible share passes a gate.
 
     Parameters
     ----------
     gate : callable
-        Whether an interval (low, high) passes. If it passes with few rows, it passes with more.
+        A function that returns whether an interval (low, high) passes the gate. If it accepts the
+        interval for some number of rows, it must also accept the interval for any larger number.
     level : float
     best : 0 or 1
 
@@ -288,9 +295,9 @@ def _rows_by_part(codes: IntArray, size: int) -> list[IntArray]:
 def _effective_sizes(
     shares: FloatArray, marks: Sequence[BoolArray], designs: Sequence[Design]
 ) -> FloatArray:
-    """Return the effective sample size of the share of each part by its sandwich standard error.
+    """Return the effective sample size of each part's share, from its sandwich standard error.
 
-    For shares of 0 and 1 it is the design's effective number of rows.
+    A share of 0 or 1 has no standard error, so its size is the design's effective number of rows.
     """
     errors = np.zeros(len(shares))
     for part in np.flatnonzero((shares > 0) & (shares < 1)).tolist():
@@ -303,11 +310,12 @@ def _effective_sizes(
 
 
 def unlike_pvalue(broken: Any, fixed: Any) -> float:
-    """Return the p-value of the hypothesis that all parts have the same ratio of broken to fixed.
+    """Return the p-value for the hypothesis that the ratio of broken to fixed rows is constant.
 
-    It uses the chi-square statistic of the S x 2 counts. If an expected count is below 5, the
-    statistic is compared with all tables with the same margins. They are listed or, if there are
-    more than about 10^6, 9,999 of them are drawn. NaN if the parts cannot differ.
+    The test uses the chi-square statistic of the S x 2 table of counts. If an expected count is
+    below 5, the statistic is compared with its values for all tables that have the same margins. If
+    more than about 10^6 such tables exist, 9,999 random tables are used instead of all. The result
+    is NaN if the margins allow only one table.
     """
     broken = np.rint(np.asarray(broken)).astype(np.int64)
     sizes = broken + np.rint(np.asarray(fixed)).astype(np.int64)
@@ -323,13 +331,14 @@ def unlike_pvalue(broken: Any, fixed: Any) -> float:
     seen = float(((broken - expected) ** 2 / scale).sum())
     if min(share, 1 - share) * sizes.min() >= _FEW:
         return float(chdtrc(len(sizes) - 1, seen))
-    least = seen * (1 - 1e-9)  # rounding must not drop tables that are equally far off
+    least = seen * (1 - 1e-9)  # rounding must not exclude tables with the observed statistic
     if float(np.log(np.minimum(sizes, n_broken) + 1).sum()) > math.log(_TABLES):
         rng = np.random.default_rng(0)
         drawn = rng.multivariate_hypergeometric(sizes, n_broken, size=_DRAWN, method="marginals")
         statistics = ((drawn - expected) ** 2 / scale).sum(axis=1)
         return (1 + int((statistics >= least).sum())) / (1 + _DRAWN)
-    # All tables of the parts so far: broken rows, statistics, and log numbers of ways to get them.
+    # For all tables of the parts processed so far: the total of broken rows, the statistic, and the
+    # logarithm of the number of ways to obtain the table.
     sums = np.zeros(1, dtype=np.int64)
     statistics = np.zeros(1)
     logs = np.zeros(1)

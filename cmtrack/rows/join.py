@@ -1,4 +1,4 @@
-"""Join of a table to the rows of an evaluation, by ids only and without guessing."""
+"""Functions that match the rows of a table to the rows of an evaluation by their ids only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ID_KEY = "CMTRACK_ID_KEY"
 
 
 def column_called(argument: str, name: Any, columns: Mapping[Any, Any]) -> Any:
-    """Return the column of a table that an argument names; ValueError if it does not exist."""
+    """Return the table column with the given name; ValueError if it does not exist."""
     if not isinstance(name, str) or name not in columns:
         names = f"{listed(list(columns), 12)}{near(str(name), map(str, columns))}"
         raise ValueError(
@@ -37,10 +37,11 @@ def places_in(
     digest: LabelDigest | None,
     instead: str,
 ) -> IntArray | None:
-    """Return the position in a table, found by its index, of each of n rows with ids.
+    """For each of n rows with ids, find its position in a table by the table's index.
 
-    None if both are in the same order. ValueError if the numbers of rows or the ids differ. If a
-    run has no ids, the error says what to do ``instead``.
+    Returns None if the table and the rows are already in the same order. ValueError if the numbers
+    of rows differ, or if the ids differ. If a run has no ids, the error message includes the advice
+    in ``instead``.
     """
     if row_ids is not None and not isinstance(row_ids, str):
         return _by_index(table, row_ids, n_rows, digest, instead)
@@ -58,7 +59,7 @@ def places_in(
 def _by_index(
     table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str
 ) -> IntArray:
-    """Return the row of a frame, found by its index, for each id."""
+    """For each id, find the position of its row in a frame by the frame's index."""
     from cmtrack._pandas import pd
 
     if not isinstance(table, pd.DataFrame):
@@ -87,10 +88,10 @@ def _by_index(
 
 
 def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
-    """Return hashes of row ids: BLAKE2b of 8 bytes with the key from ``CMTRACK_ID_KEY``.
+    """Return 8-byte BLAKE2b hashes of row ids, computed with the key in ``CMTRACK_ID_KEY``.
 
-    Without a key, short ids could be guessed. ValueError if there is no key, if it is longer than
-    64 bytes, or if two ids have the same hash.
+    The key prevents others from guessing short ids by hashing all candidates. ValueError if the key
+    is not set, if it is longer than 64 bytes, or if two ids have the same hash.
     """
     key = os.environ.get(ID_KEY, "").encode("utf-8")
     if not 0 < len(key) <= 64:
@@ -108,10 +109,11 @@ def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
 
 
 def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
-    """Return the row of a table for each id, by the table's column of ids in any order.
+    """For each id, look up the position of its row in a table by the table's id column.
 
-    -1 if the id is not in the table. ValueError if an id repeats in the table, or if the table has
-    none of the ids.
+    The rows of the table may be in any order. The position is -1 if the id is not in the table.
+    ValueError if an id occurs more than once in the table, or if the table contains none of the
+    ids.
     """
     from cmtrack._pandas import pd
 
@@ -145,7 +147,7 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
 
 
 def _check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> None:
-    """Check row ids against the digest of a run, which cannot show the ids that differ."""
+    """Check row ids against a run's digest, which only shows that they differ, not which differ."""
     if digest is None:
         raise ValueError(f"it was logged without row ids: {instead}")
     found = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))

@@ -1,4 +1,4 @@
-"""Rows that several runs get wrong."""
+"""Rows that several runs predict wrongly."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Missed(RemovedAttributes):
-    """Rows that several runs get wrong.
+    """Rows that several runs predict wrongly.
 
-    Errors that runs share may be wrong labels, but need not be. Only runs that were not trained on
-    the rows are evidence.
+    A row that many runs predict wrongly may have a wrong label, but this is not certain. Only runs
+    that were not trained on the row are evidence of a wrong label.
 
     Attributes
     ----------
     runs : tuple of str
-        The M runs, evaluated on the same rows.
+        Names of the M runs, which were evaluated on the same rows.
     at_least : int
-        Smallest number of runs that get a listed row wrong.
+        A row is listed if at least this number of runs predict it wrongly.
     counts : ndarray of shape (M + 1,)
-        Numbers of rows that 0, 1, ..., M runs get wrong.
+        Numbers of rows that exactly 0, 1, ..., M runs predict wrongly.
     all : int
         Number of rows that all runs get wrong.
 
@@ -58,16 +58,17 @@ class Missed(RemovedAttributes):
 
     @property
     def sentence(self) -> str:
-        """A sentence with the number of rows that all runs get wrong."""
+        """A sentence that states how many rows all runs predict wrongly."""
         rows = "row" if self.all == 1 else "rows"
         runs = "Both runs" if len(self.runs) == 2 else f"All {len(self.runs)} runs"
         return f"{runs} get {self.all:,} {rows} wrong."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the listed rows, ordered by the number of runs that get the row wrong.
+        """Return the listed rows, starting with the rows that most runs predict wrongly.
 
-        Rows with equal numbers are in the order of the data. The column ``missed`` is this number;
-        the other columns are as in :meth:`cmtrack.Comparison.rows`.
+        Rows that the same number of runs predict wrongly are in the order of the data. The column
+        ``missed`` contains this number of runs. The other columns are the columns that
+        :meth:`cmtrack.Comparison.rows` returns.
         """
         return self.make_rows()
 
