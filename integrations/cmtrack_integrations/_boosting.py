@@ -1,4 +1,4 @@
-"""Shared parts of the boosting hooks, which evaluate every few rounds and the final rounds."""
+"""Code that the boosting hooks share: they evaluate during a training and after its last round."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import Hook, Logging, check_every
 
 Predictions = dict[str, Any]
-"""Arguments of ``log_evaluation``: labels, y_true, and y_prob or y_pred."""
+"""Arguments for ``log_evaluation``: ``labels``, ``y_true``, and ``y_prob`` or ``y_pred``."""
 
 
 class Rounds(Hook):
-    """Evaluations of a model after some of its rounds, on a validation set.
+    """Hook that evaluates a boosting model on a validation set after some of its rounds.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class Rounds(Hook):
     Attributes
     ----------
     trained : int
-        Rounds of the training.
+        Number of rounds that were trained.
     used : int
-        Rounds of the model that was evaluated last.
+        Number of rounds of the model that was evaluated last.
     """
 
     def __init__(self, every: int | None, options: Any) -> None:
@@ -37,21 +37,21 @@ class Rounds(Hook):
         self.trained = 0
         self.used = 0
         self.open = False
-        """True if a training has begun whose end was not evaluated."""
+        """True if a training has begun and its final model has not been evaluated yet."""
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
         super().begin(run_id, tracking_uri)
         self.open = True
 
     def after_round(self, trained: int, predict: Callable[[int], Predictions]) -> None:
-        """Evaluate after a round if due; ``predict`` predicts with the first n rounds."""
+        """Evaluate after every ``every``-th round; ``predict`` uses only the first n rounds."""
         self.trained = trained
         if self.every is not None and trained % self.every == 0:
             with self.guarded():
                 self.evaluate(trained, trained, predict)
 
     def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
-        """Evaluate the final rounds in use, and tag their number."""
+        """Evaluate the rounds that the final model uses, and log their number as a tag."""
         self.open = False
         with self.guarded():
             if not self._is_evaluated(used):
@@ -62,22 +62,22 @@ class Rounds(Hook):
             self.tag("rounds", rounds)
 
     def _is_evaluated(self, used: int) -> bool:
-        """Return whether the last evaluation was of these rounds, after the last one."""
+        """Return whether the last evaluation used these rounds and came after the last round."""
         if self.logged is None or self.every is None:
             return False
         return self.used == used and self.trained % self.every == 0
 
     def weights(self, row_weights: Any, source: str) -> Predictions:
-        """Return the framework's weights of its rows as an argument of ``log_evaluation``.
+        """Return the row weights that the framework stores as an argument for ``log_evaluation``.
 
-        The option ``sample_weight`` comes first, with a warning if it differs.
+        If the option ``sample_weight`` is set, it replaces them, and a warning says if they differ.
 
         Parameters
         ----------
         row_weights : array-like of shape (n,) or None
-            The framework's weights; None or empty if there are none.
+            The weights that the framework stores; None or empty if it stores none.
         source : str
-            Name of the object that has the weights, such as "the DMatrix".
+            Name of the object that contains the weights, such as "the DMatrix".
         """
         if row_weights is None or not len(row_weights):
             return {}
@@ -85,7 +85,7 @@ class Rounds(Hook):
         if option is None:
             return {"sample_weight": row_weights}
         option = np.asarray(option, dtype=np.float64)
-        # Frameworks keep weights in single precision, whose relative error is up to 6e-8.
+        # Frameworks store weights in single precision, which has a relative error of up to 6e-8.
         if option.shape != np.shape(row_weights) or not np.allclose(option, row_weights, rtol=1e-6):
             tell(
                 f"sample_weight= differs from the weights of {source}; the evaluation uses "
@@ -94,23 +94,23 @@ class Rounds(Hook):
         return {}
 
     def evaluate(self, used: int, step: int | None, predict: Callable[[int], Predictions]) -> None:
-        """Log the evaluation of the first ``used`` rounds."""
+        """Log the evaluation of a model that uses only its first ``used`` rounds."""
         self.used = used
         predictions = predict(used)
         self.log(predictions.pop("y_true"), step=step, **predictions)
 
 
 class Boosting(Logging):
-    """Callback whose hook logs a model after some of its rounds."""
+    """Callback that logs an evaluation of a boosting model after some of its rounds."""
 
     _hook: Rounds
 
     @property
     def rounds_used(self) -> int:
-        """Rounds of the logged model."""
+        """Number of rounds of the logged model."""
         return self._hook.used
 
     @property
     def rounds_trained(self) -> int:
-        """Rounds of the whole training."""
+        """Number of rounds of the whole training."""
         return self._hook.trained

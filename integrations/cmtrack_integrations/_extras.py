@@ -1,4 +1,4 @@
-"""Errors for frameworks that are not installed."""
+"""Error messages for frameworks that are not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cmtrack import _lazy
 
 
 def needs(extra: str) -> AbstractContextManager[None]:
-    """Turn the failed import of a framework into an error that names the extra to install."""
+    """If the import of a framework fails, raise an error that names the extra to install."""
     return _lazy.needs(
         f"cmtrack_integrations.{extra}", f"'.[{extra}]' in the folder of cmtrack's source"
     )

@@ -1,7 +1,8 @@
-"""Shared parts of the callbacks: options, run, and errors that never reach the training.
+"""Code that the callbacks share: their options, the choice of the run, and error handling.
 
-Start with :class:`Hook`: a callback has one, calls ``begin`` when a training starts and ``log``
-with labels and predictions, and wraps both in ``guarded``.
+Start with :class:`Hook`. Each callback creates one hook. It calls ``begin`` when a training starts,
+and ``log`` with labels and predictions. Both calls are inside ``guarded``, so that an error in
+cmtrack does not stop the training.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from cmtrack.tracking.store import tracking_store
 
 
 class EvaluateOptions(_Shared, total=False):
-    """Options of :func:`cmtrack.evaluate` for a hook, which makes the predictions itself."""
+    """Options of :func:`cmtrack.evaluate` that a hook accepts; the hook makes the predictions."""
 
     labels: Sequence[Label] | None
     calibration: Any
@@ -34,7 +35,7 @@ class EvaluateOptions(_Shared, total=False):
 
 
 class Options(EvaluateOptions, total=False):
-    """Options of :func:`cmtrack.log_evaluation` for a hook, which counts the steps itself."""
+    """Options of :func:`cmtrack.log_evaluation` that a hook accepts; the hook counts the steps."""
 
     run_id: str | None
     model_id: str | None
@@ -48,7 +49,7 @@ class Options(EvaluateOptions, total=False):
 
 
 class DataOptions(Options, total=False):
-    """Options of a hook with its own validation set, including columns of the rows."""
+    """Options of a hook that gets a validation set; they include columns with a value per row."""
 
     sample_weight: Any
     groups: Any
@@ -61,12 +62,12 @@ _EVALUATE = frozenset(EvaluateOptions.__annotations__)
 
 
 class Hook:
-    """Logger of the evaluations of one training to one run.
+    """Hook that logs the evaluations made during one training to one run.
 
     Parameters
     ----------
     options : mapping
-        As in :class:`Options`, or as in :class:`DataOptions` if ``by_row``.
+        As in :class:`DataOptions` if ``by_row`` is True, otherwise as in :class:`Options`.
     by_row : bool, default False
 
     Attributes
@@ -96,20 +97,20 @@ class Hook:
 
     @property
     def evaluate_options(self) -> dict[str, Any]:
-        """The options that ``evaluate`` takes."""
+        """The options that ``evaluate`` accepts."""
         return {name: value for name, value in self.options.items() if name in _EVALUATE}
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
         """Remember the active run at the start of a training.
 
-        Later trainings may have other runs, or none.
+        A later training may use a different run, or no run.
 
         Parameters
         ----------
         run_id : str, optional
-            Run of the framework's logger. By default the active run.
+            Id of the run to which the framework's logger logs; by default the active run.
         tracking_uri : str, optional
-            Tracking store of the framework's logger.
+            URI of the tracking store to which the framework's logger logs.
         """
         self.logged = None
         self.run_id = self.options.get("run_id")
@@ -123,7 +124,7 @@ class Hook:
             self.tracking_uri = tracking_uri
 
     def follow(self) -> None:
-        """Use the active run outside a training, or keep the run of the last training."""
+        """Choose the run for a log call outside a training: the active or the last used run."""
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
@@ -132,7 +133,7 @@ class Hook:
     ) -> LoggedEvaluation:
         """Log labels with ``y_pred`` or ``y_prob``, or an evaluation, to the training's run.
 
-        ``arguments`` replace options of the hook with the same name.
+        If an option of the hook has the same name as one of ``arguments``, the argument is used.
         """
         options = self.options
         if isinstance(evaluation_or_y_true, Evaluation):
@@ -152,7 +153,7 @@ class Hook:
         return self.logged
 
     def tag(self, name: str, text: str) -> None:
-        """Set the tag ``cmtrack.<name>`` of the run."""
+        """Set the run's tag ``cmtrack.<name>``."""
         logged = self.logged
         if logged is None or logged.status != "completed" or logged.run_id is None:
             return
@@ -165,7 +166,7 @@ class Hook:
 
     @contextmanager
     def guarded(self, what: str = "the evaluation failed") -> Iterator[None]:
-        """Turn errors inside the block into warnings, unless ``strict``."""
+        """Turn errors inside the block into warnings, unless the option ``strict`` is set."""
         try:
             yield
         except Exception as error:
@@ -175,7 +176,7 @@ class Hook:
 
 
 class Logging:
-    """Callback whose hook logs."""
+    """Base class of callbacks that log evaluations through a hook."""
 
     _hook: Hook
 
@@ -186,7 +187,7 @@ class Logging:
 
 
 def rank_and_world() -> tuple[int, int]:
-    """Return the rank in ``torch.distributed`` and the number of ranks, or (0, 1) without it."""
+    """Return this process's rank and the number of ranks; (0, 1) without ``torch.distributed``."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return 0, 1
@@ -194,12 +195,12 @@ def rank_and_world() -> tuple[int, int]:
 
 
 def is_main_process() -> bool:
-    """Return whether this process logs: it has rank 0, or is the only one."""
+    """Return whether this process logs: True for rank 0, and for a single process."""
     return rank_and_world()[0] == 0
 
 
 def check_every(every: int | None, what: str = "every") -> int | None:
-    """Validate the period.
+    """Return ``every`` after checking that it is None or a whole number of at least 1.
 
     Raises
     ------
@@ -239,16 +240,16 @@ def class_codes(y: Any) -> Any:
         return array.astype(np.int64)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         return y
-    # Frameworks keep class numbers in floats.
+    # Some frameworks store class numbers as floats.
     if array.dtype.kind == "f" and (array == array.astype(np.int64)).all():
         return array.astype(np.int64)
     return y
 
 
 def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
-    """Return a mask of the rows that count: all but those that PyTorch ignores (-100).
+    """Return a mask of the rows to evaluate: all rows except those with PyTorch's label -100.
 
-    A class with the label -100 counts.
+    If -100 is one of ``labels``, it is a class, and its rows are also evaluated.
     """
     array = np.asarray(y)
     is_class = labels is not None and PADDING in list(labels)
@@ -261,15 +262,15 @@ def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
 def name_classes(
     y: Any, labels: Sequence[Label] | None, y_prob: Any = None
 ) -> tuple[Any, Sequence[Label] | None]:
-    """Return labels of rows, and of all classes, of a model that counts its classes from 0.
+    """Return the labels of the rows and of all classes for a model whose classes are 0 to K - 1.
 
     Parameters
     ----------
     y : array-like of shape (n,)
     labels : sequence of length K, optional
-        Names of the classes, in the order of the model's outputs; whole numbers in ``y`` are
-        positions in ``labels`` unless the labels are whole numbers. By default 0 to K - 1 if
-        ``y_prob`` has K classes.
+        Names of the classes, in the order of the model's outputs. Whole numbers in ``y`` are
+        positions in ``labels``, unless the labels are whole numbers. By default the labels are 0 to
+        K - 1 if ``y_prob`` has K classes.
     y_prob : ndarray of shape (n,) or (n, K), optional
     """
     codes = class_codes(y)
@@ -283,18 +284,18 @@ def name_classes(
         raise ValueError(
             f"y_true must be in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}"
         )
-    # NumPy would make an array of two dimensions of labels that are sequences.
+    # If labels are sequences, NumPy would convert their list to a two-dimensional array.
     names = np.empty(len(labels), dtype=object)
     names[:] = list(labels)
     return names[codes.astype(np.int64)], labels
 
 
 def _numbers_of_outputs(codes: Any, y_prob: Any) -> list[Label] | None:
-    """Return the class numbers 0 to K - 1 of K outputs; None if they are unknown."""
+    """Return the class numbers 0 to K - 1 for K outputs; None if K is unknown."""
     if y_prob is None:
         return None
     shape = np.shape(y_prob)
-    n_classes = 2  # of one column, which is the probability of class 1
+    n_classes = 2  # a single column is the probability of class 1
     if len(shape) == 2 and shape[1] > 1:
         n_classes = shape[1]
     if len(codes) and (codes.min() < 0 or codes.max() >= n_classes):

@@ -1,8 +1,8 @@
-"""CatBoost: ``log_fitted`` after ``fit``.
+"""CatBoost: ``log_fitted`` evaluates a model after ``fit``.
 
-CatBoost's own callbacks get the iteration and the losses, but neither the model nor predictions, so
-they cannot evaluate during a training. A fitted model gives the same predictions of every stage
-afterwards.
+CatBoost passes the iteration and the losses to its callbacks, but neither the model nor its
+predictions, so a callback cannot evaluate during a training. After the training, a fitted model can
+still predict with only its first rounds, so every earlier stage can be evaluated then.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ with needs("catboost"):
 def log_fitted(
     model: Any, X: Any, y: Any = None, *, every: int | None = None, **options: Unpack[DataOptions]
 ) -> LoggedEvaluation | None:
-    """Evaluate a fitted model on a validation set, and log to the active run.
+    """Evaluate a fitted model on a validation set, and log the evaluation to the active run.
 
     With ``every`` it also evaluates earlier stages of the model.
 
     The evaluation uses the rounds with which the model predicts. After ``fit(eval_set=...)`` these
-    are the rounds up to the best iteration (unless ``use_best_model=False``). The tag
-    ``cmtrack.rounds`` names them (``"24 of 50, by early stopping"``).
+    are the rounds up to the best iteration (unless ``use_best_model=False``). Their number is
+    logged as the tag ``cmtrack.rounds`` (``"24 of 50, by early stopping"``).
 
     If the model's probability threshold is not 0.5 (``set_probability_threshold``), the decisions
     at this threshold are evaluated, unless the option ``threshold`` is given.
@@ -40,32 +40,31 @@ def log_fitted(
     Parameters
     ----------
     model : catboost.CatBoostClassifier or catboost.CatBoost
-        Fitted for classification.
+        A model that was fitted for classification.
     X : catboost.Pool, or features in any form that the model takes
-        The validation set. The weights of a Pool count unless ``sample_weight`` is given. Its group
-        ids are queries of a ranking and do not count as clusters. Give ``groups`` for rows that
-        belong together.
+        The validation set. The weights in a Pool are used unless ``sample_weight`` is given. The
+        group ids in a Pool identify the queries of a ranking and are not used as clusters. If rows
+        belong together, pass ``groups``.
     y : array-like of shape (n,), optional
-        Labels of the rows; by default the labels of the Pool.
+        Labels of the rows; by default the labels in the Pool.
     every : int, optional
-        Also log evaluations at every multiple of this number of rounds; the step is the number of
-        rounds.
+        Also log an evaluation after each multiple of this number of rounds. The step is the number
+        of rounds.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        ``labels`` are by default the classes of the model.
+        By default, ``labels`` are the classes of the model.
 
     Returns
     -------
     LoggedEvaluation or None
-        Result of logging the evaluation of the whole model; None if there were no predictions to
-        evaluate.
+        Result of logging the evaluation of the whole model; None if the model could not predict.
 
     Notes
     -----
     The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    set. ``every`` adds both for each stage.
+    set. ``every`` adds the same cost for each evaluated stage.
 
     Examples
     --------
@@ -92,7 +91,7 @@ def log_fitted(
         if every is not None:
             stages = model.staged_predict(X, prediction_type="Probability", eval_period=every)
             for stage, y_prob in enumerate(stages, 1):
-                # The last stage is the whole model, which is evaluated below.
+                # The whole model is evaluated below, so it is skipped here.
                 if stage * every < used:
                     rounds.after_round(stage * every, partial(predict, y_prob))
         losses = [
@@ -100,7 +99,7 @@ def log_fitted(
             for losses_of_set in (model.get_evals_result() or {}).values()
             for values in losses_of_set.values()
         ]
-        # The model has the rounds up to the best iteration, and the losses are of all rounds.
+        # The model contains only the rounds up to the best iteration. The losses cover all rounds.
         rounds.trained = max([used, *map(len, losses)])
         y_prob = model.predict(X, prediction_type="Probability")
         rounds.finish(used, partial(predict, y_prob))
@@ -108,7 +107,7 @@ def log_fitted(
 
 
 def _predictions(model: Any, X: Any, y: Any, rounds: Rounds) -> Callable[[Any, int], Predictions]:
-    """Return a function that makes arguments of ``log_evaluation`` from probabilities."""
+    """Return a function that converts probabilities to arguments for ``log_evaluation``."""
     y_true = y
     weights: Predictions = {}
     if isinstance(X, Pool):
@@ -132,7 +131,7 @@ def _predictions(model: Any, X: Any, y: Any, rounds: Rounds) -> Callable[[Any, i
 
 
 def _classes(model: Any) -> list[Any] | None:
-    """Return the model's classes as plain values; None if it has none."""
+    """Return the model's classes as plain Python values; None if the model has no classes."""
     classes = getattr(model, "classes_", None)
     if classes is None or not len(classes):
         return None
@@ -140,13 +139,13 @@ def _classes(model: Any) -> list[Any] | None:
 
 
 def _pool_weights(pool: Any) -> Any:
-    """Return the weights of a Pool; None if all are 1, which a Pool without weights also says."""
+    """Return the weights in a Pool; None if all are 1, as in a Pool without weights."""
     weights = np.asarray(pool.get_weight())
     return None if (weights == 1).all() else weights
 
 
 def _decision(model: Any, labels: Any) -> Callable[[Any], list[Any]] | None:
-    """Return a function that decides as the model does; None if its threshold is 0.5."""
+    """Return a function that applies the model's threshold; None if the threshold is 0.5."""
     classes = [0, 1] if labels is None else labels
     # Only CatBoostClassifier has a threshold.
     if len(classes) != 2 or not hasattr(model, "get_probability_threshold"):
@@ -156,7 +155,7 @@ def _decision(model: Any, labels: Any) -> Callable[[Any], list[Any]] | None:
         return None
 
     def decide(y_prob: Any) -> list[Any]:
-        # CatBoost predicts the second class above its threshold, not at it.
+        # CatBoost predicts the second class only if the probability is above the threshold.
         is_positive = y_prob[:, 1] > threshold
         return [classes[1] if positive else classes[0] for positive in is_positive]
 
@@ -164,7 +163,7 @@ def _decision(model: Any, labels: Any) -> Callable[[Any], list[Any]] | None:
 
 
 def _like(y: Any, classes: list[Any] | None) -> Any:
-    """Convert a Pool's string labels to the classes that they name."""
+    """Convert the labels of a Pool, which are strings, to the classes with these names."""
     array = np.asarray(y)
     if classes is None or array.dtype.kind not in "OUS":
         return y

@@ -26,33 +26,37 @@ Arrays = tuple[Any, Any, Any]
 
 
 class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[misc]
-    """Callback that evaluates on validation data at the end of a training.
+    """Callback that evaluates a model on validation data at the end of a training.
 
     With ``every`` it also evaluates every few epochs.
 
-    The callback evaluates the model as it is at the end. To evaluate the best epoch, put it
-    **after** ``EarlyStopping(restore_best_weights=True)`` in the list.
+    The callback evaluates the model with its weights at the end of the training. To evaluate the
+    best epoch, put the callback **after** ``EarlyStopping(restore_best_weights=True)`` in the list
+    of callbacks.
 
     Parameters
     ----------
     validation_data : (x, y), (x, y, sample_weight), or data of batches of these
-        As ``fit`` takes it: arrays, a ``keras.utils.PyDataset``, a ``tf.data.Dataset`` that ends, a
-        torch ``DataLoader``. ``y`` holds class numbers or one-hot rows.
+        Data in a form that ``fit`` accepts: arrays, a ``keras.utils.PyDataset``, a
+        ``tf.data.Dataset`` that ends, or a torch ``DataLoader``. ``y`` contains class numbers or
+        one-hot rows.
     every : int, optional
-        Also log an evaluation each time after this number of epochs; the step is the epoch, as
-        Keras counts it.
+        Also log an evaluation each time after this number of epochs. The step is the number of the
+        epoch, which Keras counts from 0.
     from_logits : bool, default False
-        Whether the model's outputs are logits, which softmax or sigmoid turn into probabilities.
+        Whether the model's outputs are logits. If so, softmax or sigmoid converts them to
+        probabilities.
     predict : callable, optional
-        ``predict(model, x)`` gives probabilities of shape (n,) or (n, K), for models with several
-        outputs.
+        Function for models with several outputs. ``predict(model, x)`` must return probabilities of
+        shape (n,) or (n, K).
     batch_size : int, optional
-        Batch size for predictions from arrays.
+        Batch size for predictions if the validation data are arrays.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        ``labels`` are by default 0 to K - 1. If they are names, ``y`` has class numbers.
+        By default, ``labels`` are 0 to K - 1. If ``labels`` are names, ``y`` must contain class
+        numbers.
 
     Attributes
     ----------
@@ -62,7 +66,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
     Notes
     -----
     The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    data. ``every`` adds both for each evaluated epoch.
+    data. ``every`` adds the same cost for each evaluated epoch.
 
     Examples
     --------
@@ -106,7 +110,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
             self._hook.begin()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluate if due."""
+        """Evaluate after every ``every``-th epoch."""
         self._epoch = epoch
         if self._every is not None and (epoch + 1) % self._every == 0:
             self._evaluate()
@@ -128,7 +132,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
             self._hook.log(y_true, step=step, **predictions)
 
     def _predict_rows(self) -> Arrays:
-        """Return labels, probabilities and weights of all rows."""
+        """Return the labels, probabilities and weights of all validation rows."""
         data = self._data
         if isinstance(data, (tuple, list)):
             if len(data) not in (2, 3):
@@ -152,7 +156,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
         return np.concatenate(labels), np.concatenate(scores), row_weights
 
     def _predict_part(self, part: Any, predict: Callable[[Any], Any]) -> Arrays:
-        """Return labels, probabilities and weights of (x, y) or (x, y, sample_weight)."""
+        """Return labels, probabilities and weights from (x, y) or (x, y, sample_weight)."""
         x, y, *weights = part
         output = predict(x) if self._predict is None else self._predict(self.model, x)
         return as_array(y), self._probabilities(output), weights[0] if weights else None
@@ -168,7 +172,8 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
             array = array[:, 0]
         if not self._from_logits:
             return array
-        # In single precision the sigmoid is exactly 1 from a logit of 17: rows would be tied.
+        # In single precision, the sigmoid of any logit above 17 is exactly 1, so rows would be
+        # tied.
         logits = array.astype(np.float64)
         return expit(logits) if logits.ndim == 1 else softmax(logits, axis=-1)
 
@@ -176,7 +181,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
 def _batches(data: Any) -> Any:
     """Return the batches of one pass over a data set.
 
-    A ``PyDataset`` is read by index, and states the number of its batches.
+    The batches of a ``PyDataset`` are read by index, because it is not an iterator.
     """
     if isinstance(data, keras.utils.PyDataset):
         return (data[number] for number in range(data.num_batches))

@@ -20,31 +20,33 @@ _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", 
 
 
 class EvaluationCallback(Boosting):
-    """Callback that evaluates on a validation set at the end of a training.
+    """Callback that evaluates a model on a validation set at the end of a training.
 
     With ``every`` it also evaluates every few rounds.
 
     LightGBM does not notify its callbacks if a training stops early. Pass early stopping to this
     callback instead of a second callback: ``EvaluationCallback(X, y, early_stopping=50)``. The best
-    iteration is then evaluated at the end. The tag ``cmtrack.rounds`` names it
-    (``"24 of 74, by early stopping"``).
+    iteration is then evaluated at the end. The tag ``cmtrack.rounds`` shows its number (``"24 of
+    74, by early stopping"``).
 
     Parameters
     ----------
     X : features in any form that ``Booster.predict`` takes
-        The validation set. LightGBM cannot predict a ``Dataset``.
+        Features of the validation set. LightGBM cannot predict rows of a ``Dataset``.
     y : array-like of shape (n,), or lightgbm.Dataset
-        Labels of the rows, or the Dataset with their labels and weights. The weights count
-        unless ``sample_weight`` is given. The Dataset's groups are queries of a ranking and do not
-        count as clusters. If ``labels`` are names, ``y`` may have class numbers.
+        Labels of the rows, or the Dataset that contains the labels and weights of the rows. These
+        weights are used unless ``sample_weight`` is given. The groups in a Dataset identify the
+        queries of a ranking and are not used as clusters. If ``labels`` are names, ``y`` may
+        contain class numbers.
     every : int, optional
         Also log an evaluation after each multiple of this number of rounds. The step is the number
         of rounds.
     early_stopping : int or callback, optional
-        Rounds without improvement, or the result of ``lightgbm.early_stopping(...)``.
+        Number of rounds without improvement after which the training stops, or the result of
+        ``lightgbm.early_stopping(...)``.
     predict : callable, optional
-        ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K). Needed for
-        custom objectives, whose outputs are margins.
+        Function that you need for custom objectives, because their outputs are margins.
+        ``predict(booster, X, num_iteration)`` must return probabilities of shape (n,) or (n, K).
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -55,12 +57,12 @@ class EvaluationCallback(Boosting):
     logged : LoggedEvaluation or None
         Result of logging the last evaluation.
     rounds_used, rounds_trained : int
-        Rounds of the model that was evaluated last, and rounds of the training.
+        Number of rounds of the model that was evaluated last, and number of rounds of the training.
 
     Notes
     -----
     The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    set. ``every`` adds both for each evaluated round.
+    set. ``every`` adds the same cost for each evaluated round.
 
     Examples
     --------
@@ -95,14 +97,14 @@ class EvaluationCallback(Boosting):
         self._y = y
         self._predict = predict or _predict
         self._stopping = _stopping(early_stopping)
-        # LightGBM runs callbacks by order, and its early stopping has 30. This callback has this
-        # order if it stops the training, and otherwise runs later.
+        # LightGBM runs callbacks in ascending ``order``. Its own early stopping uses 30. If this
+        # callback stops the training, it takes the same place, and otherwise it runs later.
         self.order = 30 if self._stopping else 31
         if self._stopping is None:
             finalize(self, _tell_if_open, self._hook)
 
     def __call__(self, env: Any) -> None:
-        """Evaluate if due, and after the last round."""
+        """Evaluate after every ``every``-th round and after the last round."""
         if env.iteration == env.begin_iteration:
             with self._hook.guarded():
                 self._hook.begin()
@@ -150,7 +152,7 @@ def _predict(model: Any, x: Any, rounds: int) -> Any:
 
 
 def _tell_if_open(rounds: Rounds) -> None:
-    """Warn about a training whose end was not evaluated, when its callback is deleted."""
+    """Warn, when a callback is deleted, if the end of its training was not evaluated."""
     if rounds.open:
         tell(
             "a training ended early, and no evaluation of its end is logged, as LightGBM does not "
@@ -160,7 +162,7 @@ def _tell_if_open(rounds: Rounds) -> None:
 
 
 def _stopping(stopping: Any) -> Any:
-    """Return LightGBM's callback for early stopping; a number of rounds is converted."""
+    """Return LightGBM's callback for early stopping; make one from a number of rounds."""
     if stopping is None or callable(stopping):
         return stopping
     if isinstance(stopping, bool) or not isinstance(stopping, int) or stopping < 1:

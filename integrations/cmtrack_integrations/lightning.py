@@ -1,4 +1,4 @@
-"""Lightning, also as ``pytorch_lightning``: ``EvaluationCallback`` for the ``Trainer``."""
+"""Lightning, including ``pytorch_lightning``: ``EvaluationCallback`` for the ``Trainer``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ with needs("lightning"):
     from cmtrack_integrations.torch import EpochAccumulator
 
     _PACKAGES = ["lightning.pytorch", "pytorch_lightning"]
-    # A trainer refuses the callbacks of the other package: the one in use comes first.
+    # A trainer refuses callbacks of the other package, so the package that is already imported is
+    # tried first.
     _PACKAGES.sort(key=lambda name: name not in sys.modules)
     try:
         Callback = importlib.import_module(_PACKAGES[0]).Callback
@@ -27,33 +28,36 @@ _PARTS = frozenset(
 
 
 class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
-    """Callback that evaluates the batches of a validation or test set, over all ranks.
+    """Callback that evaluates a validation or test set, with the batches of all ranks.
 
-    ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``,
-    ``"y_prob"`` and ``"y_pred"``; also ``"sample_weight"``, ``"groups"``, ``"row_ids"`` and
-    ``"segments"`` (a mapping of columns) where there are any. Or ``collect`` makes that mapping
-    from what it returns and the batch.
+    ``validation_step`` (``test_step``) must return a mapping with ``"y_true"`` and one of
+    ``"logits"``, ``"y_prob"`` and ``"y_pred"``. Optional keys are ``"sample_weight"``,
+    ``"groups"``, ``"row_ids"`` and ``"segments"`` (a mapping of columns). If the step returns
+    something else, ``collect`` must make this mapping from the step's result and the batch.
 
-    The evaluation goes to ``run_id``, else to the run of the trainer's ``MLFlowLogger``, else to
-    the run that is active when the trainer starts; rank 0 logs. Validation during ``fit`` is logged
-    when the training ends (its last epoch), and ``trainer.validate(ckpt_path="best")`` logs the
-    evaluation of the best checkpoint instead. The batches of the sanity check do not count.
+    Rank 0 logs the evaluation to ``run_id``. By default it logs to the run of the trainer's
+    ``MLFlowLogger`` or, without such a logger, to the run that is active when the trainer starts.
+    After ``fit``, the evaluation of the last validation epoch is logged. To log the evaluation of
+    the best checkpoint instead, call ``trainer.validate(ckpt_path="best")``. Batches of the
+    trainer's sanity check are not evaluated.
 
     Parameters
     ----------
     on : "validate" or "test", default "validate"
         The stage to evaluate. For both stages, use two callbacks with a ``prefix``.
     every : int, optional
-        Also log each time after this number of epochs; the step is the epoch.
+        Also log an evaluation each time after this number of epochs. The step is the number of the
+        epoch.
     collect : callable, optional
-        ``collect(outputs, batch)`` returns the mapping with the keys above.
+        Function that makes the mapping described above: ``collect(outputs, batch)``.
     dataloader : int, default 0
         Index of the dataloader to evaluate, if there are several.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
-        ``strict``, as in :func:`cmtrack.log_evaluation`; more on ranks and rows in
-        :class:`cmtrack_integrations.torch.EpochAccumulator`.
+        ``strict``, as in :func:`cmtrack.log_evaluation`. See
+        :class:`cmtrack_integrations.torch.EpochAccumulator` for how the rows of several ranks are
+        combined.
 
     Attributes
     ----------
@@ -112,7 +116,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         self._dataloader = dataloader
         self._hook = Hook(options)
         self._rows = EpochAccumulator(**options)
-        self._epoch: int | None = None  # of the rows that are not logged yet
+        self._epoch: int | None = None  # the epoch of the rows that are not logged yet
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Remember the active run."""
@@ -125,7 +129,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
                     self._hook.begin(logger.run_id, getattr(logger, "_tracking_uri", None))
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start collecting the batches of the set."""
+        """Start collecting the batches of the evaluated set."""
         if self._collects(trainer):
             self._rows.reset()
             self._epoch = None
@@ -139,7 +143,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Collect a batch of the set."""
+        """Collect a batch of the evaluated set."""
         if not self._collects(trainer) or dataloader_idx != self._dataloader:
             return
         try:
@@ -153,11 +157,11 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         self._rows.update(**parts)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate the collected set if due; outside a training it always is."""
+        """Evaluate the set after every ``every``-th epoch of a training, or at once outside one."""
         if not self._collects(trainer):
             return
         self._epoch = int(trainer.current_epoch)
-        # "fit" or "TrainerFn.FITTING", by the version of Lightning
+        # The text is "fit" or "TrainerFn.FITTING", depending on the version of Lightning.
         is_fitting = str(trainer.state.fn).rsplit(".", 1)[-1].lower().startswith("fit")
         is_due = self._every is not None and (self._epoch + 1) % self._every == 0
         if is_due or not is_fitting:
@@ -168,17 +172,17 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     on_test_epoch_end = on_validation_epoch_end
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Log the last validation of the training, unless it was logged."""
+        """Log the last validation of the training, unless it is already logged."""
         if self._epoch is not None:
             self._log(trainer)
 
     def _collects(self, trainer: Any) -> bool:
-        """Return whether the trainer is at the set that is evaluated."""
+        """Return whether the trainer currently runs the stage whose set this callback evaluates."""
         stage = "test" if trainer.testing else "validate"
         return stage == self._stage and not trainer.sanity_checking
 
     def _log(self, trainer: Any) -> None:
-        """Evaluate on all ranks, log on rank 0."""
+        """Evaluate on all ranks, and log on rank 0."""
         step = None if self._every is None else self._epoch
         self._epoch = None
         evaluation = self._rows.compute()
@@ -189,12 +193,12 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
 
 
 def _is_mlflow_logger(logger: Any) -> bool:
-    """Return whether a logger is Lightning's for MLflow; both packages have one."""
+    """Return whether a logger is the ``MLFlowLogger`` of one of the two packages."""
     return any(kind.__name__ == "MLFlowLogger" for kind in type(logger).__mro__)
 
 
 def _describe_outputs(stage: str, parts: Any) -> str:
-    """Return what a step must return, for an error about what it returned."""
+    """Return an error text that states what a step must return and what it returned."""
     step = "validation_step" if stage == "validate" else "test_step"
     text = (
         f'{step} must return {{"y_true": ..., "logits" or "y_prob" or "y_pred": ...}}, or '

@@ -1,8 +1,8 @@
-"""The evaluator that ``mlflow.models.evaluate`` knows as ``cmtrack``.
+"""The evaluator that you select in ``mlflow.models.evaluate`` with the name ``cmtrack``.
 
-It is the entry point ``mlflow.model_evaluator``.
-MLflow imports this module for every evaluation, so it only checks whether the caller requested
-cmtrack. ``cmtrack.tracking.evaluator`` does the work and is imported when needed.
+The package registers it under the entry point ``mlflow.model_evaluator``. MLflow imports this
+module for every evaluation, so it only checks whether the caller requested cmtrack.
+``cmtrack.tracking.evaluator`` does the work and is imported when needed.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ def options() -> frozenset[str]:
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     """Evaluator of classifiers with cmtrack inside ``mlflow.models.evaluate``.
 
-    It runs only if you request it by name (``evaluators="cmtrack"``, ``evaluators=["default",
-    "cmtrack"]``) or by its configuration (``evaluator_config={"cmtrack": {...}}``). If it
-    fails, it warns, and the run and the other evaluators continue.
+    The evaluator runs only if you name it (``evaluators="cmtrack"`` or ``evaluators=["default",
+    "cmtrack"]``) or configure it (``evaluator_config={"cmtrack": {...}}``). If its evaluation
+    fails, you get a warning, and the run and the other evaluators continue.
 
     Other Parameters
     ----------------
     y_prob : str, list of str, or mapping of label to str
-        Columns of probabilities in the data, or in the frame that the model returns: a pattern such
-        as ``"p_*"``, where the star stands for the label; one column for the positive class;
-        columns in the order of ``labels``. ``"output"``: a model's one-column output is the
-        probability of the positive class. You can omit ``y_prob`` if the model has
+        Columns of probabilities in the data, or in the frame that the model returns. You can give a
+        pattern such as ``"p_*"``, in which the star matches the label, one column for the positive
+        class, or all columns in the order of ``labels``. ``"output"`` means that the model returns
+        one column, the probability of the positive class. You can omit ``y_prob`` if the model has
         ``predict_proba``.
     sample_weight, groups, row_ids : str or array
-        A column of the data, or the values.
+        The name of a column of the data, or an array of values.
     segments : list of str, or of tuples of str
         Columns of the data that divide the rows, and are not passed to the model. A tuple crosses
         its columns. You can also pass any form that :func:`cmtrack.evaluate` accepts.
     grouping : Grouping, mapping or path
-        As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
+        A ``Grouping``, plain data for ``Grouping.from_dict``, or the path of a YAML or JSON file.
     labels, calibration, target, and the options of ``cmtrack.evaluation.spec.Spec``
         As in :func:`cmtrack.evaluate`.
     prefix, step, metrics, on_existing, predictions, dataset, figures, strict
@@ -106,13 +106,15 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
         With ``evaluators=None``, MLflow calls this for every installed evaluator before the run
         starts. It passes the configuration under the evaluator's name, or a configuration for all
-        evaluators, which counts only if all its options belong to cmtrack. For a named evaluator,
-        ``_evaluate`` calls this again.
+        evaluators. A configuration for all evaluators is a request for cmtrack only if cmtrack has
+        all of its options. If the caller names the evaluator, MLflow's ``_evaluate`` calls this
+        method again.
         """
         if model_type != "classifier":
             return False
-        # MLflow calls this twice: to list evaluators, and in ``_evaluate`` for each listed one. A
-        # listed evaluator was named, or has already returned True.
+        # MLflow calls this method to list evaluators, and then in ``_evaluate`` for each listed
+        # evaluator. In the second call, the evaluator was named by the caller or has already
+        # returned True.
         if sys._getframe(1).f_code.co_name == "_evaluate":
             return True
         config = own_config(evaluator_config)
@@ -129,7 +131,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         model_id: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Evaluate, log to the run, and return MLflow's ``EvaluationResult``."""
+        """Evaluate the predictions, log to the run, and return MLflow's ``EvaluationResult``."""
         from cmtrack.tracking.evaluator import evaluate_dataset
 
         return evaluate_dataset(
@@ -144,7 +146,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 
 def own_config(config: Any) -> dict[str, Any]:
-    """Return the options, also if they are nested under the evaluator's name.
+    """Return the options from a configuration, which may nest them under the evaluator's name.
 
     Examples
     --------

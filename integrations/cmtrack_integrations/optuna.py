@@ -26,12 +26,12 @@ _METRICS = "cmtrack_metrics"
 def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = ()) -> list[str]:
     """Return the direction of each metric, "maximize" or "minimize".
 
-    For a metric whose best value is zero, the absolute value is minimised.
+    If the best value of a metric is zero, its absolute value is minimised.
 
     Raises
     ------
     ValueError
-        If a metric does not exist, or has no better direction.
+        If a metric does not exist, or if neither higher nor lower values of it are better.
 
     Examples
     --------
@@ -45,18 +45,18 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
 
 
 class EvaluatedTrials:
-    """Objective that evaluates trials and logs each to a nested run.
+    """Objective that evaluates trials and logs each trial to a nested run.
 
     The parent run is ``run_id``, or else the run that is active when this object is created. The
     runs are in the experiment of the parent or, without a parent, in the active experiment. Each
     run has the trial's parameters and the tags ``study`` and ``trial``. No run is active in the
-    thread of a trial, so ``n_jobs`` may be more than 1. A trial whose evaluation fails has the
-    value NaN, which Optuna counts as failed, and the study continues.
+    thread of a trial, so ``n_jobs`` may be more than 1. If the evaluation of a trial fails, its
+    value is NaN. Optuna then counts the trial as failed, and the study continues.
 
     Parameters
     ----------
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
-        A metric of the registry, or several for a Pareto front.
+        The name of a metric in the registry, or several names for a Pareto front.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id`` (of the parent),
@@ -116,16 +116,18 @@ class EvaluatedTrials:
         evaluation_or_y_true : Evaluation or array-like of shape (n,)
         y_pred : array-like of shape (n,), optional
         **more
-            As in :func:`cmtrack.log_evaluation`. These replace options of this object.
+            As in :func:`cmtrack.log_evaluation`. They take precedence over the options of this
+            object.
 
         Returns
         -------
         float, or tuple of float for several metrics
-            The size of the value where the best one is zero; NaN where there is none.
+            The value of the metric, or its absolute value if the best value is zero. NaN if the
+            metric is undefined.
         """
         hook = Hook(self._hook.options, by_row=True)
-        # If the run cannot be created, this id is in no store, and the evaluation is saved in the
-        # local folder.
+        # This id replaces the id of a run that cannot be created. It is in no store, so the
+        # evaluation is saved in the local folder.
         hook.run_id = f"none-for-trial-{trial.number}"
         client = None
         with hook.guarded(f"trial {trial.number} has no run"):
@@ -165,7 +167,7 @@ class EvaluatedTrials:
         if self._experiment_id is None:
             self._find_experiment()
         study = trial.study
-        # Optuna does not state the start of every trial.
+        # Optuna does not record the start time of every trial.
         started = time.time() if trial.datetime_start is None else trial.datetime_start.timestamp()
         tags = {"study": study.study_name, "trial": str(trial.number)}
         if self._parent is not None:
@@ -192,7 +194,7 @@ class EvaluatedTrials:
 
 
 def compare_study(study: Any, **how: Any) -> Comparison:
-    """Rank the evaluated trials of a study by its own metrics, with paired differences and ties.
+    """Rank the evaluated trials of a study by the study's metrics, with paired differences.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """scikit-learn: estimators, searches, cross-validation, scorers and Displays.
 
 These modules collect predictions and pass them to cmtrack. They do not call scikit-learn's metric
-functions, because ``mlflow.sklearn.autolog()`` would log these as additional metrics.
+functions, because ``mlflow.sklearn.autolog()`` would log the results as additional metrics.
 """
 
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated, cross_validate_evaluation
