@@ -1,18 +1,18 @@
-"""Metrics: from statistics to numbers, by pure functions on NumPy and SciPy.
+"""Metrics, which pure functions compute from statistics with NumPy and SciPy.
 
-What belongs here: the definition of every metric, its influence, its standard error and its
-interval; curves and tests of one evaluation; differences between evaluations of the same rows.
-What does not: counting rows (``statistics``), the order of computations and what an evaluation
-shows (``evaluation``), and any word or figure of a page.
+This package defines every metric, with its influence, its standard error and its interval. It also
+computes the curves and tests of one evaluation, and the differences between evaluations of the same
+rows. Other packages count the rows (``statistics``), decide the order of the computations and what
+an evaluation shows (``evaluation``), and write the texts and figures of a page.
 
-Start with ``metric``, which has :class:`Metric`, and with ``multiclass``, a section that you can
-read from top to bottom. ``views`` turns an evaluation's statistics into
+Start with ``metric``, which defines :class:`Metric`, and then read the section ``multiclass`` from
+top to bottom. ``views`` turns an evaluation's statistics into
 :class:`~cmtrack.metrics.samples.Samples`, the argument of a metric's function, and ``results``
-collects the numbers. ``catalog`` finds metrics by name. Comparisons use ``paired`` and
-``influence``.
+collects the numbers. ``catalog`` finds metrics by name. Comparisons of evaluations use ``paired``
+and ``influence``.
 
-Names are imported when they are first used. Rough sets and prevalence have separate packages, which
-build on modules of this one. Their names can also be imported from here.
+Names are imported when they are first used. The packages for rough sets and prevalence build on
+modules of this package. You can also import their names from here.
 """
 
 from cmtrack._lazy import lazy

@@ -1,8 +1,9 @@
 """Computations on blocks of equal scores: recalibration, errors, the test and Cox's fit.
 
-A block is a score s with the weight t of its rows and the weight of the positives among them. Every
-function depends on the blocks only, so the order of the rows does not matter, and repeated rows
-give the same result as whole weights.
+A block describes all rows with the same score s: the total weight t of the rows, and the weight of
+the positive rows among them. Every function depends on the blocks only, so the order of the rows
+does not matter. A row that is repeated three times gives the same result as one row with the weight
+3.
 """
 
 from __future__ import annotations
@@ -19,32 +20,38 @@ from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 BINS = 15
-"""Number of bins of equal mass in the calibration error."""
+"""Number of bins for the calibration error. The total weight of the rows is equal in all bins."""
 DRAWS = 999
 MAX_BLOCKS = 4096
-"""Most distinct scores for which the test draws labels. If there are more, it pools them by cell of
-the grid, at the mean score of each cell.
+"""Largest number of distinct scores for which the test draws labels. If the rows have more distinct
+scores, the test pools the scores in each cell of the grid and uses their mean.
 """
 RUNS = 256
-"""Number of runs of equal variance into which cells are pooled."""
+"""Number of groups of equal variance into which neighbouring cells are pooled."""
 _MOST_ROWS = 2.0**53
-"""Largest number of effective rows. An edited file may have squares that no weights could give."""
+"""Largest number of effective rows. An edited file may contain sums of squared weights that are
+impossible for any weights.
+"""
 _SEED = 14
 _AT_ONCE = 64
-"""Blocks for which labels are drawn at once."""
+"""Number of blocks for which labels are drawn in one step."""
 _NORMAL = 25
-"""Variance of a block from which its positives are drawn as rounded normal numbers, for speed."""
+"""If a block's variance is at least this large, the test draws its number of positives as a rounded
+normal number, which is faster.
+"""
 _INVERTED = 30
-"""Mean up to which a binomial number is drawn by inversion of one uniform number."""
+"""If the mean of a binomial number is at most this large, the number is drawn by inverting the
+distribution function at one uniform number.
+"""
 _DIGITS = 9
-"""Digits of statistics that do not depend on the order of summation."""
+"""Number of digits of a statistic that do not depend on the order of summation."""
 
 
 class Blocks(NamedTuple):
-    """Weights by ascending distinct score, each of shape (U,), without scores of weight 0.
+    """Weights for each distinct score in ascending order, as arrays of shape (U,).
 
-    ``squares_positive`` and ``squares_negative`` are sums of squared weights if weights are
-    fractions.
+    Scores with a weight of 0 are left out. If the weights are fractions, ``squares_positive`` and
+    ``squares_negative`` are sums of squared weights.
     """
 
     scores: FloatArray
@@ -76,9 +83,9 @@ class Parts(NamedTuple):
 
 
 def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Parts:
-    """Return the Brier score, or the log loss, in parts.
+    """Split the Brier score, or the log loss, into its three parts.
 
-    A log loss that is infinite makes the miscalibration infinite.
+    If the log loss is infinite, so is its miscalibration.
     """
     share = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
     score = _loss(blocks, blocks.scores, log)
@@ -99,11 +106,12 @@ def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
 
 
 class DebiasedError(NamedTuple):
-    """Squared calibration error over bins, less its bias; negative if no error is visible.
+    """The squared calibration error over bins minus its bias, which may be negative.
 
-    ``standard_error`` is 0 if all labels in each bin are equal. ``reach``, which the interval uses,
-    is the standard error with some spread in every bin. ``sizes``, ``differences`` (observed minus
-    forecast) and ``variances`` describe the bins with more than one row.
+    A negative number means that no error is visible. ``standard_error`` is 0 if all labels in each
+    bin are equal. The interval uses ``reach`` instead, a standard error that assumes some spread in
+    every bin. ``sizes``, ``differences`` (observed minus forecast) and ``variances`` describe the
+    bins with more than one row.
     """
 
     squared: float
@@ -122,8 +130,9 @@ class DebiasedError(NamedTuple):
 def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     """Return the squared calibration error over bins, minus its mean for a calibrated model.
 
-    The bins have equal mass. Ties stay together: each block is in the bin of its middle row. The
-    error is NaN if no bin has two rows.
+    The total weight of the rows is the same in all bins. Rows with equal scores stay together: each
+    block belongs to the bin that contains its middle row. The error is NaN if no bin contains two
+    rows.
     """
     total = blocks.total
     bin_of_block = _bins_of_equal_mass(blocks, bins)
@@ -152,7 +161,8 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
         of_differences = float(share**2 @ ((difference**2 - variance) * variance))
         return math.sqrt(of_chance + 4 * max(0.0, of_differences))
 
-    # Bins of equal labels also get a spread, as if half a row had the other label (Jeffreys).
+    # A bin in which all labels are equal also gets a spread, as if the other label had been
+    # observed in half a row (Jeffreys).
     rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)
     least = rare * (1 - rare) / (effective - 1)
     squared = float(share @ (difference**2 - variance))
@@ -161,7 +171,7 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
 
 
 def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
-    """Return the bin of each block's middle row, shape (U,)."""
+    """Return the bin that contains the middle row of each block, an array of shape (U,)."""
     total = blocks.total
     middle = np.cumsum(total) - total / 2
     index = np.floor(bins * middle / total.sum() + 1e-9)
@@ -169,11 +179,12 @@ def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
 
 
 class BinnedError(NamedTuple):
-    """The expected calibration error over bins of equal width, an average of absolute differences.
+    """The expected calibration error: the mean absolute difference over bins of equal width.
 
-    ``value``: the error. It is above 0 even for calibrated scores, and larger with fewer rows.
-    ``if_calibrated``: the mean error over labels drawn with the scores as probabilities; NaN if no
-        labels can be drawn.
+    ``value``: the error. It is above 0 even for calibrated scores, and it increases as the number
+        of rows decreases.
+    ``if_calibrated``: the mean error that calibrated scores would have, from labels drawn with the
+        scores as their probabilities. It is NaN if no labels can be drawn.
     """
 
     value: float
@@ -181,7 +192,7 @@ class BinnedError(NamedTuple):
 
 
 def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedError:
-    """Return the expected calibration error (ECE), and its mean for calibrated scores."""
+    """Return the expected calibration error (ECE), and the mean ECE for calibrated scores."""
     total = blocks.total
     weight = float(total.sum())
     bin_of_block = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
@@ -205,9 +216,11 @@ def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedE
 class CalibrationTest(NamedTuple):
     """Kuiper's statistic and the score statistic of Cox's fit, with p-values from simulation.
 
-    Kuiper's statistic is computed from the running sums of differences.
+    Kuiper's statistic is computed from the running sums of the differences between labels and
+    scores.
 
-    ``pvalue`` is the rank of the smaller p-value among the smaller p-values of all draws.
+    Each draw gives two p-values, and ``pvalue`` compares the smaller p-value of the data with the
+    smaller p-values of all draws.
     """
 
     kuiper: float
@@ -221,12 +234,12 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
     """Test that labels are independent and that the scores are their probabilities.
 
     With fractional weights, each p-value is the larger one from two tests. One test draws labels.
-    It is exact if labels are sparse or scores are close to 0 or 1. The other test draws the signs
-    of the differences and assumes nothing about the weights.
+    This test stays exact if positive labels are rare or scores are close to 0 or 1. The other test
+    draws the signs of the differences and assumes nothing about the weights.
 
-    ``draws``: how many labels to draw for every row, with a fixed seed.
-    ``most``: the largest number of blocks for which labels are drawn. More blocks are pooled by
-        cell of the grid, and then into this number of runs of equal variance.
+    ``draws``: number of labels to draw for every row. The seed of the random numbers is fixed.
+    ``most``: the largest number of blocks for which labels are drawn. If the table has more blocks,
+        they are first pooled by cell of the grid, and then into ``most`` groups of equal variance.
     All results are NaN if every score is 0 or 1 and no label contradicts its score.
     """
     decided = _without_draws(blocks, draws)
@@ -234,19 +247,21 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
         return decided
     if np.array_equal(blocks.total, blocks.squares_positive + blocks.squares_negative):
         return _label_test(pooled(blocks, most), draws, 1.0)
-    # The ratio is computed before pooling, which may be coarser than the strata of the ratio.
+    # The ratio is computed before pooling, because the pooled blocks may be coarser than the strata
+    # from which the ratio is computed.
     ratio = _ratio_of_weights(blocks)
     blocks = pooled(blocks, most)
     return larger(_label_test(blocks, draws, ratio), _sign_test(blocks, draws))
 
 
 def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
-    """Return the test of simulated labels; a positive row's weight is multiplied by ``ratio``.
+    """Test with simulated labels, and multiply the weight of each positive row by ``ratio``.
 
-    If weights are 1 / (probability of being sampled), a sampled row with score s is positive with
-    the odds s / (1 - s) / ratio (Prentice and Pyke 1979). Each block is simulated with rows of
-    equal weight. Their number makes the sum of the weights equal to the block's, and the sum of
-    squared weights nearly equal.
+    Suppose that the weight of a row is 1 / (probability of sampling it). Then the odds that a
+    sampled row with score s is positive are s / (1 - s) / ratio (Prentice and Pyke 1979). Each
+    block is simulated with rows of equal weight. Their number is chosen so that the sum of their
+    weights equals the weight of the block, and the sum of their squared weights nearly equals the
+    block's sum of squared weights.
     """
     s = blocks.scores
     weight = blocks.negative + blocks.positive / ratio
@@ -268,9 +283,9 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
 def _ratio_of_weights(blocks: Blocks) -> float:
     """Return the ratio of the weights of a positive and a negative row with similar scores.
 
-    This is the ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance, or 1 if
-    one side has no rows. Numbers are rounded before they decide a stratum, so that the scale of the
-    weights does not matter.
+    This is the ratio of Mantel and Haenszel (1959) over at most ten strata of neighbouring scores
+    with equal variance. It is 1 if there are no positive or no negative rows. Numbers are rounded
+    before they are used to choose a stratum, so that the scale of the weights does not matter.
     """
     sides = np.stack((blocks.positive, blocks.negative))
     squares = np.stack((blocks.squares_positive, blocks.squares_negative))
@@ -291,10 +306,10 @@ def _ratio_of_weights(blocks: Blocks) -> float:
 
 
 def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
-    """Return the test of normal draws with the variance of the observed differences.
+    """Test with normal random numbers that have the variance of the observed differences.
 
-    For clusters, :mod:`cmtrack.metrics.row_tests` draws the sign of each difference. Sums of many
-    such differences are normal.
+    For rows in clusters, :mod:`cmtrack.metrics.row_tests` draws the sign of each difference. Here,
+    normal numbers replace the signs, because the sum of many such differences is nearly normal.
     """
     s = blocks.scores
     variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
@@ -313,7 +328,7 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
 
 
 def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
-    """Return the first test with the larger p-values of the two tests."""
+    """Return the first test, with each p-value replaced by the larger p-value of the two tests."""
     return CalibrationTest(first.kuiper, first.cox, *map(max, first[2:], second[2:]))
 
 
@@ -327,13 +342,19 @@ def reach(differences: FloatArray) -> FloatArray:
 
 
 def refused(draws: int) -> CalibrationTest:
-    """Return the test for labels that contradict a score of 0 or 1, which drawn labels never do."""
+    """Return the result of the test if a label contradicts a score of 0 or 1.
+
+    Drawn labels never contradict such a score, so the p-values are the smallest possible ones.
+    """
     least = 1 / (1 + draws)
     return CalibrationTest(math.inf, math.inf, least, least, least)
 
 
 def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
-    """Return the test if it needs no draws, because some label is impossible or all are certain."""
+    """Return the result of the test if some label is impossible or all labels are certain.
+
+    The test needs no draws in these two cases. The result is None in all other cases.
+    """
     s = blocks.scores
     contradicts = ((s == 0) & (blocks.positive > 0)) | ((s == 1) & (blocks.negative > 0))
     if contradicts.any():
@@ -344,7 +365,7 @@ def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
 
 
 def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
-    """Return the test from both statistics, given for the data first and then for every draw.
+    """Combine both statistics into a test; the data come first, followed by every draw.
 
     The statistics are rounded, so that equal values compare as equal.
     """
@@ -365,23 +386,24 @@ def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
 
 
 class _Sums:
-    """Both statistics of many sets of labels, block after block."""
+    """Both statistics for many sets of labels, computed block by block."""
 
     def __init__(self, s: FloatArray, variance: FloatArray, sets: int) -> None:
         x = logit(s)
         self._variance = float(variance.sum())
-        # With x centred at this mean, the information matrix of intercept and slope is diagonal.
+        # If this mean is subtracted from x, the information matrix of intercept and slope is
+        # diagonal.
         self._x = x - float(variance @ x) / self._variance
         self._information = float(variance @ self._x**2)
         self._has_slope = self._information > 1e-12 * float(variance @ (1 + x**2))
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
 
     def add(self, part: slice, differences: FloatArray) -> None:
-        """Add the differences of some blocks in every set, shape (blocks, sets).
+        """Add the differences for some blocks in every set, an array of shape (blocks, sets).
 
-        This overwrites the array.
+        The method overwrites the array.
         """
-        # A matrix product would start threads, which is not worth it for this little work.
+        # A matrix product would start threads, which cost more time than they save here.
         self._slope += np.einsum("b,bd->d", self._x[part], differences)
         differences[0] += self._running
         running = np.cumsum(differences, axis=0)
@@ -399,7 +421,7 @@ class _Sums:
 
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
-    """Draw positives of each block, shape (blocks, draws)."""
+    """Draw the number of positives in each block, as an array of shape (blocks, draws)."""
     # First all blocks are drawn as if each had one row. Larger blocks are overwritten below.
     drawn_labels: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
     mean = total * s
@@ -423,13 +445,13 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
 
 
 def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
-    """Return binomial numbers by inversion of uniform ones, as ``Generator.binomial`` does.
+    """Compute binomial numbers from uniform numbers by inversion, as ``Generator.binomial`` does.
 
     ``n`` and ``p`` have one value per block, shape (U, 1).
     """
     rarer = np.minimum(p, 1 - p)
     chance = np.exp(n * np.log1p(-rarer))
-    # The smallest integer type, so that the processor counts several at once.
+    # With the smallest integer type, the processor counts several numbers in one step.
     count = np.zeros(u.shape, np.min_scalar_type(int(n.max())))
     for k in range(1, int(n.max()) + 1):
         is_above = u > chance
@@ -448,10 +470,11 @@ def _pvalues(statistics: FloatArray) -> FloatArray:
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """Pool blocks to at most ``most``, each with the mean of its scores.
+    """Pool blocks into at most ``most`` larger blocks, each at the mean of its scores.
 
-    Blocks with scores of exactly 0 or 1 are dropped. More than :data:`MAX_BLOCKS` blocks are pooled
-    by cell of the grid. If more than ``most`` remain, they are pooled into runs of equal variance.
+    Blocks with scores of exactly 0 or 1 are dropped. If the number of blocks is above
+    :data:`MAX_BLOCKS`, they are pooled by cell of the grid. If more than ``most`` blocks remain,
+    neighbouring blocks are pooled into groups of equal variance.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     blocks = Blocks(*(part[inner] for part in blocks))
@@ -467,7 +490,7 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
 
 
 def _merged(blocks: Blocks, place: IntArray) -> Blocks:
-    """Merge blocks with the same index (U,), each at the mean of its scores."""
+    """Merge blocks with equal numbers in ``place`` into one block at the mean of their scores."""
     number = np.unique(place, return_inverse=True)[1]
     sides = [np.bincount(number, counts).astype(np.float64) for counts in blocks[1:]]
     sums = np.bincount(number, blocks.total * blocks.scores).astype(np.float64)
@@ -478,10 +501,10 @@ def _merged(blocks: Blocks, place: IntArray) -> Blocks:
 
 
 class CoxFit(NamedTuple):
-    """Logistic regression of the labels on the scores' logits.
+    """Logistic regression of the labels on the logits of the scores.
 
-    ``influence_slope`` and ``influence_intercept``, shape (2, U), are the influence of a positive
-    and a negative row of each block.
+    ``influence_slope`` and ``influence_intercept`` are arrays of shape (2, U). They contain the
+    influence of a positive row and of a negative row in each block.
     """
 
     slope: float
@@ -491,7 +514,7 @@ class CoxFit(NamedTuple):
 
 
 def cox_fit(blocks: Blocks) -> CoxFit | None:
-    """Fit intercept and slope; None if no finite coefficients fit best.
+    """Fit intercept and slope, and return None if no finite coefficients fit best.
 
     Rows with a score of exactly 0 or 1 have no logit and are not used.
     """
@@ -503,7 +526,7 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     downs = x[negative > 0]
     if not (len(ups) and len(downs)):
         return None
-    # No slope fits best if the scores separate the labels (Albert and Anderson 1984).
+    # No finite slope fits best if the scores separate the labels (Albert and Anderson 1984).
     if ups[0] >= downs[-1] or downs[0] >= ups[-1]:
         return None
     total = positive + negative
@@ -519,7 +542,7 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     except np.linalg.LinAlgError:
         return None  # The rows with overlapping scores have less weight than the rounding error.
     chance = expit(coefficients @ features)
-    # A positive and a negative row add their residual times the gradient to both coefficients.
+    # Each positive or negative row adds its residual times the gradient to both coefficients.
     pull = np.zeros((2, 2, len(blocks.scores)))
     pull[:, 0, inner] = moved * (1 - chance)
     pull[:, 1, inner] = moved * -chance
@@ -539,10 +562,11 @@ REFITS = 499
 
 
 def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return a simultaneous band for the recalibrated values of a calibrated model.
+    """Return a simultaneous band for the recalibrated values that a calibrated model would have.
 
-    Low and high have the shape (U,). The band is a directional quantile envelope (Myllymäki et al.
-    2017) of refits to :data:`REFITS` drawn sets of labels.
+    The low and the high limits are arrays of shape (U,). The band is a directional quantile
+    envelope (Myllymäki et al. 2017) of isotonic regressions fitted to :data:`REFITS` drawn sets of
+    labels.
     """
     total = blocks.total
     rng = np.random.default_rng(_SEED)
@@ -551,7 +575,7 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     curves = np.stack([isotonic_regression(share, weights=total).x for share in shares])
     mean = curves.mean(axis=0)
     spread = curves.std(axis=0)
-    # Sorting first makes the quantiles faster.
+    # Quantiles of a sorted array are faster to compute.
     low, high = np.quantile(np.sort(curves, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)
     up = np.maximum(high - mean, spread)
     down = np.maximum(mean - low, spread)
@@ -560,7 +584,7 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
         return mean, mean
     curves -= mean
     above = curves / np.where(varies, up, math.inf)
-    # The arrays are overwritten to save memory: there may be 499 curves of 4,096 scores.
+    # The arrays are overwritten to save memory, because there may be 499 curves at 4,096 scores.
     below = np.divide(curves, np.where(varies, -down, math.inf), out=curves)
     worst = np.maximum(above, below, out=above).max(axis=1)
     rank = min(math.ceil(level * (REFITS + 1)), REFITS)

@@ -1,15 +1,16 @@
-"""Metrics of a 2x2+IM matrix: the metrics in section ``binary/`` that need only the six counts.
+"""Metrics of section ``binary/`` that are computed from the six counts of a 2x2+IM matrix.
 
 Source: Markoulidakis et al. (2021), Tables 2 and 5 and equations 24-36, in the corrected forms:
 predicted negatives are TN + FN + IMN (equation 27 prints IMP) and the numerator of Matthews'
-correlation is (TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). With IMN = 0 for a one-class
-negative group the published Table 8 cannot be right: specificity, negative predictive value,
-fall-out and false omission rate there break equations 34 and 36.
+correlation is (TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). In a negative group of one
+class, IMN is 0, so the published Table 8 cannot be correct: its specificity, negative predictive
+value, fall-out and false omission rate contradict equations 34 and 36.
 
-With mismatches, forms of a metric that are usually equal differ. ``informedness`` is recall -
-fall-out and ``markedness`` is precision - false omission rate, as in the source. ``threat_score``
-counts mismatches as failures, TP/(P_act + P_pred - TP) = F1/(2-F1). ``prevalence_threshold`` is
-sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its derivation needs.
+If a matrix contains mismatches, formulas of a metric that usually give the same number give
+different numbers. ``informedness`` is recall - fall-out and ``markedness`` is precision - false
+omission rate, as in the source. ``threat_score`` counts mismatches as failures, TP/(P_act + P_pred
+- TP) = F1/(2-F1). ``prevalence_threshold`` is sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its
+derivation needs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ from cmtrack.statistics.inputs import FloatArray
 
 @dataclass(frozen=True)
 class Proportion(Fraction):
-    """A share of rows, counts ``above`` over counts ``below`` out of tp, fn, imp, fp, tn, imn."""
+    """A share of rows: the sum of the counts ``above`` divided by the sum of the counts ``below``.
+
+    Both name some of the six counts tp, fn, imp, fp, tn and imn.
+    """
 
     above: tuple[str, ...]
     below: tuple[str, ...]
@@ -42,11 +46,11 @@ class Proportion(Fraction):
         return above / below
 
     def denominator(self, b: BinaryCounts) -> FloatArray:
-        """Return a mask of the cells in the denominator, shape (6,)."""
+        """Return a mask of the cells that the denominator counts, as an array of shape (6,)."""
         return _indicator(self.below)
 
     def influence(self, b: BinaryCounts) -> FloatArray:
-        """Return the influence of a row in each cell, shape (6,)."""
+        """Return the influence that a row in each cell has, as an array of shape (6,)."""
         above = _indicator(self.above)
         below = _indicator(self.below)
         weight = np.array(b, dtype=np.float64)
@@ -64,7 +68,7 @@ class Count(Function):
         return getattr(b, self.part)
 
     def influence(self, b: BinaryCounts) -> FloatArray:
-        """Return n times the influence of the count's share, shape (6,)."""
+        """Return n times the influence on the count's share of all rows, shape (6,)."""
         return float(sum(b)) * _indicator((self.part,)) - float(self(b))
 
 
@@ -80,7 +84,7 @@ FALSE_OMISSION = Proportion(("fn",), PREDICTED_NEGATIVE)
 
 
 def _indicator(parts: tuple[str, ...]) -> FloatArray:
-    """Return 1 for some of the six counts, and 0 for the others, shape (6,)."""
+    """Return an array of shape (6,) with 1 for the counts in ``parts`` and 0 for the others."""
     return np.array([name in parts for name in BinaryCounts._fields], dtype=np.float64)
 
 
@@ -97,7 +101,7 @@ def _matthews(b: BinaryCounts) -> Any:
 
 
 def _binary(name: str, value: Any, formula: str, source: str, **words: Any) -> Metric:
-    """Declare a metric of the section: a share of rows unless ``words`` differ."""
+    """Declare a metric of the section, which is a share of rows unless ``words`` say otherwise."""
     usual = {
         "low": 0.0,
         "high": 1.0,
@@ -137,7 +141,7 @@ _TABLE_2 = "Table 2"
 _TABLE_5 = "Table 5"
 _RATES = "eq. 29-32"
 _ERROR_OF_A_SIDE = {"better": "lower", "one_sided": True}
-"""Words of metrics that are 0 if every row is predicted as the other side."""
+"""Words for metrics that are 0 if every row is predicted as the opposite side."""
 
 SIX = (
     _count("tp", "hits of the positive group"),
@@ -263,7 +267,7 @@ SIX = (
         **MATTHEWS,
     ),
 )
-"""The metrics of the six counts."""
+"""The metrics that are computed from the six counts."""
 
 BINARY = Section(
     "binary",

@@ -1,11 +1,12 @@
-"""Calibration of the positive group's score: its error, test and slope, and the reliability curve.
+"""Calibration error, calibration test, slope and reliability curve of the positive group's score.
 
 Mismatches do not matter here: a row is positive or not, whatever is predicted. If scores are
-counted by cell of the grid, the mean score of a cell replaces each of its scores. Files of earlier
-versions have no means. For them the cell's centre is used, and the test is not made, because with
-centres it rejects calibrated scores too often. Sources: Dimitriadis, Gneiting and Jordan (2021) for
-the curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for the error; Arrieta-Ibarra
-et al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
+counted by cell of the grid, the mean score of a cell replaces each score in the cell. Files that
+earlier versions wrote do not contain these means. For such files, the centre of the cell replaces
+its scores. The calibration test is then left out, because with centres it would reject calibrated
+scores too often. Sources: Dimitriadis, Gneiting and Jordan (2021) for the curve and the parts;
+Bröcker (2012) and Kumar, Liang and Ma (2019) for the error; Arrieta-Ibarra et al. (2022) and Cox
+(1958) for the test; Cox (1958) for slope and intercept.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 
 
 FEW_OF_A_GROUP = 20
-"""Number of positives or negatives below which the test detects only large faults."""
+"""With fewer positives or fewer negatives than this number, the calibration test detects only large
+errors.
+"""
 _CLUSTERED = "rows are in clusters, but labels are drawn for independent rows"
 
 
@@ -56,7 +59,8 @@ class ReliabilityTable(ScoreTable):
     Each number is computed when it is first used.
 
     ``level``: confidence level of the calibration error's interval.
-    ``most``: largest number of score blocks for which the test draws labels; more are pooled.
+    ``most``: largest number of score blocks for which the test draws labels. If the table has more
+        score blocks, they are pooled.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("reliability",)
@@ -84,12 +88,12 @@ class ReliabilityTable(ScoreTable):
 
     @cached_property
     def held(self) -> npt.NDArray[np.intp]:
-        """Indices of the scores that rows have."""
+        """Indices of the scores that occur in at least one row."""
         return np.flatnonzero(self.by_score > 0)
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Positives and negatives of each score that rows have."""
+        """Numbers of positives and negatives at each score that occurs in at least one row."""
         sides = self.by_side[:, self.held]
         squares = self.squares.reshape(2, 2, -1).sum(axis=1)[:, self.held]
         scores = np.clip(self.scores.means[self.held], 0.0, 1.0)
@@ -97,32 +101,32 @@ class ReliabilityTable(ScoreTable):
 
     @cached_property
     def recalibrated(self) -> FloatArray:
-        """The isotonic regression."""
+        """The scores after recalibration by isotonic regression."""
         return blockwise.isotonic(self.blocks)
 
     @cached_property
     def brier(self) -> Parts:
-        """The Brier score in parts."""
+        """The Brier score, split into its parts."""
         return blockwise.decompose(self.blocks, self.recalibrated)
 
     @cached_property
     def log(self) -> Parts:
-        """The log loss in parts."""
+        """The log loss, split into its parts."""
         return blockwise.decompose(self.blocks, self.recalibrated, log=True)
 
     @cached_property
     def error(self) -> DebiasedError:
-        """The calibration error."""
+        """The debiased calibration error."""
         return blockwise.debiased_error(self.blocks)
 
     @cached_property
     def fit(self) -> CoxFit | None:
-        """Slope and intercept."""
+        """Slope and intercept of Cox's fit; None if no finite coefficients fit best."""
         return blockwise.cox_fit(self.blocks)
 
     @cached_property
     def test(self) -> CalibrationTest | None:
-        """The calibration test; None if :attr:`no_test` gives a reason against it."""
+        """The calibration test; None if :attr:`no_test` gives a reason for its absence."""
         if self.no_test:
             return None
         most = self._most
@@ -146,7 +150,7 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def has_means(self) -> bool:
-        """False for scores counted by cell without sums, as earlier versions wrote them."""
+        """False if an earlier version counted the scores by cell and did not store their sums."""
         return self.scores.exact or self.scores.sums is not None
 
     @property
@@ -157,7 +161,7 @@ class ReliabilityTable(ScoreTable):
 
     @cached_property
     def drawn(self) -> ReliabilityTable:
-        """The table as figures show it, pooled by cell of the grid if there are many scores."""
+        """The table that figures show, in which many scores are pooled by cell of the grid."""
         if len(self.held) <= CELLS:
             return self
         return ReliabilityTable(self.counted.map(ScoreCounts.to_grid), self.level)
@@ -174,14 +178,14 @@ class ReliabilityTable(ScoreTable):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationCurve(RemovedAttributes):
-    """The reliability curve of a score: the isotonic regression of the labels on it, without bins.
+    """The reliability curve of a score: an isotonic regression of the labels on the score.
 
     Attributes
     ----------
     table : ReliabilityTable
     positive : label
     clustered : bool
-        Whether rows are in clusters, so that labels cannot be drawn one by one.
+        True if rows are in clusters. Labels of rows in clusters cannot be drawn independently.
 
     Examples
     --------
@@ -197,7 +201,7 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def scores(self) -> FloatArray:
-        """Ascending distinct scores, shape (U,); the means of cells if scores are on a grid."""
+        """Ascending distinct scores, or the mean scores of the cells on a grid, shape (U,)."""
         return self.table.blocks.scores
 
     @property
@@ -207,7 +211,7 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def exact(self) -> bool:
-        """True if scores are counted one by one, not by cell of the grid."""
+        """True if rows are counted by distinct score instead of by cell of the grid."""
         return self.table.scores.exact
 
     @property
@@ -222,10 +226,10 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def test(self) -> CalibrationTest | None:
-        """The test of calibration with its two parts, for independent rows.
+        """The calibration test with its two parts, for independent rows.
 
-        None if rows are in clusters (the metric ``calibration/pvalue`` has their test), or if
-        scores are on a grid without means.
+        The test is None if scores are on a grid without means. It is also None if rows are in
+        clusters. In this case, see the p-value in the metric ``calibration/pvalue``.
         """
         if self.clustered:
             return None
@@ -251,8 +255,9 @@ class CalibrationCurve(RemovedAttributes):
     def ece(self, bins: int = 15) -> BinnedError:
         """Return the expected calibration error over bins of equal width.
 
-        The result also has its mean for calibrated scores, which is NaN without a band (see
-        :attr:`no_band`). Prefer :meth:`error`: the ECE is above 0 even for calibrated scores.
+        The result also contains the mean error that calibrated scores would have. It is NaN if
+        there is no consistency band (see :attr:`no_band`). Prefer :meth:`error`: the ECE is above 0
+        even for calibrated scores.
 
         Raises
         ------
@@ -265,12 +270,12 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def drawn(self) -> CalibrationCurve:
-        """The curve as figures show it, by cell of the grid if it has more than 1,600 scores."""
+        """The curve that figures show, by cell of the grid if it has more than 1,600 scores."""
         return replace(self, table=self.table.drawn)
 
     @property
     def leaves_band(self) -> bool | None:
-        """True if the curve, as figures show it, leaves its band; None without a band."""
+        """True if the curve that figures show leaves its band; None if the curve has no band."""
         if self.no_band:
             return None
         table = self.table.drawn
@@ -279,15 +284,15 @@ class CalibrationCurve(RemovedAttributes):
         return bool(is_outside.any())
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return a simultaneous band that contains the curve of a calibrated score.
+        """Return a simultaneous band in which the curve of a calibrated score would stay.
 
-        Low and high have the shape (U,).
+        The low and the high limits are arrays of shape (U,).
 
         Raises
         ------
         ValueError
-            If rows have sampling weights or clusters, or there are more than 4,096 distinct scores
-            (:attr:`drawn` has fewer).
+            If rows have sampling weights or are in clusters, or if there are more than 4,096
+            distinct scores. The curve :attr:`drawn` has fewer scores.
         """
         if self.no_band:
             raise ValueError(f"there is no consistency band: {self.no_band}")
@@ -325,9 +330,10 @@ class CalibrationCurve(RemovedAttributes):
 
 
 def upper_bound(value: float, ends: Interval | None) -> str:
-    """Return ``0 to 0.070`` for an error of 0 and the high end of its interval; otherwise "".
+    """Return the interval of an error of 0 as text, such as ``0 to 0.070``.
 
-    An estimate of 0 does not mean that the scores have no error.
+    The text reminds readers that the scores may have an error although the estimate is 0. It is
+    empty if the estimate is not 0.
     """
     if value != 0 or ends is None or not ends[1] > 0:
         return ""
@@ -336,11 +342,12 @@ def upper_bound(value: float, ends: Interval | None) -> str:
 
 
 class Error(Function):
-    """Square root of the debiased mean squared difference, with an interval for independent rows.
+    """Calibration error: the square root of the debiased mean squared difference over bins.
 
-    Scores that are too high and too low cancel within a bin, so the metric is a lower bound of the
-    scores' actual error. Bins depend on the data. If scores are close to 0 or 1, what cancels
-    differs from one data set to another, and so does the estimated quantity.
+    The metric has an interval if rows are independent. Scores that are too high cancel scores that
+    are too low in the same bin, so the metric is a lower bound for the actual error of the scores.
+    The bins depend on the data. If scores are close to 0 or 1, different data sets cancel different
+    errors, so the estimated quantity also differs between data sets.
     """
 
     independent = "interval"
@@ -351,7 +358,7 @@ class Error(Function):
     def ends(self, table: ReliabilityTable) -> tuple[float, float]:
         """Return the square roots of the interval of the squared error.
 
-        A negative squared error gets the same upper limit as a squared error of 0.
+        The upper limit for a negative squared error is the same as for a squared error of 0.
         """
         squared = table.error.squared
         reach = normal_quantile(table.level) * table.error.reach
@@ -359,7 +366,7 @@ class Error(Function):
 
 
 class PValue(Function):
-    """The test's p-value."""
+    """The p-value of the calibration test."""
 
     independent = "value"
 
@@ -372,7 +379,7 @@ class PValue(Function):
 
 
 class Part(Function):
-    """A part of the Brier score or of the log loss."""
+    """One part of the Brier score or of the log loss, such as its miscalibration."""
 
     def __init__(self, part: str, log: bool = False) -> None:
         self.part = part
@@ -383,7 +390,7 @@ class Part(Function):
         return float(getattr(parts, self.part))
 
     def why(self, table: ReliabilityTable, k: int | None) -> str:
-        """Return the number of rows that make the log loss infinite, in words."""
+        """Return a text with the number of rows that make the log loss infinite."""
         blocks = table.blocks
         rows = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
         return f"infinite: {rows:g} rows give their actual group probability 0"
@@ -399,12 +406,12 @@ class Coefficient(Function):
         return math.nan if table.fit is None else float(getattr(table.fit, self.name))
 
     def influence(self, table: ReliabilityTable) -> FloatArray | None:
-        """Return the influence (4 U,), which is 0 for a score without a logit."""
+        """Return the influence, shape (4 U,), which is 0 for scores of exactly 0 or 1."""
         if table.fit is None:
             return None
         psi = np.zeros((2, len(table.scores.values)))
         psi[:, table.held] = getattr(table.fit, f"influence_{self.name}")
-        # Accepted and rejected rows of a side have the same influence.
+        # On each side, accepted rows have the same influence as rejected rows.
         return np.repeat(psi, 2, axis=0).ravel()
 
 

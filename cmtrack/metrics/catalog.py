@@ -1,9 +1,9 @@
-"""The :class:`Catalog` of an evaluation's or a comparison's metrics, and the look-up of names.
+"""The :class:`Catalog`, which finds the metrics of an evaluation or a comparison by name.
 
-Reports, rankings, gates, intervals and logged names read the catalog. Each section declares its
-metrics, with their words and functions, in its own file. A kind of evaluation lists its sections.
-Parts of names in angle brackets are placeholders for a class label or the name of a step, a group
-or a family.
+Reports, rankings, gates, intervals and logged names are built from the catalog. Each section
+declares its metrics, with their texts and functions, in a separate file. A kind of evaluation lists
+its sections. A part of a name in angle brackets is a placeholder for a class label, or for the name
+of a step, a group or a family.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cmtrack.names import quoted
 
 
 class Sections:
-    """The sections of a kind of evaluation, in the order of their metrics there.
+    """The sections of a kind of evaluation, in the order in which its metrics are listed.
 
     Parameters
     ----------
     *sections : Section
     places : tuple of str
-        ``module.NAME`` of the objects that sections are made of. Sections are pickled by these
-        names, because metrics may be lambdas.
+        Import names (``module.NAME``) of the objects that contain the sections. Pickle stores these
+        names instead of the metrics, because metrics may be lambdas.
     """
 
     def __init__(self, *sections: Section, places: tuple[str, ...]) -> None:
@@ -58,7 +58,10 @@ class Sections:
         return _at, self.places
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]] | None:
-        """Return the metric with a full name and the encoded parts that vary; None if unknown."""
+        """Return the metric with a full name and the parts that vary; None if the name is unknown.
+
+        The parts are encoded.
+        """
         if name in self._exact:
             return self._exact[name], {}
         for pattern, metric in self._patterns.get(name.split("/")[0], []):
@@ -68,7 +71,7 @@ class Sections:
         return None
 
     def of(self, metric: Metric) -> Section | None:
-        """Return the section of a metric; None for a custom one."""
+        """Return the section of a metric; None for a custom metric."""
         return self._section_of.get(metric.name)
 
 
@@ -95,10 +98,10 @@ RESERVED = frozenset(
         "spcc",
     }
 )
-"""Sections of built-in metrics, in any kind of evaluation."""
+"""Sections of built-in metrics, for every kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")
-"""Fields in which two declarations of a custom metric must agree. Title and formula are shown as
-the first declaration has them.
+"""Fields that must be equal in two declarations of a custom metric. Title and formula may differ,
+and those of the first declaration are shown.
 """
 
 
@@ -109,15 +112,15 @@ def may_be_own(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The metrics of an evaluation or a comparison, from its sections and custom ones.
+    """The metrics of an evaluation or a comparison: those of its sections, and custom metrics.
 
     Attributes
     ----------
     sections : Sections
     own : tuple of Metric
     open : bool
-        Whether to accept any name that a custom metric may have, although its words are not known
-        yet. This lets texts be checked before an evaluation is read.
+        Whether to accept any name that is allowed for a custom metric, although the metric is not
+        declared yet. An open catalog can check texts before an evaluation is read.
 
     Examples
     --------
@@ -133,7 +136,7 @@ class Catalog:
     open: bool = False
 
     def with_own(self, own: Iterable[Metric]) -> Catalog:
-        """Return the catalog with its custom metrics replaced."""
+        """Return a copy of the catalog in which ``own`` replaces the custom metrics."""
         return replace(self, own=tuple(own))
 
     @classmethod
@@ -187,10 +190,10 @@ class Catalog:
         return True
 
     def depends_on(self, name: str) -> frozenset[str]:
-        """Return the options that a metric depends on: "grouping", "positive", "costs", or none.
+        """Return the options on which a metric depends, among "grouping", "positive" and "costs".
 
-        Runs that differ only in other options may be ranked together by this metric. An unknown
-        metric may depend on the positive group.
+        If two runs differ only in options on which the metric does not depend, both can be in one
+        ranking. A metric with an unknown name is assumed to depend on the positive group.
         """
         if not self.has(name):
             return OF_POSITIVE
@@ -207,15 +210,15 @@ class Catalog:
         positive: str = "",
         brief: bool = False,
     ) -> str:
-        """Return the title of a full metric name for people: ``class/7/recall`` as "recall of “7”".
+        """Return a metric's title for people, such as "recall of “7”" for ``class/7/recall``.
 
         Parameters
         ----------
         name : str
         show : callable
-            Writes a label, group or step as text.
+            Function that formats a label, a group or a step as text.
         positive : str, optional
-            The positive group, as written after its metrics.
+            The positive group, as titles show it after the metrics that depend on it.
         brief : bool
             Whether to return the short title for the head of a table.
         """
@@ -236,7 +239,10 @@ class Catalog:
     def section_title(
         self, name: str, show: Callable[[str], str] = quoted, positive: str = ""
     ) -> str:
-        """Return the title of a metric's section; see :meth:`title` for the arguments."""
+        """Return the title of the section to which a metric belongs.
+
+        The arguments are explained in :meth:`title`.
+        """
         metric, parts = self.find(name)
         section = self.sections.of(metric)
         if section is None:

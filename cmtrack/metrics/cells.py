@@ -1,9 +1,10 @@
-"""The cells of a confusion table, in one form for full and reduced matrices.
+"""The cells of a confusion table, in one representation for full and reduced matrices.
 
-Every metric of a table depends on the cell of each row. A cell has an actual and a predicted class
-(or group) and is a hit or not. In a reduced matrix the mismatches have separate cells, which are on
-the diagonal but are not hits. So one implementation of values and influence functions serves both
-kinds of matrix.
+Every metric that is computed from a table depends only on the cell to which each row belongs. A
+cell stands for an actual class and a predicted class (or group), and its rows are either hits or
+not. In a reduced matrix, mismatches are counted in separate cells, which are on the diagonal but do
+not count as hits. The same code can therefore compute values and influence functions for both kinds
+of matrix.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ if TYPE_CHECKING:
 
 
 _MOST_CELLS = 10**6
-"""Number of cells up to which the influence is also computed in the empty ones."""
+"""If a table has at most this number of cells, the influence is also computed for its empty cells.
+"""
 _POSITIVE = np.array([1, 1, 1, 0, 0, 0])
 """1 for cells of the positive group, 0 for cells of the negative group."""
 
 
 @dataclass(frozen=True, eq=False)
 class SixCells(Weighted):
-    """The six cells of 2x2+IM, in the order of :class:`BinaryCounts`; arrays of shape (6,)."""
+    """The six cells of a 2x2+IM matrix, in the order of :class:`BinaryCounts`, shape (6,)."""
 
     kinds = ("binary",)
 
@@ -52,7 +54,7 @@ class SixCells(Weighted):
 
     @classmethod
     def of_counts(cls, counts: Counted[BinaryCounts]) -> SixCells:
-        """Return the cells of the six counts."""
+        """Return the cells that contain the six counts."""
         cells = counts.map(lambda six: np.array(six, dtype=np.float64))
         return cls(cells.sums, cells.squares)
 
@@ -89,14 +91,15 @@ class SixCells(Weighted):
 
 @dataclass(frozen=True, eq=False)
 class Cells(Weighted):
-    """The non-empty cells of a table of K classes.
+    """The non-empty cells of a table with K classes.
 
     ``actual``, ``predicted``, shape (C,), int64.
     ``hit``, shape (C,), bool.
-    ``weight``, shape (C,), float64: sum of the rows' weights, or their number without weights.
-    ``squares``, shape (C,), float64: sum of the squared weights; equals ``weight`` if weights are
-        numbers of equal rows.
-    ``size``: K.
+    ``weight``, shape (C,), float64: sum of the weights of the rows in each cell. If rows have no
+        weights, it is the number of rows.
+    ``squares``, shape (C,), float64: sum of the squared weights. It equals ``weight`` if each
+        weight is the number of identical rows that a row stands for.
+    ``size``: the number of classes K.
     """
 
     actual: IntArray
@@ -125,7 +128,8 @@ class Cells(Weighted):
         size = len(reduced.sums.labels)
         rows, columns = np.divmod(np.arange(size * size), size)
         groups = np.arange(size)
-        # The mismatches of each group, which are not hits, follow the pairs of groups.
+        # The cells for the pairs of groups come first. The cells for the mismatches in each group,
+        # which are not hits, follow.
         actual = np.concatenate((rows, groups))
         predicted = np.concatenate((columns, groups))
         hit = np.concatenate((rows == columns, np.zeros(size, dtype=bool)))
@@ -137,12 +141,12 @@ class Cells(Weighted):
     def with_empty(
         self, actual: IntArray, predicted: IntArray, hit: BoolArray
     ) -> tuple[Cells, IntArray]:
-        """Add cells that have only rows of weight 0; also return the cell of each row."""
+        """Add cells in which all rows have the weight 0, and also return the cell of each row."""
         row_code = (actual * self.size + predicted) * 2 + hit
         cell_code = (self.actual * self.size + self.predicted) * 2 + self.hit
         codes = np.arange(2 * self.size**2)
         if self.size**2 > 8 * len(row_code):
-            # Only the codes in use are numbered, because nearly all cells are empty.
+            # Only the codes that occur are numbered, because nearly all cells are empty.
             codes = np.union1d(row_code, cell_code)
             row_code = np.searchsorted(codes, row_code)
             cell_code = np.searchsorted(codes, cell_code)
@@ -179,7 +183,7 @@ class Cells(Weighted):
 
     @property
     def is_mismatch(self) -> BoolArray:
-        """Mask of the mismatch cells, shape (C,): the correct group, but not a hit."""
+        """Mask of the mismatch cells (group correct, but not a hit), as an array of shape (C,)."""
         return ~self.hit & (self.actual == self.predicted)
 
     @property
@@ -187,7 +191,10 @@ class Cells(Weighted):
         return self.size * self.size
 
     def argument(self, weight: Any = None) -> Any:
-        """Return the counts (K, K), rows actual; a mismatch is on the diagonal."""
+        """Return the counts, shape (K, K), with actual classes in rows.
+
+        Mismatches are on the diagonal.
+        """
         weight = self.weight if weight is None else weight
         table = np.zeros((self.size, self.size), dtype=weight.dtype)
         np.add.at(table, (self.actual, self.predicted), weight)
@@ -203,18 +210,19 @@ class Cells(Weighted):
 
 
 class Table(Samples):
-    """A table of K classes or groups with cached parts, the argument of its metrics.
+    """A table of K classes or groups, which caches its parts and is the argument of metrics.
 
-    ``over``, shape (K,), bool: the classes that averages include; by default all.
-    ``whole``: whether cells have counts, not fractional weights.
+    ``over``, shape (K,), bool: the classes that averages include. By default, they include all
+        classes.
+    ``whole``: whether the cells contain numbers of rows. If not, they contain fractional weights.
     """
 
     kinds = ("table", "whole table", "classes", "spans")
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Table | None:
-        # The cell for "no actual and no predicted span" is always empty: spans do not partition
-        # anything.
+        # The cell for "no actual and no predicted span" is always empty, because spans do not
+        # divide the data into a fixed number of parts.
         of_spans = views.over is not None
         if of_spans and kind == "whole table":
             return None
@@ -231,7 +239,7 @@ class Table(Samples):
         self._computed: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without cached values, whose keys may be lambdas (not picklable)."""
+        """Return the state without the cache, whose keys may be lambdas that cannot be pickled."""
         return self.__dict__ | {"_computed": {}}
 
     def standard_error(self, influence: FloatArray) -> float:
@@ -265,7 +273,7 @@ class Table(Samples):
             psi = metric.influence_in(table)
         if psi is None:
             return total_size
-        # A class without rows has no information.
+        # A class without rows contributes no information.
         has_samples = (self.actual > 0) | (self.predicted > 0)
         is_possible = has_samples[table.cells.actual] & has_samples[table.cells.predicted]
         reach = float(np.ptp(psi[is_possible]))
@@ -275,13 +283,13 @@ class Table(Samples):
 
     @cached_property
     def _of_all_cells(self) -> Table:
-        """The table including its empty cells."""
+        """The table with its empty cells included."""
         actual, predicted = np.divmod(np.arange(self.cells.table_size), self.cells.size)
         cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
         return Table(cells, self.over, self.whole)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(table, *arguments)``, computed only at the first call."""
+        """Return ``function(table, *arguments)``, which is computed only once and then cached."""
         key = (function, *arguments)
         if key not in self._computed:
             self._computed[key] = function(self, *arguments)
@@ -296,24 +304,24 @@ class Table(Samples):
 
     @cached_property
     def hits(self) -> FloatArray:
-        """Hits of each class, shape (K,)."""
+        """Number of hits in each class, as an array of shape (K,)."""
         return self.cells.by_actual(self.cells.weight * self.cells.hit)
 
     @cached_property
     def actual(self) -> FloatArray:
-        """Rows of each actual class, shape (K,)."""
+        """Number of rows in each actual class, as an array of shape (K,)."""
         return self.cells.by_actual(self.cells.weight)
 
     @cached_property
     def predicted(self) -> FloatArray:
-        """Rows of each predicted class, shape (K,)."""
+        """Number of rows for which each class is predicted, as an array of shape (K,)."""
         return self.cells.by_predicted(self.cells.weight)
 
 
 def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
-    """Return squared weights by cell, spread within each actual class in proportion to its weights.
+    """Return squared weights by cell, distributed in each actual class like the weights.
 
-    The shape is (C,).
+    The sum of the squared weights in a class does not change. The result is an array of shape (C,).
     """
     by_class = np.bincount(actual, cells.weight).astype(np.float64)
     squares = np.bincount(actual, cells.squares).astype(np.float64)

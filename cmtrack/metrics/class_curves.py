@@ -1,10 +1,10 @@
-"""Curves of each class's probability against all other classes, and averages of them.
+"""Curves that compare each class with all other classes by its probability, and their averages.
 
-Sources: Hand and Till (2001) for the one-vs-one average; for single areas see
-:mod:`cmtrack.metrics.roc`, :mod:`cmtrack.metrics.precision_recall` and
-:mod:`cmtrack.metrics.calibration`. The standard error of an average of areas needs the rows. If
-only counts are available, the mean of the areas' standard errors is used, which is an upper bound
-(Cauchy and Schwarz).
+The source of the one-vs-one average is Hand and Till (2001). For the sources of individual areas,
+see :mod:`cmtrack.metrics.roc`, :mod:`cmtrack.metrics.precision_recall` and
+:mod:`cmtrack.metrics.calibration`. The standard error of an average of areas can only be computed
+from the rows. If only counts are available, the mean of the standard errors of the areas replaces
+it. This mean is an upper bound (Cauchy and Schwarz).
 """
 
 from __future__ import annotations
@@ -48,13 +48,15 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 BLOCKS = 32
-"""Largest number of score blocks for which the test of a class draws labels; more are pooled."""
+"""Largest number of score blocks for which the calibration test of a class draws labels. If a class
+has more score blocks, they are pooled.
+"""
 
 
 class ClassCurves(Samples):
-    """Counted probabilities of each class, the argument of their metrics.
+    """Counted probabilities of each class, as the argument of metrics.
 
-    ``level``: confidence level of the calibration errors' intervals.
+    ``level``: confidence level for the intervals of the calibration errors.
     """
 
     kinds = ("class curves", "class calibration", "class pairs")
@@ -71,7 +73,7 @@ class ClassCurves(Samples):
         if curves is None:
             return None
         if kind == "class calibration":
-            # Decision values have an order but no scale.
+            # Decision values rank the rows but are not on the scale of probabilities.
             is_lacking = views.statistics.ranking_only
         else:
             is_lacking = not curves.scores.by_actual_class
@@ -92,8 +94,8 @@ class ClassCurves(Samples):
         return self._with_tables(table.with_flipped(n) for table, n in tables)
 
     def with_high_negative(self) -> ClassCurves:
-        # The average precision of a class without rows on one side is undefined, and one more row
-        # does not change this.
+        # If all rows belong to the class, or none does, its average precision is undefined. Adding
+        # one row does not make it defined.
         return self._with_tables(table.with_high_negative() or table for table in self.tables)
 
     def _with_tables(self, tables: Iterable[ReliabilityTable]) -> ClassCurves:
@@ -103,7 +105,7 @@ class ClassCurves(Samples):
 
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
-        """The table of each class against all others."""
+        """For each class, the score table of the class against all other classes."""
         tables = []
         for k in range(self.n_classes):
             scores = self.counted.map(partial(ClassScoreCounts.one_vs_rest, k=k)).map(with_channels)
@@ -122,12 +124,12 @@ class ClassCurves(Samples):
 
     @cached_property
     def areas(self) -> FloatArray:
-        """Area of each class against all others, shape (K,)."""
+        """ROC area of each class against all other classes, shape (K,)."""
         return np.array([AREA(table) for table in self.tables])
 
     @cached_property
     def pairs(self) -> tuple[Pairs, ...]:
-        """Counts of each class's probability by actual class; empty if they were not kept."""
+        """Counts of each class's probability by actual class; empty if they were not stored."""
         squares = self.counted.squares.tables
         return tuple(
             Pairs(Counted(table, squares[k]), k) for k, table in enumerate(self.scores.tables)
@@ -135,7 +137,7 @@ class ClassCurves(Samples):
 
     @cached_property
     def pair_areas(self) -> FloatArray:
-        """Area of each class against each other class, by its probability, shape (K, K)."""
+        """ROC area of each class against each other class, by its probability, shape (K, K)."""
         return np.stack([pair.areas for pair in self.pairs])
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
@@ -149,13 +151,13 @@ class ClassCurves(Samples):
         return of_class(psi, actual == k, place_of(self.scores.tables[k], probabilities[:, k], 0))
 
     def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
-        """Yield the index of each row's probability (n,) among the counted ones, by class."""
+        """Yield, for each class, the index of each row's probability among the counted ones."""
         for table, column in zip(self.scores.tables, probabilities.T, strict=True):
             yield place_of(table, column, 0)
 
 
 def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
-    """Return the influence of each row from the influence (4 U,) of a class's table.
+    """Return the influence of each row, looked up in the influence (4 U,) of a class's table.
 
     ``inside``: whether the row belongs to the class.
     ``place``: index of the row's score, shape (n,).
@@ -164,9 +166,9 @@ def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
 
 
 class Pairs:
-    """One class's probability by actual class, with its area against each other class.
+    """The probability of one class by actual class, and its ROC areas against the other classes.
 
-    ``k``: number of the class.
+    ``k``: index of the class.
     """
 
     def __init__(self, scores: Counted[ScoreCounts], k: int) -> None:
@@ -177,7 +179,8 @@ class Pairs:
         squared = tables.squares
         sizes = counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # Placements: the share of each class below a score, and the share of this class above.
+            # The placements are the share of each class below a score, and the share of this class
+            # above it.
             self._below = (np.cumsum(counts, axis=1) - counts / 2) / sizes[:, None]
             self._above = 1 - self._below[k]
             self.areas = counts[k] @ self._below.T / sizes[k]
@@ -192,7 +195,7 @@ class Pairs:
         self.errors[k] = math.nan
 
     def influence(self, total: float) -> FloatArray:
-        """Return the sum of the influences of all defined areas, by class and score, (K, U)."""
+        """Return the summed influence on all defined areas, by class and score, shape (K, U)."""
         is_defined = np.isfinite(self.areas) & np.isfinite(self.errors)
         areas = self.areas[is_defined, None]
         psi = np.zeros(self._below.shape)
@@ -202,7 +205,9 @@ class Pairs:
 
 
 class CalibrationOfClass(NamedTuple):
-    """Calibration of one class's probability, and how well it ranks rows; NaN if undefined.
+    """Calibration of one class's probability, and how well the probability ranks rows.
+
+    Numbers are NaN if they are undefined.
 
     Attributes
     ----------
@@ -210,16 +215,18 @@ class CalibrationOfClass(NamedTuple):
     support : float
         Number (or weight) of the class's rows.
     error, low, high : float
-        The debiased calibration error with its interval, which is NaN if rows are in clusters.
+        The debiased calibration error, and the low and high limits of its interval. The limits are
+        NaN if rows are in clusters.
     pvalue, pvalue_holm : float
-        p-value of the calibration test, and the same adjusted for the number of tested classes.
+        p-value of the calibration test, and the p-value after Holm's adjustment for the number of
+        tested classes.
     slope : float
-        Slope of the labels on logit(probability): below 1 means over-confident. NaN if no finite
-        slope fits best.
+        Slope of the logistic regression of the labels on logit(probability). A slope below 1 means
+        that the probabilities are over-confident. The slope is NaN if no finite slope fits best.
     mean_score, share : float
-        Mean probability of the class, and its share of the rows.
+        Mean probability of the class, and the share of the rows that belong to it.
     roc_auc, average_precision : float
-        Areas for the class against all others.
+        Areas under the curves of the class against all other classes.
     """
 
     label: Label
@@ -243,12 +250,14 @@ class ClassCalibration:
     Attributes
     ----------
     classes : tuple of CalibrationOfClass
-        In the order of the labels.
+        The results for the classes, in the order of the labels.
     squared : float
-        Mean of the squared calibration errors less their bias, over classes that have rows and do
-        not have all rows. Negative if no error is visible, NaN if no class has an error.
+        Mean of the squared calibration errors minus their bias, over classes to which some but not
+        all rows belong. It is negative if no error is visible, and NaN if no class has a
+        calibration error.
     level : float
-        Confidence level. A class is not calibrated if its p-value by Holm is at most 1 - level.
+        Confidence level. A class is not calibrated if its Holm-adjusted p-value is at most 1 -
+        level.
 
     Examples
     --------
@@ -271,26 +280,29 @@ class ClassCalibration:
 
     @property
     def pvalue(self) -> float:
-        """The smallest p-value by Holm, which tests all classes at once; NaN without any test."""
+        """The smallest Holm-adjusted p-value, which tests all classes together.
+
+        It is NaN if no class is tested.
+        """
         return min((tested.pvalue_holm for tested in self.tested), default=math.nan)
 
     @property
     def least(self) -> float:
-        """The smallest p-value by Holm that the number of draws allows."""
+        """The smallest Holm-adjusted p-value that is possible with this number of draws."""
         return len(self.tested) / (1 + DRAWS)
 
     @property
     def uncalibrated(self) -> tuple[CalibrationOfClass, ...]:
-        """The classes whose p-value by Holm is at most 1 - level.
+        """The classes whose Holm-adjusted p-value is at most 1 - level.
 
-        The order is by p-value, smallest first, and then by error, largest first.
+        The classes are sorted by p-value, smallest first, and then by error, largest first.
         """
         limit = 1 - self.level + 1e-12
         uncalibrated = [tested for tested in self.tested if tested.pvalue_holm <= limit]
         return tuple(sorted(uncalibrated, key=lambda found: (found.pvalue_holm, -found.error)))
 
     def sentence(self) -> str:
-        """Return the outcome in words, with at most three classes by name."""
+        """Return the outcome of the tests as a sentence that names at most three classes."""
         tested = self.tested
         uncalibrated = self.uncalibrated
         total = len(self.classes)
@@ -322,7 +334,10 @@ class ClassCalibration:
         )
 
     def _rare_remark(self) -> str:
-        """Return how many of the classes that pass the test have few rows; empty if none has."""
+        """Return the remark that some of the classes that pass the test have only few rows.
+
+        The remark is empty if all of these classes have enough rows.
+        """
         passed = set(self.tested) - set(self.uncalibrated)
         n_rare = sum(tested.support < FEW_OF_A_GROUP for tested in passed)
         if not n_rare:
@@ -357,9 +372,9 @@ def calibration_of_classes(
     intervals: Sequence[Interval | None],
     level: float,
 ) -> ClassCalibration:
-    """Combine the metrics of each class with the numbers from its curve.
+    """For each class, combine its metrics with the numbers computed from its curve.
 
-    The metrics are named without their prefix.
+    The names of the metrics do not contain the prefix of their section.
     """
     adjusted = holm([number["calibration_pvalue"] for number in numbers])
     rows = []
@@ -393,7 +408,7 @@ def calibration_of_classes(
 class OfEach(Function):
     """A function of one score table, applied to the table of each class.
 
-    ``function``: the function, with its influence, size and interval.
+    ``function``: the function of one table, which also provides its influence, size and interval.
     """
 
     def __init__(self, function: Function) -> None:
@@ -405,13 +420,15 @@ class OfEach(Function):
         return np.array([self.function(table) for table in curves.tables], dtype=np.float64)
 
     def spread(self, curves: ClassCurves) -> FloatArray:
-        """Return the standard error of each class, shape (K,)."""
+        """Return the standard error of each class's value, shape (K,)."""
         return _errors(self.function, curves)
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """Return each class's effective rows, which give the interval if the standard error is 0.
+        """Return the effective number of rows in each class.
 
-        The shape is (K,) for the positives only and (K, 2) for both sides.
+        Intervals are computed from this number if the standard error is 0.
+
+        The result has the shape (K,) if only the positives matter, and (K, 2) if both sides do.
         """
         sizes = [self.function.size(table) if table.has_both else 0.0 for table in curves.tables]
         if None not in sizes:
@@ -420,18 +437,18 @@ class OfEach(Function):
             return np.stack([table.effective_sides for table in curves.tables])
 
     def influence_of(self, curves: ClassCurves, k: int) -> FloatArray:
-        """Return the influence (4 U,) of class k."""
+        """Return the influence on the value of class k, shape (4 U,)."""
         return np.asarray(self.function.influence(curves.tables[k]))
 
     def why(self, curves: ClassCurves, k: int) -> str:
-        """Return why there is no value."""
+        """Return the reason why class k has no value."""
         table = curves.tables[k]
         if not table.has_both:
             return "no rows of the class, or no rows of other classes"
         return self.function.why(table, None)
 
     def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:
-        """Return low and high of each class's interval if the function computes them."""
+        """Return the low and high limits of each class's interval if the function computes them."""
         intervals = [self.function.ends(table) for table in curves.tables]
         if None in intervals:
             return None
@@ -452,17 +469,17 @@ def _errors(function: Function, curves: ClassCurves) -> FloatArray:
 
 
 class AreaAverage(Function):
-    """A mean of areas, whose standard error needs the rows."""
+    """A mean of areas; its standard error can only be computed from the rows."""
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
-        """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        """Return the influence of each row, shape (n,); see :meth:`ClassCurves.places`."""
         raise NotImplementedError
 
 
 class OneVsRest(AreaAverage):
-    """Mean of each class's area against all others, over classes that have rows."""
+    """Mean ROC area of each class against all other classes, over classes that have rows."""
 
     def __init__(self, weighted: bool = False) -> None:
         self.weighted = weighted
@@ -480,7 +497,7 @@ class OneVsRest(AreaAverage):
         return float(weights @ np.nan_to_num(curves.areas))
 
     def spread(self, curves: ClassCurves) -> float:
-        """Return the largest standard error that the areas' own errors allow."""
+        """Return the largest standard error that is compatible with the areas' standard errors."""
         weights = self.weights(curves)
         error = float(weights @ np.where(weights > 0, _errors(AREA, curves), 0.0))
         if not self.weighted:
@@ -490,9 +507,9 @@ class OneVsRest(AreaAverage):
         return error + math.sqrt(variance / curves.tables[0].effective(None))
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """Return the effective rows of both sides of the smallest class, shape (2,).
+        """Return the effective numbers of rows inside and outside the smallest class, shape (2,).
 
-        They give the interval if the standard error is 0.
+        The interval is computed from these numbers if the standard error is 0.
         """
         sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
         return sides[sides[:, 0].argmin()]
@@ -500,7 +517,7 @@ class OneVsRest(AreaAverage):
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
-        """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        """Return the influence of each row, shape (n,); see :meth:`ClassCurves.places`."""
         psi = np.zeros(len(actual))
         for k, (weight, place) in enumerate(zip(self.weights(curves), places, strict=True)):
             if weight:
@@ -511,26 +528,29 @@ class OneVsRest(AreaAverage):
 
 
 class OneVsOne(AreaAverage):
-    """Mean of the areas of all pairs of classes with rows, by the probability of either class."""
+    """Mean ROC area over all pairs of classes with rows, by the probabilities of both classes."""
 
     def __call__(self, curves: ClassCurves) -> float:
         areas = curves.pair_areas[np.isfinite(curves.pair_areas)]
         return float(areas.mean()) if len(areas) else math.nan
 
     def spread(self, curves: ClassCurves) -> float:
-        """Return the largest standard error that the areas' own errors allow."""
+        """Return the largest standard error that is compatible with the areas' standard errors."""
         errors = np.stack([pair.errors for pair in curves.pairs])
         return float(errors[np.isfinite(curves.pair_areas)].mean())
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """Return the effective rows of the two smallest classes, for a standard error of 0."""
+        """Return the effective numbers of rows in the two smallest classes.
+
+        The interval is computed from these numbers if the standard error is 0.
+        """
         sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
         return sizes[:2]
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
-        """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        """Return the influence of each row, shape (n,); see :meth:`ClassCurves.places`."""
         psi = np.zeros(len(actual))
         n_pairs = int(np.isfinite(curves.pair_areas).sum())
         for pair, place in zip(curves.pairs, places, strict=True):
@@ -586,7 +606,7 @@ CLASS_CURVES = (
         **_CALIBRATION,
     ),
 )
-"""Metrics of each class's probability, for the section ``class/<label>/``."""
+"""Metrics that are computed from each class's probability, for the section ``class/<label>/``."""
 
 AVERAGES = (
     Metric(
