@@ -104,7 +104,7 @@ def _share(value: float) -> dict[str, Any]:
 
 
 def _code_text(code: Any) -> str:
-    """Return a code as text; empty if the table's cell has no code."""
+    """Return a code as text, or an empty string if the table's cell has no code."""
     return str(code) if _is_code(code) else ""
 
 

@@ -88,10 +88,10 @@ class Picture:
 
     ``name``, ``title``, ``reading``, ``section``, ``folded``: as in :class:`FigureEntry`.
     ``file``: name of the PNG file.
-    ``content``: content of the PNG file; empty if only the element was drawn.
+    ``content``: content of the PNG file; it is empty if only the element was drawn.
     ``svg``: the SVG element for a page.
     ``width``: width of the element in CSS pixels.
-    ``chart``: content of the PNG file for MLflow's charts; empty if the figure has none.
+    ``chart``: content of the PNG file for MLflow's charts; it is empty if the figure has none.
     """
 
     name: str
@@ -110,8 +110,8 @@ class Picture:
 class About:
     """The run that figures show, for a small line below each figure.
 
-    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; empty if
-        unknown.
+    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; it is empty
+        if unknown.
     ``step``: step of the run, such as an epoch.
     """
 
@@ -122,7 +122,7 @@ class About:
 
     @property
     def step_words(self) -> str:
-        """The step in words: ``step 7``; empty without one."""
+        """The step in words: ``step 7``, or an empty string without one."""
         return "" if self.step is None else f"step {self.step}"
 
     @property
@@ -429,8 +429,8 @@ MODELS = (
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
     """Return the figure entries for a subject, and the object that their functions take.
 
-    The object is the evaluation itself, or the first ranking of a comparison. TypeError if the
-    subject is neither an evaluation nor a comparison.
+    The object is the evaluation itself, or the first ranking of a comparison. Raises TypeError if
+    the subject is neither an evaluation nor a comparison.
     """
     if isinstance(subject, BaseEvaluation):
         return {archive.CLASSES: CLASSES, archive.FAMILIES: FAMILIES}[subject.kind], subject
@@ -590,7 +590,7 @@ def _chart(entry: FigureEntry, subject: Any, about: About) -> bytes:
 
 
 def _attempt(name: str, action: Callable[[], Result], on_error: OnError) -> Result | None:
-    """Return the result of an action; None if it fails and ``on_error`` accepts its error."""
+    """Return the result of an action, or None if it fails and ``on_error`` accepts its error."""
     try:
         return action()
     except Exception as error:

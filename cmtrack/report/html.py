@@ -103,7 +103,7 @@ def figure_block(
 
 
 def _links(cells: str, opens: Mapping[str, str]) -> str:
-    """Return the links on a matrix; empty if no cell opens a table.
+    """Return the links on a matrix, or an empty string if no cell opens a table.
 
     ``cells``: the names and places of the cells, from :func:`cmtrack.plots._heatmap.name_cells`.
     """

@@ -130,7 +130,7 @@ class _Judged:
 
     @cached_property
     def failures(self) -> str:
-        """The words on scores of 0 or 1 that did not come true; empty without any."""
+        """The words on scores of 0 or 1 that did not come true, or an empty string without any."""
         return _failures(self)
 
     @cached_property
@@ -163,7 +163,7 @@ class _Judged:
 
 
 def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Assess the probabilities of the positive group; None without the section ``calibration/``.
+    """Assess the probabilities of the positive group, or None without the section ``calibration/``.
 
     ``margin``: as :data:`MARGIN`.
 
@@ -221,7 +221,7 @@ def _slope_fault(slope: Interval) -> str:
 
 
 def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Assess the confidence of the predictions; None without the section ``confidence/``.
+    """Assess the confidence of the predictions, or None without the section ``confidence/``.
 
     The confidence is the probability that a prediction is correct. :func:`judgement` lists the
     words. Over-confident predictions are correct less often than their probabilities promise.
@@ -296,7 +296,7 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
 
 
 def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
-    """Return the reliability curve of a section; None if the evaluation lacks it."""
+    """Return the reliability curve of a section, or None if the evaluation lacks it."""
     if f"{section}/error" not in evaluation.metrics or not evaluation.has_section(section):
         return None
     return evaluation.calibration if section == "calibration" else evaluation.confidence_calibration
@@ -333,8 +333,8 @@ def _mean_interval(evaluation: Evaluation, curve: CalibrationCurve) -> Interval 
     """Return the interval of the mean score minus the observed share.
 
     For clustered rows this is the interval of the mean confidence, because the metrics already have
-    an interval for the probabilities of the positive group. None if the clustered rows are not
-    stored.
+    an interval for the probabilities of the positive group. Returns None if the clustered rows are
+    not stored.
     """
     if evaluation.n_clusters is not None:
         return _mean_interval_of_clusters(evaluation)
@@ -486,7 +486,7 @@ def _judge_not_significant(judged: _Judged) -> Judgement:
 
 
 def _look(judged: _Judged, rows: int) -> str:
-    """Return the sign of a fault that the test does not find; empty without one."""
+    """Return the sign of a fault that the test does not find, or an empty string without one."""
     if judged.curve.leaves_band:
         return "the curve leaves its band"
     if judged.is_small:
@@ -500,7 +500,7 @@ def _look(judged: _Judged, rows: int) -> str:
 
 
 def _caution(judged: _Judged, rows: int) -> str:
-    """Return the caution to add if no miscalibration is found; empty without one."""
+    """Return the caution to add if no miscalibration is found, or an empty string without one."""
     blocks = judged.curve.table.blocks
     text = ""
     if len(blocks.scores) == 1:

@@ -46,7 +46,7 @@ _TEXT = 200
 class Joined(NamedTuple):
     """Columns of a user's table, with an entry for each row of an evaluation.
 
-    ``images``: name of the column with the addresses of images; None without such a column.
+    ``images``: name of the column with the addresses of images, or None without such a column.
     """
 
     columns: Mapping[str, Any] = MappingProxyType({})
@@ -73,8 +73,8 @@ def joined_table(
 
     If a column of ids joins the rows, the page does not show it.
 
-    ValueError if the page lists no rows, if the table has different rows or too many columns, or if
-    an address is not a web address.
+    Raises ValueError if the page lists no rows, if the table has different rows or too many
+    columns, or if an address is not a web address.
     """
     if table is None and images is not None:
         raise ValueError(f"images= needs table=, got only images={images!r:.80}")
@@ -159,7 +159,7 @@ def behind_confusions(
 
     The matrices take turns until there are ``most`` tables. The confusions of a matrix come before
     its correct cells, larger cells before smaller cells. The correct cells of the class matrix come
-    last. None without rows or without errors.
+    last. Returns None without rows or without errors.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None

@@ -108,7 +108,7 @@ _VIEWS = {
 
 
 def view_of(evaluation: BaseEvaluation) -> View:
-    """Return the views for the kind of an evaluation; TypeError for any other object."""
+    """Return the views for the kind of an evaluation; raise TypeError for any other object."""
     if not isinstance(evaluation, BaseEvaluation):
         raise TypeError(
             f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}"

@@ -52,7 +52,7 @@ request for minutes.
 def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
     """Return MLflow's client for a folder of artifacts.
 
-    ValueError if the address is invalid, or its server is not allowed.
+    Raises ValueError if the address is invalid, or its server is not allowed.
 
     ``uri``: the address of the folder in the tracking store.
     ``tracking_uri``: the URI of that store, whose server serves ``mlflow-artifacts:`` addresses.
@@ -101,8 +101,8 @@ class Redirected(ValueError):
 def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     """Upload a file to the server of its folder, and follow no redirect.
 
-    Redirected if the server redirects the upload; HTTPError if the server refuses it; OSError if
-    the server answers with a web page.
+    Raises Redirected if the server redirects the upload, and HTTPError if the server refuses it,
+    and OSError if the server answers with a web page.
     """
     name = os.path.basename(file)
     path = f"{subfolder}/{name}" if subfolder else name
@@ -129,8 +129,8 @@ def _is_web_page(answer: Any) -> bool:
 def origin(address: str) -> tuple[str, str | None, int | None]:
     """Return scheme, host and port of the server that a request to an address reaches.
 
-    The address is parsed in the same way as by the HTTP library. ValueError if no request can be
-    sent to the address.
+    The address is parsed in the same way as by the HTTP library. Raises ValueError if no request
+    can be sent to the address.
     """
     from requests import Request
 
@@ -144,7 +144,7 @@ def origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _allowed(uri: str, tracking_uri: str) -> str:
-    """Resolve the address of an artifact folder; ValueError if its server is not allowed."""
+    """Resolve the address of an artifact folder; raise ValueError if its server is not allowed."""
     scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
     if scheme not in untrusted.SERVED:
         return uri
@@ -168,9 +168,9 @@ def _allowed(uri: str, tracking_uri: str) -> str:
 
 
 def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
-    """Return the local path of an artifact folder; None if the folder is on a server.
+    """Return the local path of an artifact folder, or None if the folder is on a server.
 
-    ValueError if a tracking server gives a network path of Windows (``//host/share``).
+    Raises ValueError if a tracking server gives a network path of Windows (``//host/share``).
     """
     parts = urlsplit(untrusted.artifact_uri(uri))
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
@@ -189,9 +189,9 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
 def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> bytes:
     """Return the content of a file in a folder of artifacts.
 
-    FileNotFoundError if the file does not exist; OSError if it cannot be read, or the server does
-    not answer. ValueError if the address is invalid, its server is not allowed, or the file is not
-    a regular file or exceeds the limit.
+    Raises FileNotFoundError if the file does not exist, and OSError if it cannot be read, or the
+    server does not answer. Raises ValueError if the address is invalid, its server is not allowed,
+    or the file is not a regular file or exceeds the limit.
 
     ``uri``: the address of the folder in the tracking store.
     ``name``: the name of the file in the folder.
@@ -231,7 +231,7 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 
 
 def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
-    """Read a file from an address that the tracking server signs; None if it signs none.
+    """Read a file from an address that the tracking server signs, or None if it signs none.
 
     The tracking server provides the address, which itself grants the permission. It gets a single
     request for this file, without the user's password or token, and redirects are not followed.

@@ -30,7 +30,7 @@ def cache_folder() -> Path:
 
 
 def cached(digest: str) -> bytes | None:
-    """Return the cached file with this digest; None if the file is missing or damaged."""
+    """Return the cached file with this digest, or None if the file is missing or damaged."""
     path = _place(digest)
     if path is None:
         return None

@@ -101,7 +101,7 @@ def build_into(
 def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
     """Store the inputs of a failed evaluation, with labels as strings instead of pickled objects.
 
-    Returns the folder; None if there are no inputs, or no folder could be written.
+    Returns the folder, or None if there are no inputs, or no folder could be written.
     """
     if not arrays:
         return None

@@ -31,7 +31,8 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 def checked_name(name: str | None) -> str | None:
     """Validate the user's name for the evaluated rows.
 
-    TypeError if the name is not a text; ValueError if it is empty or too long for MLflow.
+    Raises TypeError if the name is not a text, and ValueError if it is empty or too long for
+    MLflow.
     """
     if name is None:
         return None

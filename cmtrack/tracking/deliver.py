@@ -56,9 +56,9 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool =
     continues after :data:`PATIENCE` seconds without a response. The thread then continues until the
     process ends. Whatever the thread does not finish stays in the spool. The end of the process
     does not wait for the thread, or for thread pools that the store's client has started in it.
-    NoAnswer if the store does not respond for :data:`PATIENCE` seconds; BusyEntry if this entry, or
-    another entry to the same prefix of its run, is already being sent. Other exceptions come from
-    the store.
+    Raises NoAnswer if the store does not respond for :data:`PATIENCE` seconds, and BusyEntry if
+    this entry, or another entry to the same prefix of its run, is already being sent. Other
+    exceptions come from the store.
 
     ``entry``: an entry in the spool, or without a folder.
     ``client``: a client whose store is known to answer; by default a client for the current store,
@@ -210,7 +210,7 @@ def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
     """Lock a run's prefix for one sender of this spool, so that two evaluations do not mix.
 
     ``anew`` takes the lock from an earlier thread that sends this entry and will stop at its next
-    response. BusyEntry if another sender holds the lock for half of :data:`PATIENCE`.
+    response. Raises BusyEntry if another sender holds the lock for half of :data:`PATIENCE`.
     """
     ends = time.monotonic() + PATIENCE / 2
     while True:
@@ -226,7 +226,8 @@ def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
     """Return the store's response to a request that is sent in a separate thread.
 
-    NoAnswer if the store does not respond for :data:`PATIENCE` seconds; the thread is abandoned.
+    Raises NoAnswer if the store does not respond for :data:`PATIENCE` seconds; the thread is
+    abandoned.
 
     ``ask``: sends the request. It gets a function to call after each response, which restarts the
     timeout.

@@ -163,13 +163,13 @@ class Entry:
 
     @property
     def written_folder(self) -> Path:
-        """The folder of the entry; ValueError if no folder could be written."""
+        """The folder of the entry; raise ValueError if no folder could be written."""
         if self.folder is None:
             raise ValueError("an entry must have a folder to have files, got none")
         return self.folder
 
     def path_of(self, name: str) -> Path:
-        """Return the path of a file to upload; ValueError if no folder could be written."""
+        """Return the path of a file to upload; raise ValueError if no folder could be written."""
         return self.written_folder / ARTIFACTS / name
 
     def image(self, file: str) -> bytes | None:
@@ -183,7 +183,7 @@ class Entry:
         return None
 
     def digest(self, name: str) -> str | None:
-        """Return the digest of the evaluation's file or of its rows; None without a digest."""
+        """Return the digest of the evaluation's file or of its rows, or None without a digest."""
         return names.digests(self.tags, self.prefix).get(names.digest_key(name))
 
     def tags_with_rows(self, content: bytes | None) -> dict[str, str]:

@@ -33,7 +33,7 @@ _NEW_NAMES = {"metrics": "metric_names", "dataset": "dataset_name", "rows": "has
 def read(folder: Path) -> Entry:
     """Read an entry of the spool; an unfinished entry has only destination and options.
 
-    ValueError if ``entry.json`` or the evaluation is damaged, if ``entry.json`` names a file
+    Raises ValueError if ``entry.json`` or the evaluation is damaged, if ``entry.json`` names a file
     outside the entry, or if files are links, too many or too large. Entries of cmtrack 0.1 and 0.2
     have ``intent.json`` and ``manifest.json`` instead of ``entry.json``.
     """
@@ -111,7 +111,7 @@ def _read_made(entry: Entry, folder: Path, stored: _Stored) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    """Return the names of the files to upload; ValueError if they are not plain files."""
+    """Return the names of the files to upload; raise ValueError if they are not plain files."""
     if folder.is_symlink() or not folder.is_dir():
         raise ValueError("an entry must have a folder 'artifacts', got none")
     files = set()

@@ -107,7 +107,8 @@ def read_inputs(
 ) -> dict[str, Any]:
     """Return labels, predictions and probabilities as arguments of ``log_evaluation``.
 
-    ValueError if an option or a column does not exist, or if labels or predictions are missing.
+    Raises ValueError if an option or a column does not exist, or if labels or predictions are
+    missing.
     """
     unknown = sorted(set(config) - known)
     if unknown:
@@ -183,7 +184,7 @@ def _named_segments(segments: Any) -> tuple[tuple[str, ...], ...]:
 def _stated_predictions(
     dataset: Any, table: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return predictions and probabilities from the data; ValueError if both are missing."""
+    """Return predictions and probabilities from the data; raise ValueError if both are missing."""
     y_pred = unless_decided(dataset.predictions_data, config)
     y_prob = _probabilities(table, config.get("y_prob"))
     if y_pred is None and y_prob is None:

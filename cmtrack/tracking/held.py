@@ -57,7 +57,7 @@ class Held:
     entry: Entry
 
     def tag(self, name: str) -> str | None:
-        """Return the text of a tag of the evaluation under the prefix; None without the tag."""
+        """Return the text of a tag of the evaluation under the prefix, or None without the tag."""
         text: str | None = self.run.data.tags.get(names.tag(name, self.entry.prefix))
         return text
 
@@ -70,13 +70,13 @@ class Held:
 
     @cached_property
     def metrics_step(self) -> int | None:
-        """Highest step at which the run has metrics under the prefix; None without metrics."""
+        """Highest step at which the run has metrics under the prefix, or None without metrics."""
         points = mlflow_inside.latest_metrics(self.run)
         return max((point.step for point in points if self._is_metric(point.key)), default=None)
 
     @cached_property
     def files_step(self) -> int | None:
-        """Step of the evaluation whose files the run has; None if the run has no metrics."""
+        """Step of the evaluation whose files the run has, or None if the run has no metrics."""
         logged_step = self.tag(STEP) or ""
         if _STEP.fullmatch(logged_step):
             return int(logged_step)

@@ -50,8 +50,8 @@ def list_runs(
     """List the referenced runs, or the runs of experiments, in one or more stores.
 
     If an experiment has more runs than ``max_runs``, the best are listed. ValueError or TypeError
-    if a run, an experiment or a filter is invalid; ConnectionError if a tracking server does not
-    answer.
+    if a run, an experiment or a filter is invalid, and ConnectionError if a tracking server does
+    not answer.
     """
     experiments = several(options.experiment_names or ())
     if runs is not None and options.filter_string and not experiments:
@@ -91,7 +91,7 @@ def _add_experiments(
 ) -> tuple[str, ...]:
     """Add the runs of experiments by id; return a note if a store has more runs than were listed.
 
-    ValueError if no runs were found because an experiment is not in any of the stores.
+    Raises ValueError if no runs were found because an experiment is not in any of the stores.
     """
     experiments = several(options.experiment_names or ())
     # List an extra run to find out whether the store has more.
@@ -181,7 +181,7 @@ class LoggedValues:
     recomputed: Mapping[str, Mapping[str, float]] | None = None
 
     def value(self, run: TrackedRun, metric: str) -> float | None:
-        """Return the value of a metric; None if it was not logged."""
+        """Return the value of a metric, or None if it was not logged."""
         if self.recomputed is None:
             return run.metrics.get(self.prefix + metric)
         return self.recomputed[run.run_id].get(metric)

@@ -97,7 +97,8 @@ def load_evaluation(
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
     """Read the evaluation of a listed run.
 
-    ValueError if the run has no evaluation, or the evaluation is damaged or has a newer schema.
+    Raises ValueError if the run has no evaluation, or the evaluation is damaged or has a newer
+    schema.
     """
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
@@ -170,8 +171,8 @@ def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
     """Read an artifact of an evaluation from a local folder, the cache or the artifact store.
 
-    ValueError if the run does not have the file, the file cannot be read, or it is not the file
-    that was logged.
+    Raises ValueError if the run does not have the file, the file cannot be read, or it is not the
+    file that was logged.
     """
     file = file_name(name, prefix)
     if name == PREDICTIONS_FILE:

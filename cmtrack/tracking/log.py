@@ -39,7 +39,7 @@ class LoggedEvaluation:
     Attributes
     ----------
     evaluation : Evaluation, FamilyEvaluation or None
-        None if it could not be computed.
+        Returns None if it could not be computed.
     run_id : str or None
     status : "completed", "saved" or "failed"
         Whether the evaluation is in the run, was saved in a local folder, or could not be computed
@@ -51,7 +51,7 @@ class LoggedEvaluation:
     problems : tuple of str
         Figures or tables that could not be made or sent.
     replaced : str
-        A sentence on the evaluation in the run that was replaced; empty if none was replaced.
+        A sentence on the evaluation in the run that was replaced; it is empty if none was replaced.
 
     Examples
     --------
@@ -360,14 +360,14 @@ def _with_right_options(request: Entry) -> Entry:
 
 
 def _checked_on_existing(on_existing: Any) -> str:
-    """Return ``on_existing``; ValueError if it is not "replace" or "error"."""
+    """Return ``on_existing``; raise ValueError if it is not "replace" or "error"."""
     if on_existing not in ("replace", "error"):
         raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
     return str(on_existing)
 
 
 def _checked_model_id(model_id: Any) -> str | None:
-    """Return a model's id, by default the active model's; ValueError if the id is invalid."""
+    """Return a model's id, by default the active model's; raise ValueError if the id is invalid."""
     from mlflow import get_active_model_id
 
     return _checked_id(get_active_model_id() if model_id is None else model_id, "model_id")
@@ -376,7 +376,8 @@ def _checked_model_id(model_id: Any) -> str | None:
 def _checked_figures(figures: Any) -> Figures:
     """Return the option ``figures``.
 
-    ValueError if it is a text other than "auto" and "all"; TypeError if it is not a list of names.
+    Raises ValueError if it is a text other than "auto" and "all", and TypeError if it is not a list
+    of names.
     """
     words = "'auto', 'all', True, False or a list of names"
     if isinstance(figures, bool) or figures in ("auto", "all"):
@@ -390,12 +391,12 @@ def _checked_figures(figures: Any) -> Figures:
 
 
 def _checked_step(step: Any) -> int | None:
-    """Return a step as an int; ValueError for other values, such as 2.0 or True."""
+    """Return a step as an int; raise ValueError for other values, such as 2.0 or True."""
     return None if step is None else whole_number(step, "step")
 
 
 def _checked_id(text: Any, what: str) -> str | None:
-    """Return an id in MLflow's format; ValueError if it is invalid."""
+    """Return an id in MLflow's format; raise ValueError if it is invalid."""
     if isinstance(text, UUID):
         return text.hex
     return None if text is None else untrusted.identifier(text, what)

@@ -62,8 +62,8 @@ def tag_text(text: str) -> str:
 def check_prefix(prefix: str) -> str:
     """Validate a prefix by MLflow's rules for metric names and image keys.
 
-    ValueError if the prefix contains characters other than letters, digits, ``_ - . /`` and spaces,
-    or leads to a parent folder.
+    Raises ValueError if the prefix contains characters other than letters, digits, ``_ - . /`` and
+    spaces, or leads to a parent folder.
     """
     if not isinstance(prefix, str):
         raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
@@ -78,7 +78,7 @@ def check_prefix(prefix: str) -> str:
 def prefix_to_log(prefix: str | None) -> str:
     """Return the prefix under which an evaluation is logged: ``val`` becomes ``val/``.
 
-    Without the slash, a metric's name would be ``valbinary/f1``. ValueError as in
+    Without the slash, a metric's name would be ``valbinary/f1``. Raises ValueError as in
     :func:`check_prefix`, or if the prefix is too long for names of files or tags.
     """
     checked = check_prefix(prefix or "")
@@ -172,7 +172,7 @@ def finite_metrics(
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
     """Return the metrics to log, by full name.
 
-    ValueError if the evaluation does not have a named metric.
+    Raises ValueError if the evaluation does not have a named metric.
 
     ``chosen``: "headline", "all" or a sequence of names. A name may end in ``/*`` to stand for a
     whole section, and ``*`` stands for all metrics. ``segment/<column>/<value>/<metric>`` is a

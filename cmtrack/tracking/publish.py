@@ -56,8 +56,8 @@ class LoggedReview:
     tagged_runs, tagged_models : tuple of str
         Ids of the runs and of the logged models that got the review's tags.
     alias : str
-        The alias that was set, such as ``"models:/name@challenger (version 3)"``; empty if no alias
-        was requested.
+        The alias that was set, such as ``"models:/name@challenger (version 3)"``; it is empty if no
+        alias was requested.
     versions : tuple of str
         Model versions of the compared runs whose pages now show rank and decision, such as
         ``"models:/name/3"``.
@@ -130,7 +130,7 @@ def publish(
 
 
 def review_of(run: Run) -> Run | None:
-    """Return the latest review of a run; None if the run has no review, or it was deleted."""
+    """Return the latest review of a run, or None if the run has no review, or it was deleted."""
     from mlflow.exceptions import MlflowException
 
     review_id = run.tags.get(tag("review"), "")

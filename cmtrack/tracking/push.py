@@ -183,8 +183,8 @@ class _Push:
 def _with_credentials(uri: str | None) -> str | None:
     """Return the tracking URI of an entry, with credentials if it is the current store.
 
-    ValueError if it is another server, which would get the user's password or token only because a
-    file names it.
+    Raises ValueError if it is another server, which would get the user's password or token only
+    because a file names it.
     """
     import mlflow
 
@@ -230,7 +230,8 @@ def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> Non
 def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
     """Make an unfinished entry of a killed process again, from its evaluation and rows.
 
-    ValueError if the evaluation is not complete; BusyEntry if another process is doing the same.
+    Raises ValueError if the evaluation is not complete, and BusyEntry if another process is doing
+    the same.
     """
     evaluation, rows = _rescued(unfinished, folder)
     entry = replace(unfinished, folder=None, timestamp=spool.made(folder.name.lstrip(".")) or 0)
@@ -284,7 +285,7 @@ class Waiting:
     """Description of an entry of the spool.
 
     ``kind``: "evaluation", "inputs", "unfinished" or "damaged".
-    ``made``: creation time in UTC; empty if it is not known.
+    ``made``: creation time in UTC; it is empty if it is not known.
     ``what``: the content in words.
     ``meant_for``: the run and its store.
     ``size``: size in bytes.
@@ -346,7 +347,7 @@ def _run_of(entry: Entry) -> str:
 
 
 def _time_of(name: str) -> str:
-    """Return the time in an entry's name; empty if the name has none."""
+    """Return the time in an entry's name, or an empty string if the name has none."""
     made = spool.made(name)
     if made is None:
         return ""

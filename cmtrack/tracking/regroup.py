@@ -193,7 +193,7 @@ def regroup_runs(
 def default_prefix(grouping: Grouping) -> str:
     """Return the name of the last step, with illegal characters replaced, and an underscore.
 
-    ValueError if the name has no legal characters.
+    Raises ValueError if the name has no legal characters.
     """
     legal = re.sub(r"[^A-Za-z0-9-]+", "_", grouping.name).strip("_-")
     if not legal:
@@ -262,7 +262,7 @@ class _Job:
         return digest_of(json.dumps(origins, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
-        """Regroup a run; ValueError if the run cannot be regrouped."""
+        """Regroup a run; raise ValueError if the run cannot be regrouped."""
         reason = run.why_incomplete(self.source_prefix) or self._in_the_way(run)
         if reason:
             raise ValueError(reason)

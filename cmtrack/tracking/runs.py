@@ -54,7 +54,7 @@ class TrackedRun(Run):
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Return why the evaluation under a prefix is not complete; empty if it is."""
+        """Return why the evaluation under a prefix is not complete, or an empty string if it is."""
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -98,7 +98,7 @@ class TrackedRun(Run):
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
     """Convert an MLflow run entity to a :class:`TrackedRun`.
 
-    ValueError if an id is invalid, because ids become parts of paths and URLs.
+    Raises ValueError if an id is invalid, because ids become parts of paths and URLs.
 
     ``model_ids``: models by which the run was found; if given, the run's other models are ignored.
     """
@@ -163,7 +163,7 @@ def search(
 ) -> Iterator[TrackedRun]:
     """Yield active runs page by page, filtered and ordered by the store.
 
-    ValueError if the store refuses the filter.
+    Raises ValueError if the store refuses the filter.
     """
     token = None
     n_listed = 0
@@ -226,8 +226,8 @@ def find(
 ) -> TrackedRun:
     """Find the run that a reference means.
 
-    TypeError if the reference has another type; ValueError if the stores do not have the run, or if
-    several runs match; ConnectionError if a store does not answer.
+    Raises TypeError if the reference has another type, and ValueError if the stores do not have the
+    run, or if several runs match, and ConnectionError if a store does not answer.
 
     ``reference``: a run id or its beginning (8 characters or more), a name that only one run has,
     ``runs:/<id>``, the id of a logged model (``m-…``), a model URI (``models:/<id>``,
@@ -299,7 +299,7 @@ def newest(
 ) -> TrackedRun:
     """Find the newest finished run with an evaluation, in the named or the active experiment.
 
-    ValueError if there is no such run, or the store refuses the filter.
+    Raises ValueError if there is no such run, or the store refuses the filter.
     """
     evaluated = f"tags.`{tag('status', prefix)}` = 'completed'"
     text = " and ".join(filter(None, (filter_string, "attributes.status = 'FINISHED'", evaluated)))
@@ -444,7 +444,7 @@ def as_references(runs: Any) -> list[Any]:
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
     """Return the only model version of a run or its logged models.
 
-    ValueError if there is no version, or more than one.
+    Raises ValueError if there is no version, or more than one.
     """
     versions = versions_of(run, client)
     model = ""
@@ -491,7 +491,7 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
 
 
 def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
-    """Return the id of the logged model from which a version was registered; None if unknown.
+    """Return the id of the logged model from which a version was registered, or None if unknown.
 
     Only Databricks sets the field ``model_id``. The open-source registry has the id in the
     version's source. The source of a copied version is the original version. A source
@@ -515,7 +515,7 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 
 
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of a run's model with a name; None unless there is exactly one."""
+    """Return the id of a run's model with a name, or None unless there is exactly one."""
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
     named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]

@@ -128,9 +128,9 @@ def segment_runs(
 def _places(
     evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None
 ) -> Any:
-    """Return the table's row index for each row of a run; None if both have the same order.
+    """Return the table's row index for each row of a run, or None if both have the same order.
 
-    ValueError if the rows do not match.
+    Raises ValueError if the rows do not match.
     """
     statistics = evaluation.statistics
     places = places_in(

@@ -38,7 +38,7 @@ class Sent:
 
     ``problems``: parts that were left out, such as a refused file or the link to a model that does
     not exist.
-    ``replaced``: a sentence on the evaluation that was replaced; empty if none was replaced.
+    ``replaced``: a sentence on the evaluation that was replaced; it is empty if none was replaced.
     ``stays``: whether the run keeps its evaluation, because it is newer or of a higher step.
     """
 
@@ -76,9 +76,10 @@ def send(
     highest step, and an evaluation of a lower step logs only its metrics. An evaluation without a
     step is logged at the highest step.
 
-    MlflowException if the run does not exist, is deleted, or refuses a write. ValueError if the run
-    is deleted, or holds another evaluation that must not be replaced. ValueError also if the store
-    refuses the evaluation's file; in that case the run has only the metrics.
+    Raises MlflowException if the run does not exist, is deleted, or refuses a write. Raises
+    ValueError if the run is deleted, or holds another evaluation that must not be replaced. Raises
+    ValueError also if the store refuses the evaluation's file; in that case the run has only the
+    metrics.
 
     ``answered``: called after each response of the store.
     ``late``: returns True if the entry has waited; a late entry does not replace a newer
@@ -362,8 +363,8 @@ class _Sending:
 
         A proxy may answer 200 with its own page, or redirect to a login. So the copy in the spool
         must not be removed before the files are checked. If a store cannot list its files, the
-        evaluation's file is read. NotThere if a file is missing; MixedUp if a file has another
-        size, because another writer sent it.
+        evaluation's file is read. Raises NotThere if a file is missing, and MixedUp if a file has
+        another size, because another writer sent it.
         """
         try:
             items = self.client.list_artifacts(self.run_id)
@@ -383,7 +384,7 @@ class _Sending:
         return ()
 
     def _read_evaluation_back(self, name: str) -> tuple[str, ...]:
-        """Compare the evaluation's file; NotThere if it is not the file that was sent."""
+        """Compare the evaluation's file; raise NotThere if it is not the file that was sent."""
         try:
             content = self._read(name)
         except FileNotFoundError:
@@ -415,7 +416,7 @@ class _Sending:
     def _close(self, tags: dict[str, str], sent_files: list[str]) -> tuple[str, ...]:
         """Write the closing tags, and check that no other writer replaced the tags or the file.
 
-        MixedUp if the evaluation's file comes from another writer.
+        Raises MixedUp if the evaluation's file comes from another writer.
         """
         entry = self.entry
         segments = names.file_name(names.SEGMENTS_FILE, entry.prefix)
@@ -487,7 +488,7 @@ def _named(left_out: Mapping[str, str]) -> str:
 
 
 def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | None = None) -> str:
-    """Upload, and return the reason if the store refuses; empty if it accepts.
+    """Upload, and return the reason if the store refuses, or an empty string if it accepts.
 
     A proxy may close the connection instead of answering that a file is too large. If the store
     answers ``ask_store`` and the connection is closed again at the second attempt, this also counts
@@ -509,7 +510,7 @@ def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | Non
 
 
 def _reason_of(error: BaseException) -> str:
-    """Return why a store or a proxy refuses permanently; empty for other errors."""
+    """Return why a store or a proxy refuses permanently, or an empty string for other errors."""
     for cause in causes(error):
         response = getattr(cause, "response", None)
         if isinstance(response, dict):  # the error of an S3 client

@@ -68,8 +68,8 @@ class KeptRows:
 
     ``content``: "off", "labels" or "all".
     ``limited``: whether rows of more than 32 MB are left out.
-    ``reason``: the setting that leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty if
-    nothing is left out.
+    ``reason``: the setting that leaves something out, such as ``CMTRACK_PREDICTIONS=off``; it is
+    empty if nothing is left out.
     """
 
     content: str
@@ -80,7 +80,7 @@ class KeptRows:
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
     """Apply the settings to a caller's ``predictions=``.
 
-    ValueError if ``predictions=`` is not a valid option.
+    Raises ValueError if ``predictions=`` is not a valid option.
     """
     wanted = _asked(asked)
     setting, source = _setting()
@@ -256,7 +256,7 @@ def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
 
 
 def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | None:
-    """Return the part of a file of rows that the settings allow; None if nothing is allowed."""
+    """Return the part of a file of rows that the settings allow, or None if nothing is allowed."""
     if content is None or setting.content == "off":
         return None
     if setting.content == "labels":
@@ -309,7 +309,7 @@ def _setting() -> tuple[str, str]:
 
 
 def _of_project(path: Path) -> tuple[str, str] | None:
-    """Return the setting in a project's file; None if it is not set."""
+    """Return the setting in a project's file, or None if it is not set."""
     try:
         if not path.is_file():
             return None

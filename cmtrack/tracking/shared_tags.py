@@ -46,7 +46,7 @@ class Part:
 
     prefix: str
     block: str
-    """Block of the description; empty if only the tables are known."""
+    """Block of the description; it is empty if only the tables are known."""
     tables: tuple[str, ...]
     """Files in the list of tables."""
 
@@ -63,7 +63,7 @@ class Part:
 
     @classmethod
     def from_text(cls, text: str) -> Part | None:
-        """Read a part from a tag; None if the tag is damaged."""
+        """Read a part from a tag, or None if the tag is damaged."""
         try:
             data = untrusted.parsed_json(text)
             prefix = names.check_prefix(data["prefix"])

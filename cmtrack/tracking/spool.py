@@ -242,9 +242,9 @@ def release(handle: int) -> None:
 
 
 def acquire(lock: Path) -> int | None:
-    """Lock a file until its handle is closed; None if the file system has no locks.
+    """Lock a file until its handle is closed, or None if the file system has no locks.
 
-    BlockingIOError if another process holds the lock.
+    Raises BlockingIOError if another process holds the lock.
     """
     watch_forks()
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)

@@ -36,8 +36,8 @@ _LOGGERS = ("mlflow", "alembic")
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
     """Return a client for a store, by default the current store, after checking that it answers.
 
-    The client of the current store uses the current model registry. ConnectionError if the tracking
-    server does not answer; ImportError if mlflow-skinny does not support the store.
+    The client of the current store uses the current model registry. Raises ConnectionError if the
+    tracking server does not answer, and ImportError if mlflow-skinny does not support the store.
     """
     from mlflow import MlflowClient, get_tracking_uri
 
@@ -50,7 +50,7 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 
 
 def import_what_reaches(tracking_uri: str) -> None:
-    """Import MLflow's code for a kind of store; ImportError if it is not installed.
+    """Import MLflow's code for a kind of store; raise ImportError if it is not installed.
 
     The first import takes seconds, which must not count as time without a response.
     """
@@ -66,8 +66,8 @@ def import_what_reaches(tracking_uri: str) -> None:
 def probe(tracking_uri: str) -> None:
     """Check with a single request that the tracking server answers; MLflow would retry for minutes.
 
-    ConnectionError if there is no connection within three seconds, or no response within ten. The
-    body of the response is not read, because a server may send it byte by byte.
+    Raises ConnectionError if there is no connection within three seconds, or no response within
+    ten. The body of the response is not read, because a server may send it byte by byte.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -149,7 +149,7 @@ made_runs: dict[str, str] = {}
 
 
 def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
-    """Return an experiment's id, and create it if necessary; ValueError if it is deleted.
+    """Return an experiment's id, and create it if necessary; raise ValueError if it is deleted.
 
     ``location``: artifact location of a new experiment; by default the store's.
     """

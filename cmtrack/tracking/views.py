@@ -202,8 +202,8 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
 def server_version(client: MlflowClient) -> str:
     """Return the MLflow version that shows a store's pages: the server's or the installed one.
 
-    ValueError if the store is not an MLflow server or a local store, or if the server does not
-    return a version; ConnectionError if the server does not answer.
+    Raises ValueError if the store is not an MLflow server or a local store, or if the server does
+    not return a version, and ConnectionError if the server does not answer.
     """
     scheme = urlsplit(client.tracking_uri).scheme.split("+")[0]
     if scheme in _DATABASES:
@@ -227,7 +227,7 @@ def server_version(client: MlflowClient) -> str:
 
 
 def form_for(version: str) -> Form:
-    """Return the format for an MLflow version; ValueError if it is not known."""
+    """Return the format for an MLflow version; raise ValueError if it is not known."""
     numbers = tuple(int(number) for number in version.split(".")[:2])
     fitting = [form for first, form in _FORMS.items() if first <= numbers < _BEYOND]
     if not fitting:
@@ -244,7 +244,7 @@ def fitted(
 ) -> tuple[str, int]:
     """Return the tag's value with all cards that fit, and the number of other cards.
 
-    ValueError if the value is too long even without cards.
+    Raises ValueError if the value is too long even without cards.
     """
 
     def value(n_cards: int) -> str:

@@ -31,7 +31,7 @@ class Bar:
     """One interval on the scale of its column; places are pixels from the left.
 
     ``at``, ``low``, ``high``: places of the value and of both ends, limited to the drawing.
-    ``zero``: place of the line at 0; None without such a line.
+    ``zero``: place of the line at 0, or None without such a line.
     ``beyond``: "left" or "right" if the value is outside the scale; else empty.
     ``arrows``: "left" and "right" if the interval continues outside the scale.
     ``first``, ``last``: the numbers at the ends of the scale.
@@ -50,7 +50,7 @@ class Bar:
 def bars(
     intervals: Sequence[tuple[float, float, float]], matter: Sequence[bool], zero: bool = False
 ) -> list[Bar | None]:
-    """Return the drawing of each row of a column; None if a value or an end is not finite.
+    """Return the drawing of each row of a column, or None if a value or an end is not finite.
 
     ``intervals``: the value and both ends for each row.
     ``matter``: whether each run may be the best. These runs decide the scale, which shows other

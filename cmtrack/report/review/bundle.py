@@ -219,7 +219,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
 
 
 def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
-    """Return an evaluation with probabilities as a file stores them; None if nothing changes."""
+    """Return an evaluation with probabilities as a file stores them, or None if nothing changes."""
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
         return None
@@ -366,8 +366,8 @@ class Verification:
 def verify(path: str | Path) -> Verification:
     """Check a bundle's files, recompute its comparison, and compare the review's data with it.
 
-    NoBundle if it is not a bundle, a damaged archive, or from a newer version; OSError if it cannot
-    be read.
+    Raises NoBundle if it is not a bundle, a damaged archive, or from a newer version, and OSError
+    if it cannot be read.
     """
     try:
         allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)
@@ -413,7 +413,7 @@ def verify(path: str | Path) -> Verification:
 
 
 def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the checked manifest; ValueError if it is not one."""
+    """Return the checked manifest; raise ValueError if it is not one."""
     if MANIFEST not in files:
         raise ValueError(f"{MANIFEST} is missing")
     data = untrusted.parsed_json(files[MANIFEST])
@@ -652,7 +652,7 @@ def _as_looks(data: Any) -> tuple[int, int]:
 
 
 def _as_run(data: Mapping[str, Any]) -> Run:
-    """Return a run from a bundle; ValueError if a value has the wrong type."""
+    """Return a run from a bundle; raise ValueError if a value has the wrong type."""
     kinds = {
         "start_time": int,
         "end_time": int,

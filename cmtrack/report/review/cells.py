@@ -25,7 +25,7 @@ class Cell:
     """A cell of a table that people read.
 
     ``sort``: the value by which a page sorts the column; a number that is not finite becomes "".
-    ``interval``: text for a separate narrow column; None if the cell's column has no intervals.
+    ``interval``: text for a separate narrow column, or None if the cell's column has no intervals.
     ``title``: text that a page shows while the mouse is over the cell.
     ``ends``: the value and both ends of its interval, from which a page draws ``bar``.
     """

@@ -70,10 +70,10 @@ class Column:
         different places, or with different values.
     ``value``: what it has of an entry for programs; by default the attribute of that name.
     ``frame``, ``json``: whether frames and JSON have it.
-    ``dtype``: the type in a frame; empty for text.
+    ``dtype``: the type in a frame; it is empty for text.
     ``heading``, ``cell``: what people read. Without ``cell`` the column is for programs alone.
     ``shown``: whether people see the column for a ranking.
-    ``terminal``: the column on a terminal; None if a terminal does not show it.
+    ``terminal``: the column on a terminal, or None if a terminal does not show it.
     ``metric``: the metric whose values the column shows.
     """
 

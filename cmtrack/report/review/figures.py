@@ -72,7 +72,7 @@ def _names(ranking: Ranking) -> list[str]:
 
 
 def _find_chosen(runs: Sequence[Ranked]) -> int | None:
-    """Return the place of the chosen run; None if no run is chosen."""
+    """Return the place of the chosen run, or None if no run is chosen."""
     return next((place for place, run in enumerate(runs) if run.chosen), None)
 
 
@@ -259,7 +259,7 @@ def _overlay(
 def class_curves_figure(ranking: Ranking) -> Figure | None:
     """Draw ROC, precision and recall, and gains of some classes, each against all others.
 
-    None if the runs have these curves for a positive group.
+    Returns None if the runs have these curves for a positive group.
     """
     runs = of_classes(ranking)[:_CURVES]
     evaluations = [evaluation for _, evaluation in runs]
@@ -378,7 +378,7 @@ def _kind(run: Ranked) -> dict[str, str]:
 
 
 def varied(runs: Sequence[Ranked]) -> str | None:
-    """Return the numeric parameter with the most distinct values; None if none varies.
+    """Return the numeric parameter with the most distinct values, or None if none varies.
 
     At least half of the runs must have it. Seeds, folds and other numbers of a repetition do not
     count: their order means nothing.

@@ -208,7 +208,7 @@ _OF_WHAT = {
 
 
 def probabilities(ranking: Ranking | None) -> Table | None:
-    """Return the losses and the calibration of the first runs; None without probabilities.
+    """Return the losses and the calibration of the first runs, or None without probabilities.
 
     The column "Verdict" has a word for the calibration of each run.
     """
@@ -376,7 +376,7 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
 
 
 def gate_table(comparison: Comparison) -> Table | None:
-    """Return the table of runs by gates, runs that fail a gate first; None without gates."""
+    """Return the table of runs by gates, runs that fail a gate first, or None without gates."""
     if not comparison.gates:
         return None
     rows = [_gate_row(comparison, stop.name, stop.run_id, stop.gates) for stop in comparison.failed]
@@ -408,7 +408,7 @@ def _gate(result: GateResult | None) -> GateCell:
 def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     """Return the confusions in which the chosen run is better or worse than another run.
 
-    The clearest differences come first. None for sets of codes.
+    The clearest differences come first. Returns None for sets of codes.
     """
     ranking = review.run_ranking
     if ranking is None:

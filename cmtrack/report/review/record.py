@@ -65,7 +65,7 @@ def as_data(review: Review) -> dict[str, Any]:
 
 
 def rule_of(comparison: Comparison) -> Rule | None:
-    """Return the comparison's rule file; None without one."""
+    """Return the comparison's rule file, or None without one."""
     rule = comparison.how.get("rule")
     return rule if isinstance(rule, Rule) else None
 
@@ -142,7 +142,7 @@ def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
 
 
 def _made(comparison: Comparison) -> str:
-    """Return the time and the author of a comparison; empty if the time is unknown."""
+    """Return the time and the author of a comparison, or an empty string if the time is unknown."""
     record = comparison.record
     if not record.made:
         return ""
@@ -219,7 +219,7 @@ def _run_data(run: Run) -> dict[str, Any]:
 
 
 def _run_table(runs: Sequence[Run]) -> Table | None:
-    """Return the table of the runs without empty columns; None if all columns are empty."""
+    """Return the table of the runs without empty columns, or None if all columns are empty."""
     shown = runs[:MAX_RUNS]
     columns = {
         "Id": [fmt.short_id(run.run_id) if run.tracking_uri else "" for run in shown],
@@ -237,7 +237,7 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
-    """Return each run's parameters in which the runs differ; None if they differ in none."""
+    """Return each run's parameters in which the runs differ, or None if they differ in none."""
     names = varying(runs)
     if not names:
         return None
@@ -255,7 +255,7 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _more(n: int) -> str:
-    """Return the number of parameters that are not shown; empty if all are."""
+    """Return the number of parameters that are not shown, or an empty string if all are."""
     return f" and {n} more" if n > 0 else ""
 
 
@@ -281,7 +281,7 @@ def _rest(runs: Sequence[Run]) -> str:
 
 
 def _stamp(milliseconds: int) -> str:
-    """Return a time in UTC; empty if it is missing or outside the calendar."""
+    """Return a time in UTC, or an empty string if it is missing or outside the calendar."""
     if milliseconds <= 0:
         return ""
     try:
@@ -291,7 +291,7 @@ def _stamp(milliseconds: int) -> str:
 
 
 def _time(seconds: float | None) -> str:
-    """Return a duration in its two largest units; empty if it is unknown."""
+    """Return a duration in its two largest units, or an empty string if it is unknown."""
     if seconds is None:
         return ""
     if seconds < 60:
@@ -303,7 +303,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _size(n: int) -> str:
-    """Return a number of bytes in its largest unit; empty if it is unknown."""
+    """Return a number of bytes in its largest unit, or an empty string if it is unknown."""
     if n <= 0:
         return ""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -49,7 +49,7 @@ def write(
     The file is either complete or missing, because a temporary file is moved to its place. Missing
     folders are created.
 
-    ValueError for any other suffix, or if the table does not fit.
+    Raises ValueError for any other suffix, or if the table does not fit.
     """
     path = Path(path)
     suffix = path.suffix.lower()

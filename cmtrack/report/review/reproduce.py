@@ -226,7 +226,7 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
 
 
 def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
-    """Return the command line; empty if an argument has no flag.
+    """Return the command line, or an empty string if an argument has no flag.
 
     ``write_files``: whether the command also writes the grouping and the costs to files.
     """

@@ -57,12 +57,12 @@ class Review:
 
     @property
     def ranking(self) -> Ranking | None:
-        """The ranking that decides; None if nothing is ranked."""
+        """The ranking that decides, or None if nothing is ranked."""
         return self.comparison.ranking
 
     @property
     def run_ranking(self) -> Ranking | None:
-        """The ranking that decides; None if it ranks models over repetitions, or nothing."""
+        """The ranking that decides, or None if it ranks models over repetitions, or nothing."""
         return None if self.comparison.repeated else self.comparison.ranking
 
     @cached_property
@@ -109,7 +109,7 @@ class Review:
 
     @cached_property
     def positive(self) -> Label | None:
-        """The positive group of all runs; None without one, or if the runs differ."""
+        """The positive group of all runs, or None without one, or if the runs differ."""
         positives = {run.evaluation.positive for run in self.comparison.runs}
         return positives.pop() if len(positives) == 1 else None
 
@@ -156,14 +156,14 @@ class Review:
 
     @property
     def judged_at(self) -> str:
-        """The assumed class shares as a fact; empty for the actual class shares."""
+        """The assumed class shares as a fact, or an empty string for the actual class shares."""
         if self.shares is None:
             return ""
         return f"evaluated at {shares_in_words(self.shares, self.positive)}"
 
     @cached_property
     def assumed(self) -> str:
-        """The assumed class shares as a condition; empty for the actual class shares.
+        """The assumed class shares as a condition, or an empty string for the actual class shares.
 
         For example, "If 2% of the rows were “spam”". If the runs have different names for the
         positive group, "If 2% of the rows were positive".
@@ -190,7 +190,7 @@ class Review:
 
     @cached_property
     def looks(self) -> Looks | None:
-        """:attr:`Comparison.looks`; None if the comparison has none."""
+        """:attr:`Comparison.looks`, or None if the comparison has none."""
         try:
             return self.comparison.looks
         except ValueError:
@@ -198,7 +198,7 @@ class Review:
 
     @cached_property
     def resolution(self) -> Resolution | None:
-        """:attr:`Comparison.resolution`; None if the comparison has none."""
+        """:attr:`Comparison.resolution`, or None if the comparison has none."""
         try:
             return self.comparison.resolution
         except ValueError:

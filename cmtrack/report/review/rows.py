@@ -39,7 +39,7 @@ def flips(
 ) -> dict[str, Any] | None:
     """Return the rows that the run to take breaks and fixes, compared with its rival.
 
-    None if the two runs are not paired.
+    Returns None if the two runs are not paired.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
 
 
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
-    """Return a table of rows that only the rival predicts correctly; None without such rows."""
+    """Return a table of rows that only the rival predicts correctly, or None without such rows."""
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
     )

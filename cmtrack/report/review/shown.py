@@ -38,7 +38,7 @@ def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
 def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
     """Return the cells of the confusion matrix in which the chosen run and another run differ.
 
-    None without another run, and for sets of codes, which have a matrix for each family.
+    Returns None without another run, and for sets of codes, which have a matrix for each family.
 
     ``other``: the other run, by default the rival.
     """
@@ -93,7 +93,7 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 
 
 def judged_section(ranking: Ranking) -> str:
-    """Return the section with the calibration of all runs; empty without one.
+    """Return the section with the calibration of all runs, or an empty string without one.
 
     The section of the positive group comes before the section of the predictions' confidence.
     """
