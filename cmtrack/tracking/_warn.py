@@ -13,19 +13,22 @@ from types import FrameType
 from cmtrack import untrusted
 
 MAX_MESSAGE = 2000
-"""Maximum characters of a server's message that are read; a server may send any number."""
+"""Number of characters after which a server's message is cut, because it may have any length."""
 _PACKAGES = ("cmtrack", "cmtrack_integrations")
 _log = logging.getLogger("cmtrack")
 
 
 class EvaluationWarning(UserWarning):
-    """Part of an evaluation could not be made or sent; the training continues."""
+    """Warning that part of an evaluation could not be made or sent.
+
+    The training continues.
+    """
 
 
 def tell(message: str, category: type[UserWarning] = EvaluationWarning) -> None:
-    """Warn at the line of the script that called cmtrack, and never raise.
+    """Warn at the line of the script that called cmtrack, without ever raising an error.
 
-    The script may turn warnings into errors, and its streams and hooks may fail.
+    The script may turn warnings into errors, and its output streams and warning hooks may fail.
     """
     text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:
@@ -48,7 +51,7 @@ def _frames_inside() -> int:
 
 
 def note(message: str) -> None:
-    """Log at level INFO, and never raise, because a handler of the script may fail."""
+    """Log a message at level INFO, without raising an error if a handler of the script fails."""
     with suppress(Exception):
         _log.info(message)
 
@@ -62,10 +65,10 @@ def text_of(error: BaseException) -> str:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return True for an exit or interrupt, and for errors of the script's own signal handlers.
+    """Return True for an exit or interrupt, and for errors that the script's signal handlers raise.
 
-    A signal handler may raise an error at the time limit of a job. Python runs the handler wherever
-    the main thread is, so its error may come out of cmtrack's code.
+    A signal handler may raise an error when a job reaches its time limit. Python interrupts the
+    main thread to run the handler, so the error may appear inside cmtrack's code.
     """
     if not isinstance(error, Exception):
         return True
@@ -86,7 +89,7 @@ def first_line(error: BaseException) -> str:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, its cause, the cause of that, and so on to the first error."""
+    """Yield an error, then the error that caused it, and so on back to the original error."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -94,7 +97,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def mlflow_errors_as(what: str, kind: type[Exception] = ValueError) -> Iterator[None]:
-    """Raise MLflow's errors as another type, with ``what`` and the first line of their text."""
+    """Convert MLflow's errors to another type, with ``what`` and the first line of the message."""
     from mlflow.exceptions import MlflowException
 
     try:

@@ -1,9 +1,10 @@
-"""Artifact files of runs: allowed servers, and reading with one request per file.
+"""Artifact files of runs: the servers that may be used, and reading a file with one request.
 
-The tracking store decides the address of a run's files. A server gets the user's password or token
-with every request. Therefore cmtrack sends requests only to the tracking server and to servers that
-the environment variable ``CMTRACK_ARTIFACT_HOSTS`` lists. :func:`repository_for` ensures this for
-reading, listing, uploading and removing. Only regular files up to a maximum size are read.
+The tracking store decides the address of a run's files. Every request to a server includes the
+user's password or token. Therefore cmtrack sends requests only to the tracking server and to
+servers that the environment variable ``CMTRACK_ARTIFACT_HOSTS`` lists. :func:`repository_for`
+ensures this for reading, listing, uploading and removing. Only regular files up to a maximum size
+are read.
 
 MLflow's own download requests the run, lists a folder and asks for the server's capabilities before
 it reads a file. The artifact address in the list of runs is enough to read a file directly.
@@ -32,20 +33,23 @@ if TYPE_CHECKING:
     from cmtrack.tracking.mlflow_inside import ArtifactRepository
 
 HOSTS = "CMTRACK_ARTIFACT_HOSTS"
-"""Variable with other allowed servers, separated by commas, by default with ``https``."""
+"""Environment variable that lists further allowed servers.
+
+Commas separate the servers. A server without a scheme is used with ``https``.
+"""
 
 _PORTS = {"http": 80, "https": 443}
 _CHUNK = 1 << 20
-"""Bytes that are read at a time."""
+"""Number of bytes that are read at a time."""
 _MAX_SIGNED = 1 << 16
-"""Maximum bytes of the response with a signed address."""
+"""Maximum size, in bytes, of a response that contains a signed address."""
 _SIGNED_SECONDS = (5.0, 60.0)
-"""Timeouts for connecting to a signed address, and for each part of its response."""
+"""Timeouts, in seconds, for connecting to a signed address and for each part of its response."""
 _TRANSIENT = frozenset((408, 429, 502, 503, 504))
 """HTTP codes after which MLflow sends the request again.
 
-500 is not among them: older servers answer 500 for a missing file, and MLflow would repeat the
-request for minutes.
+Code 500 is not included, because older servers return it for a missing file, and MLflow would
+repeat the request for minutes.
 """
 
 
@@ -55,18 +59,19 @@ def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
     Raises ValueError if the address is invalid, or its server is not allowed.
 
     ``uri``: the address of the folder in the tracking store.
-    ``tracking_uri``: the URI of that store, whose server serves ``mlflow-artifacts:`` addresses.
+    ``tracking_uri``: the URI of the tracking store, whose server serves ``mlflow-artifacts:``
+    addresses.
     """
     _allowed(uri, tracking_uri)
     return mlflow_inside.artifact_repository(uri, tracking_uri)
 
 
 class NoFolder(ValueError):
-    """Files cannot be sent to the run's artifact location."""
+    """Error that files cannot be sent to the run's artifact location."""
 
 
 def filing(client: MlflowClient, uri: str) -> MlflowClient:
-    """Copy the client, to read and write one run's files through :func:`repository_for`.
+    """Copy a client so that it accesses the files of a run through :func:`repository_for`.
 
     The methods of the copy raise :class:`NoFolder` if files cannot be sent to the run's location.
     """
@@ -79,7 +84,7 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
             raise NoFolder(str(error)) from None
 
     def upload(path: str, subfolder: str | None) -> None:
-        files = repository()  # raises if no file may be sent
+        files = repository()  # raises an error if no file may be sent
         if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts(
             files, path
         ):
@@ -95,14 +100,14 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 
 
 class Redirected(ValueError):
-    """The store redirects an upload to another address."""
+    """Error that the store redirects an upload to a different address."""
 
 
 def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     """Upload a file to the server of its folder, and follow no redirect.
 
-    Raises Redirected if the server redirects the upload, and HTTPError if the server refuses it,
-    and OSError if the server answers with a web page.
+    Raises Redirected if the server redirects the upload, HTTPError if the server refuses it, or
+    OSError if the server answers with a web page.
     """
     name = os.path.basename(file)
     path = f"{subfolder}/{name}" if subfolder else name
@@ -114,7 +119,8 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
             f"the store answers {answer.status_code} and redirects the file to another address"
         )
     answer.raise_for_status()
-    # A proxy may answer with its own web page. Other files are read back, but images are not.
+    # A proxy may answer with its own web page. Files other than images are read back to detect
+    # this.
     if _is_web_page(answer):
         raise OSError(f"the store answers the upload of {name} with a web page")
 
@@ -127,17 +133,17 @@ def _is_web_page(answer: Any) -> bool:
 
 
 def origin(address: str) -> tuple[str, str | None, int | None]:
-    """Return scheme, host and port of the server that a request to an address reaches.
+    """Return the scheme, host and port of the server that a request to an address reaches.
 
-    The address is parsed in the same way as by the HTTP library. Raises ValueError if no request
-    can be sent to the address.
+    The address is parsed in the same way as the HTTP library parses it. Raises ValueError if no
+    request can be sent to the address.
     """
     from requests import Request
 
     try:
         parts = urlsplit(Request("GET", address).prepare().url or "")
         return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
-    except ValueError as error:  # errors of requests are ValueErrors
+    except ValueError as error:  # errors that requests raises are ValueErrors
         raise ValueError(
             f"no request can be sent to {untrusted.without_credentials(address)!r:.80}: {error}"
         ) from None
@@ -170,7 +176,7 @@ def _allowed(uri: str, tracking_uri: str) -> str:
 def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
     """Return the local path of an artifact folder, or None if the folder is on a server.
 
-    Raises ValueError if a tracking server gives a network path of Windows (``//host/share``).
+    Raises ValueError if a tracking server returns a Windows network path (``//host/share``).
     """
     parts = urlsplit(untrusted.artifact_uri(uri))
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
@@ -189,13 +195,14 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
 def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> bytes:
     """Return the content of a file in a folder of artifacts.
 
-    Raises FileNotFoundError if the file does not exist, and OSError if it cannot be read, or the
-    server does not answer. Raises ValueError if the address is invalid, its server is not allowed,
-    or the file is not a regular file or exceeds the limit.
+    Raises FileNotFoundError if the file does not exist. Raises OSError if the file cannot be read
+    or the server does not answer. Raises ValueError if the address is invalid, if its server is not
+    allowed, or if the file is not a regular file or exceeds the limit.
 
     ``uri``: the address of the folder in the tracking store.
     ``name``: the name of the file in the folder.
-    ``tracking_uri``: the URI of that store, whose server serves ``mlflow-artifacts:`` addresses.
+    ``tracking_uri``: the URI of the tracking store, whose server serves ``mlflow-artifacts:``
+    addresses.
     ``limit``: maximum size in bytes.
     """
     untrusted.file_name(name)
@@ -231,10 +238,11 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 
 
 def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
-    """Read a file from an address that the tracking server signs, or None if it signs none.
+    """Read a file from an address that the server signs; return None if the server signs none.
 
-    The tracking server provides the address, which itself grants the permission. It gets a single
-    request for this file, without the user's password or token, and redirects are not followed.
+    The tracking server provides the address, and the signature in the address grants access. A
+    single request for this file is sent to the address, without the user's password or token, and
+    redirects are not followed.
     """
     import requests
 
@@ -256,7 +264,7 @@ def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
 
 
 def _without_password(request: Any) -> Any:
-    """Leave a request unchanged: otherwise requests adds a password from the user's netrc file."""
+    """Return a request unchanged, so that requests adds no password from the user's netrc file."""
     return request
 
 
@@ -271,7 +279,7 @@ def _streamed(answer: Any, limit: int) -> bytes:
 
 
 def _from_repository(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
-    """Read a file of an object store with MLflow's own client."""
+    """Read a file from an object store with MLflow's own client."""
     from mlflow.exceptions import MlflowException
 
     with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:

@@ -1,4 +1,4 @@
-"""Cache of downloaded artifacts, by the digest of their content."""
+"""Cache of downloaded artifacts, which finds a file by the digest of its content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cmtrack import untrusted
 from cmtrack.files import write_whole
 
 MAX_BYTES = 2 << 30
-"""Maximum size of the cache; above it, the least recently used files are removed."""
+"""Maximum size of the cache in bytes; beyond it, the least recently used files are removed."""
 
 
 def digest_of(content: bytes) -> str:
@@ -20,7 +20,7 @@ def digest_of(content: bytes) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder in the variable ``CMTRACK_CACHE``, or the user's cache folder."""
+    """Return the folder that ``CMTRACK_CACHE`` names, or a folder in the user's cache folder."""
     named = os.environ.get("CMTRACK_CACHE")
     if named:
         return Path(named)
@@ -48,7 +48,7 @@ def cached(digest: str) -> bytes | None:
 
 
 def keep(digest: str, content: bytes) -> None:
-    """Add a file to the cache; a cache that cannot be written is ignored."""
+    """Add a file to the cache, or do nothing if the cache cannot be written."""
     path = _place(digest)
     if path is None:
         return
@@ -69,6 +69,6 @@ def trim(limit: int = MAX_BYTES) -> None:
 
 
 def _place(digest: str) -> Path | None:
-    """Return the path of a digest in the cache; None for any other text."""
+    """Return the path of the cached file with a digest, or None if the text is not a digest."""
     checked = untrusted.digest(digest)
     return None if checked is None else cache_folder() / checked[:2] / checked

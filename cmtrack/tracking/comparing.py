@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 _CUSTOM_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]*")
 """Matches a metric's name in a gate or criterion, but not a run's parameter, tag or metric."""
 _MOST_ASKED = 20
-"""Maximum evaluations that are read to find the declaration of a custom metric."""
+"""Maximum number of evaluations that are read to find the declaration of a custom metric."""
 _MOST_LOOKS = 500
-"""Maximum runs that are listed to count the runs on the same rows."""
+"""Maximum number of runs that are listed to count the runs evaluated on the same rows."""
 _MOST_NAMED = 6
-"""Maximum prefixes of other evaluations that an error names."""
+"""Maximum number of prefixes of other evaluations that an error message names."""
 
 
 @takes_options
@@ -67,12 +67,13 @@ def compare(
         ``runs:/<id>``, ids of logged models, model URIs (``models:/name/3``,
         ``models:/name@champion``), MLflow's run and model entities, or the frame of
         ``mlflow.search_runs``. For evaluations that are not in a run, give ``{name: Evaluation}``.
-        By default the runs of the given experiments, or of the active experiment.
+        By default, the runs in the given experiments are compared, or the runs in the active
+        experiment if no experiment is given.
     progress : callable, optional
-        Called with (current activity, number done, total number); the total is 0 if it is not
-        known.
+        Called with (current activity, number of finished items, total number of items); the total
+        is 0 if it is not known.
     **options
-        As in :class:`cmtrack.comparison.spec.CompareSpec`.
+        The options of :class:`cmtrack.comparison.spec.CompareSpec`.
 
     Returns
     -------
@@ -90,15 +91,16 @@ def compare(
     Notes
     -----
     If the runs kept their row-level predictions, differences are paired: the models were evaluated
-    on the same rows, and errors that they share cancel. The *tied set* contains all runs that may
-    be the best (multiple comparisons with the best, Hsu 1984, 1996). It includes the truly best run
-    with at least the confidence level. With many runs, a winner may be found by chance. Therefore
-    the intervals of the differences from the best other run are simultaneous, and the interval of
-    the leader's value allows for its selection. The probability of being the best allows for how
-    little equal runs would differ.
+    on the same rows, and errors that two models share cancel in their difference. The *tied set*
+    contains all runs that may be the best (multiple comparisons with the best, Hsu 1984, 1996). It
+    includes the truly best run with at least the confidence level. With many runs, a run may be the
+    best by chance. Therefore the intervals of the differences from the best other run are
+    simultaneous, and the interval of the leader's value allows for its selection. The probability
+    of being the best takes into account that equally good runs would differ only a little.
 
-    Cost: reading the runs' files, several at a time, and R² paired differences for R runs on the
-    same rows. Comparing ten evaluations in memory with 10⁵ rows each takes about 1 s on one core.
+    Cost: the time to read the runs' files, several at a time, and to compute R² paired differences
+    for R runs on the same rows. Comparing ten evaluations in memory with 10⁵ rows each takes about
+    1 s on one core.
 
     Examples
     --------
@@ -128,7 +130,7 @@ def compare(
 def compare_by(
     options: CompareOptions, runs: Any = None, progress: Progress | None = None
 ) -> Comparison:
-    """Compare runs by a record of options; see :func:`compare`."""
+    """Compare runs with the options of a :class:`CompareOptions`; see :func:`compare`."""
     how = options.how(runs)
     prefix = check_prefix(options.prefix)
     tell = progress or _say_nothing
@@ -143,7 +145,7 @@ def compare_by(
     criterion = criterion_of(options, catalog)
     rules = rules_of(options, catalog)
 
-    # List the runs, and shorten the list by their tags and logged metrics.
+    # List the runs, and use their tags and logged metrics to shorten the list.
     listed = list_runs(runs, options, tell, order=criterion)
     prefix = _logged_prefix(listed, prefix)
     options = replace(options, prefix=prefix)
@@ -201,7 +203,7 @@ def _unknown_metrics(catalog: Catalog, *options: Any) -> set[str]:
 
 
 def _with_declared(catalog: Catalog, names: set[str], listed: Listed, prefix: str) -> Catalog:
-    """Add custom metrics to the catalog, as the first evaluations that have them declare them."""
+    """Add custom metrics to the catalog, declared as in the first evaluations that contain them."""
     runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         client = listed.clients[run.tracking_uri]
@@ -222,7 +224,7 @@ def _default_criterion(
 ) -> Criterion:
     """Return the first default metric that was logged or tagged as undefined.
 
-    With another grouping, return the first default metric that can be computed.
+    If the options change the grouping, return the first default metric that can be computed.
     """
     if options.grouping is not None:
         first = min(runs, key=lambda run: run.run_id)
@@ -241,7 +243,8 @@ def _default_criterion(
 def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseEvaluation:
     """Return the evaluation with the sections that the criterion needs.
 
-    An evaluation that was logged without these sections still has the statistics to compute them.
+    An evaluation that was logged without these sections still contains the statistics from which
+    they can be computed.
     """
     if not isinstance(evaluation, Evaluation) or evaluation.sections is None:
         return evaluation
@@ -254,7 +257,7 @@ def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseE
 
 
 def _logged_prefix(listed: Listed, prefix: str) -> str:
-    """Return the prefix as logged, such as ``test/`` for ``test``, in the first run that has it."""
+    """Return the prefix as the first run that uses it logged it, such as ``test/`` for ``test``."""
     for run in listed.runs:
         logged_prefix = run.logged_prefix(prefix)
         if logged_prefix != prefix:
@@ -263,7 +266,10 @@ def _logged_prefix(listed: Listed, prefix: str) -> str:
 
 
 def _baseline(listed: Listed, options: CompareOptions) -> TrackedRun:
-    """Find the baseline among the listed runs or in the stores; ValueError if it does not exist."""
+    """Find the baseline among the listed runs or in the stores.
+
+    Raises ValueError if the baseline does not exist.
+    """
     experiments = several(options.experiment_names or ())
     baseline = find(options.against, list(listed.clients.values()), experiments)
     # Prefer the listed run, whose name is unique among the listed runs.
@@ -297,7 +303,7 @@ def _nothing(listed: Listed, prefix: str) -> str:
 def _shortened(
     listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress
 ) -> Listed:
-    """Choose the runs to read: the best by their logged values, or all repeated runs of models."""
+    """Choose the runs to read: the runs with the best logged values, or all repeated runs."""
     values = LoggedValues(criterion.catalog, options.prefix, options.changes)
     if options.blocks is not None:
         # Gates apply to the mean of a model's runs, so all runs are read.
@@ -328,7 +334,11 @@ def _read(
     *,
     rows: bool = True,
 ) -> tuple[dict[str, BaseEvaluation], list[LeftOut], list[str]]:
-    """Read evaluations in parallel; return them by run id, unreadable runs, and notes on rows."""
+    """Read evaluations in parallel.
+
+    Returns the evaluations by run id, the runs that could not be read, and notes on rows that could
+    not be read.
+    """
     runs = list(runs)
     evaluations: dict[str, BaseEvaluation] = {}
     unreadable: list[LeftOut] = []
@@ -358,7 +368,7 @@ def _read(
 def _with_model_sizes(
     runs: Sequence[TrackedRun], clients: Mapping[str, MlflowClient]
 ) -> tuple[TrackedRun, ...]:
-    """Return the runs with the sizes of their models, which takes a request for each model."""
+    """Add the sizes of the models to the runs, which takes a request for each model."""
 
     def with_model_size(run: TrackedRun) -> TrackedRun:
         return replace(run, model_size=model_size(run, clients[run.tracking_uri]))
@@ -369,7 +379,7 @@ def _with_model_sizes(
 def _looks(
     evaluations: Iterable[BaseEvaluation], listed: Listed, is_selection: bool
 ) -> tuple[int, int]:
-    """Count the runs evaluated on the most common test rows, and the reviews that contain them.
+    """Count the runs evaluated on the most common test rows, and the reviews with such runs.
 
     If only a selection of an experiment's runs is compared, the other runs on the same rows are
     listed, up to a few hundred.
@@ -395,14 +405,14 @@ def _looks(
 
 
 def _by_place(runs: Iterable[Run]) -> dict[tuple[str, str], Run]:
-    """Return runs by store and id, because an id is unique only within a store."""
+    """Return a mapping from (store, id) to run, because an id is unique only within a store."""
     return {(run.tracking_uri, run.run_id): run for run in runs}
 
 
 def _experiment_names(
     runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]
 ) -> dict[str, str]:
-    """Return experiment names by id, without ids that mean different experiments in two stores."""
+    """Map experiment ids to names, without ids that mean different experiments in two stores."""
     names_by_id: dict[str, set[str]] = {}
     for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
         with suppress(Exception):  # the comparison continues without a name

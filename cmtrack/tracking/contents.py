@@ -1,7 +1,7 @@
 """The files, metrics, tags and description of an entry, made from an evaluation.
 
-The folder of an entry is complete before anything is sent. So nothing is lost if sending fails, and
-sending later gives the same result.
+The folder of an entry is complete before anything is sent. Therefore nothing is lost if sending
+fails, and sending the entry later has the same result.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def make(
 ) -> None:
     """Make the files, metrics, tags and description of an entry.
 
-    The evaluation is written first, then its rows. If a figure or table fails, it is left out and
-    named in the entry's problems; the other files are still made.
+    The evaluation is written first, then its rows. If a figure or table cannot be made, it is left
+    out and the entry's problems name it. The other files are still made.
 
     ``rows``: a function that writes the row-level predictions into a file.
     ``listed``: the evaluation with the rows that the report may list.
@@ -91,7 +91,7 @@ def build_into(
     dataset: str | None = None,
     **address: Any,
 ) -> Entry:
-    """Make a complete entry in a given folder; other options are passed to :class:`Entry`."""
+    """Make a complete entry in a given folder; pass the remaining options to :class:`Entry`."""
     entry = Entry(metric_names=metrics, dataset_name=dataset, **address)
     make(entry, evaluation, listed=listed)
     entry.finish_in(folder)
@@ -99,9 +99,9 @@ def build_into(
 
 
 def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
-    """Store the inputs of a failed evaluation, with labels as strings instead of pickled objects.
+    """Store the inputs of a failed evaluation, with labels as strings because nothing is pickled.
 
-    Returns the folder, or None if there are no inputs, or no folder could be written.
+    Returns the folder, or None if there are no inputs or no folder could be written.
     """
     if not arrays:
         return None
@@ -120,7 +120,7 @@ def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
 
 
 def _attempt(entry: Entry, what: str, action: Callable[[], object]) -> None:
-    """Make a part of an entry; an error is added to the entry's problems."""
+    """Make a part of an entry, and add an error to the entry's problems instead of raising it."""
     try:
         action()
     except Exception as error:
@@ -145,7 +145,7 @@ def _content(write: Callable[[BinaryIO], object]) -> bytes:
 def _add_pictures(
     entry: Entry, evaluation: BaseEvaluation, figures: Figures, day: str
 ) -> dict[str, Picture]:
-    """Draw the figures, and write those that become files of the run, and the charts' image."""
+    """Draw the figures, and write the run's figure files and the image for MLflow's charts."""
     pictures: dict[str, Picture] = {}
     problems: list[str] = []
     if figures is not False:
@@ -184,7 +184,7 @@ def _draw(
 
 
 def _subtitle(entry: Entry, day: str) -> str:
-    """Return the line below a report's title: evaluation, step, data, run, model and day."""
+    """Return the line below a report's title, with evaluation, step, data, run, model and day."""
     prefix = entry.prefix.strip("/ ._-")
     parts = (
         prefix and f"Evaluation {quoted(prefix)}",

@@ -1,4 +1,4 @@
-"""The evaluated rows as a dataset of a run: name, digest, profile and schema."""
+"""The evaluated rows as an MLflow dataset of a run, with name, digest, profile and schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("name", "digest", "profile", "schema")
 MAX_NAME = 500
-"""Maximum characters that MLflow accepts."""
+"""Maximum number of characters that MLflow accepts in the name of a dataset."""
 _MOST_CLASSES = 200
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "boolean"),
@@ -44,10 +44,10 @@ def checked_name(name: str | None) -> str | None:
 
 
 def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
-    """Return the fields of an MLflow dataset, see :data:`FIELDS`; profile and schema are JSON.
+    """Return the fields of an MLflow dataset (:data:`FIELDS`), with profile and schema as JSON.
 
-    ``name``: the dataset's name; None for the number of rows and classes, such as "150 rows of 3
-    classes".
+    ``name``: the dataset's name. If it is None, the name gives the number of rows and classes, such
+    as "150 rows of 3 classes".
     """
     rows = evaluation.statistics.digest.rows
     profile: dict[str, Any] = {"rows": rows}
@@ -78,8 +78,8 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
 
 
 def _columns(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the name and type of each column in the file of predictions."""
-    if evaluation.none is not None:  # spans are not rows of a table
+    """Return the name and type of each column in the predictions file."""
+    if evaluation.none is not None:  # spans have no table of rows
         return []
     label = _kind(evaluation.labels)
     columns = [("y_true", label), ("y_pred", label)]
@@ -122,7 +122,7 @@ def log(
     try:
         client.log_inputs(run_id, inputs, models)
     except MlflowException:
-        # Another run may have written the same dataset at the same moment, so try again.
+        # Another run may just have written the same dataset, so try again.
         client.log_inputs(run_id, inputs, models)
 
 

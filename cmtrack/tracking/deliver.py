@@ -1,4 +1,4 @@
-"""Sending in a thread with a timeout, so that a slow store does not stop a training."""
+"""Sending of entries in a thread with a timeout, so that a slow store does not stop a training."""
 
 from __future__ import annotations
 
@@ -31,22 +31,25 @@ PATIENCE = 10.0
 Result = TypeVar("Result")
 
 _AGAIN = 0.5
-"""Seconds between attempts."""
+"""Seconds between two attempts to send an entry or to lock its place."""
 _MOST_MIXED = 3
-"""Maximum number of repeats because another writer used the same place."""
+"""Maximum number of times that an entry is sent again because another writer interfered."""
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 _sending: dict[Path, threading.Event] = {}
-"""For each entry's folder, the event that stops the thread which sends the entry."""
+"""Event that stops the thread which sends an entry, for the folder of each entry."""
 in_forked_workers(_sending.clear)  # a forked process has none of these threads
 
 
 class NoAnswer(ConnectionError):
-    """The store did not answer before the timeout; sending continues in its own thread."""
+    """Error that the store did not answer before the timeout.
+
+    The thread continues to send.
+    """
 
 
 class BusyEntry(Exception):
-    """Another process or thread is sending this entry, or another entry to the same place."""
+    """Error that another sender is sending this entry, or a different entry to the same place."""
 
 
 def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool = False) -> Sent:
@@ -54,16 +57,17 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool =
 
     The entry is sent in a separate thread. The caller waits while the store answers requests, and
     continues after :data:`PATIENCE` seconds without a response. The thread then continues until the
-    process ends. Whatever the thread does not finish stays in the spool. The end of the process
-    does not wait for the thread, or for thread pools that the store's client has started in it.
-    Raises NoAnswer if the store does not respond for :data:`PATIENCE` seconds, and BusyEntry if
-    this entry, or another entry to the same prefix of its run, is already being sent. Other
-    exceptions come from the store.
+    process ends. Whatever the thread does not finish stays in the spool. When the process ends, it
+    waits neither for this thread nor for the thread pools that the store's client has started in
+    the thread. Raises NoAnswer if the store does not respond for :data:`PATIENCE` seconds, and
+    BusyEntry if this entry, or another entry to the same prefix of its run, is already being sent.
+    Other exceptions come from the store.
 
     ``entry``: an entry in the spool, or without a folder.
     ``client``: a client whose store is known to answer; by default a client for the current store,
     which must answer first.
-    ``is_late``: whether the entry was made earlier; if so, it does not replace a newer evaluation.
+    ``is_late``: whether the entry has waited in the spool. A late entry does not replace a newer
+    evaluation.
     """
     from mlflow import get_tracking_uri
 
@@ -72,8 +76,8 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool =
         late.set()
     if client is None:
         silences.check(entry.tracking_uri)
-        # Import before the timeout starts: on a busy machine the first import alone may take that
-        # long.
+        # Import before the timeout starts: on a busy machine the first import alone may take longer
+        # than the timeout.
         import_what_reaches(get_tracking_uri())
     try:
         sent = within_patience(partial(_send_alone, entry, client, late))
@@ -104,7 +108,7 @@ def _send_alone(
     taken_over = threading.Event()
     earlier = _sending.get(folder)
     if earlier is not None:
-        # The caller of that thread no longer waits; the thread stops at its next response.
+        # The caller no longer waits for that thread, which stops at its next response.
         earlier.set()
     _sending[folder] = taken_over
 
@@ -136,8 +140,8 @@ def _send_until_taken(
     late: threading.Event,
     answered: Callable[[], object],
 ) -> Sent:
-    """Send an entry, and repeat after temporary errors."""
-    # Make the client in this thread: a server may keep a connection open forever.
+    """Send an entry, and try again after temporary errors."""
+    # Make the client in this thread, because a server may keep a connection open forever.
     client = client or client_for()
     answered()
     ends = time.monotonic() + PATIENCE
@@ -157,7 +161,7 @@ def _send_until_taken(
 
 
 class Silences:
-    """Stores that recently did not answer; the next evaluations go directly to the spool.
+    """Stores that recently did not answer, whose next evaluations stay in the spool.
 
     Otherwise each epoch of a training would wait for a dead server. After two failures in a row, a
     store gets no requests for half a minute. Each further failure doubles the pause, up to ten
@@ -169,7 +173,7 @@ class Silences:
         self._until: dict[str, float] = {}
 
     def check(self, tracking_uri: str | None) -> None:
-        """Raise ConnectionError during a store's pause."""
+        """Raise ConnectionError if a store gets no requests now because of earlier failures."""
         seconds = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
         if seconds > 0:
             raise ConnectionError(
@@ -181,7 +185,7 @@ class Silences:
         return self._failures[tracking_uri or ""] > 0
 
     def add(self, tracking_uri: str | None) -> None:
-        """Count a request without a response."""
+        """Record that a store did not respond to a request."""
         store = tracking_uri or ""
         self._failures[store] += 1
         doublings = self._failures[store] - 2
@@ -200,7 +204,7 @@ class Silences:
 
 
 _PAUSE = 30.0
-"""Seconds of a store's pause after two failures."""
+"""Seconds for which a store gets no requests after two failures."""
 _LONGEST_PAUSE = 600.0
 silences = Silences()
 
@@ -255,7 +259,7 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
 
 
 def answer_of(request: Callable[[], Result]) -> Result:
-    """Return the store's response to a single request; NoAnswer as in :func:`within_patience`."""
+    """Return the store's response to one request, with the timeout of :func:`within_patience`."""
     return within_patience(lambda _: request())
 
 
@@ -275,16 +279,16 @@ class _Sender(threading.Thread):
         self.look()
 
     def look(self) -> None:
-        """Record daemon threads started since then, mostly thread pools that delay the exit."""
+        """Record new daemon threads, most of which belong to thread pools that delay the exit."""
         threads = set(threading.enumerate()) - self._threads_before
         self.begun.update(thread for thread in threads if thread.daemon)
 
 
 def _let_end() -> None:
-    """Let the process exit although thread pools of the store's client, started by a sender, wait.
+    """Let the process exit without waiting for the thread pools that senders have started.
 
-    Python waits until the work of such pools is done. With boto3 this may take minutes: it waits 60
-    s for a response of S3 and tries five times. Whatever is not sent stays in the spool.
+    Python waits until such pools have finished their work. This may take minutes with boto3, which
+    waits 60 s for a response from S3 and tries five times. Whatever is not sent stays in the spool.
     """
     senders = [thread for thread in threading.enumerate() if isinstance(thread, _Sender)]
     if not senders:
@@ -297,7 +301,7 @@ def _let_end() -> None:
 
 @functools.cache
 def _at_end() -> None:
-    """Register :func:`_let_end` at exit, to run before Python's own wait for thread pools."""
+    """Register :func:`_let_end` to run at exit, before Python itself waits for thread pools."""
     if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
         with contextlib.suppress(RuntimeError):  # the process is already ending
             threading._register_atexit(_let_end)

@@ -1,8 +1,8 @@
 """Markdown blocks inside an MLflow description that users may edit.
 
 Each block is enclosed by two comments, which MLflow does not show. So cmtrack can rewrite its
-blocks without touching text that a person wrote. Links to files of a run are written when the run
-is known. They have no host, so they still work after the server has moved.
+blocks without touching text that a person wrote. Links to a run's files are added as soon as the
+run is known. The links contain no host name, so they still work after the server has moved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTE = "mlflow.note.content"
 """The tag that MLflow shows as the description of a run, an experiment or a logged model."""
 MAX_NOTE = 8000
 ROWS = 6
-"""Maximum rows of the table of metrics."""
+"""Maximum number of rows in the table of metrics."""
 _FIRST = (
     "multiclass/accuracy",
     "multiclass/matthews_corrcoef",
@@ -62,10 +62,9 @@ def description(
 
     ``prefix``: the prefix under which the evaluation is logged.
     ``pictures``: the figures that were drawn.
-    ``report``: whether the evaluation has a report.
+    ``report``: whether the block links to a report.
 
-    Returns Markdown with links for
-    :func:`with_links`.
+    Returns Markdown with preliminary links, which :func:`with_links` completes.
     """
     title = "Evaluation"
     under = prefix.strip("/ ._-")
@@ -88,7 +87,7 @@ def description(
 
 
 def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:
-    """Return the confusion matrix of the last step with two groups, or else the charts' matrix."""
+    """Return the matrix of the last step with two groups, or else the matrix for the charts."""
     steps = evaluation.reduced if isinstance(evaluation, Evaluation) else ()
     of_two_groups = [f"reduced_{step.name}" for step in steps if step.positive is not None]
     shown = of_two_groups[-1:] + [name for name, picture in pictures.items() if picture.chart]
@@ -119,7 +118,10 @@ def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
 
 
 def with_links(block: str, experiment_id: str, run_id: str, files: Container[str]) -> str:
-    """Return a block of :func:`description` with links to the given files, and no other links."""
+    """Complete a block's links to the given files, and remove its other links.
+
+    The block was returned by :func:`description`.
+    """
 
     def link(match: re.Match[str]) -> str:
         space, picture, words, file = match.groups()
@@ -137,16 +139,16 @@ def with_links(block: str, experiment_id: str, run_id: str, files: Container[str
 
 
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
-    """Insert a labelled block into a description, replacing its earlier version if it exists.
+    """Insert a labelled block into a description, or replace the block with the same label.
 
     A new block is added at the end. Text that a person wrote does not change. The label is at the
-    end of the block's first line, because MLflow's lists show the plain text and the line should
-    begin with words. If the description becomes too long for MLflow, cmtrack's longest blocks are
-    cut to their first lines. If it is still too long, the block is left out; use :func:`has_block`
-    to check. An unlabelled block of the first version of cmtrack is removed.
+    end of the block's first line, because MLflow's lists show the plain text of a line, which
+    should begin with words. If the description becomes too long for MLflow, cmtrack's longest
+    blocks are cut to their first lines. If it is still too long, the block is left out; use
+    :func:`has_block` to check. An unlabelled block of the first version of cmtrack is removed.
 
-    ``prefix``: the prefix of the evaluation, which is the label. The label of a review is in
-    brackets, which prefixes cannot contain.
+    ``prefix``: the prefix of the evaluation, used as the label. A review's label is in brackets,
+    which prefixes cannot contain.
     ``first``: whether a new block goes before all other blocks of cmtrack.
     """
     begin, end = _marks(prefix)
@@ -166,7 +168,7 @@ def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) 
 
 
 def has_block(note: str, prefix: str = "") -> bool:
-    """Return True if a description contains the block of a prefix."""
+    """Return True if a description contains the block labelled with a prefix."""
     return _marks(prefix)[1] in note
 
 

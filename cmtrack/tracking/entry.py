@@ -1,10 +1,10 @@
-"""An evaluation on its way to a run: destination, requested options, content and state.
+"""Entries, each an evaluation on its way to a run, with its destination, options and content.
 
-An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is first
+An entry is a folder in the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is first
 written with the destination and the requested options, and again when the content is complete.
-``artifacts/`` has the files for the run, and ``charts/`` the images for MLflow's charts. While an
-entry is written, its folder is hidden. A rename to the final name makes the entry complete.
-Passwords are never written.
+The folder ``artifacts/`` contains the files for the run, and ``charts/`` contains the images for
+MLflow's charts. While an entry is being written, its folder has a hidden name. Renaming the folder
+to its final name makes the entry complete. Passwords are never written into an entry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cmtrack.tracking.cache import digest_of
 ENTRY = spool.ENTRY
 ARTIFACTS = "artifacts"
 CHARTS = "charts"
-"""Folder of the images for MLflow's charts, next to the artifacts."""
+"""Name of the folder with the images for MLflow's charts, next to the artifacts folder."""
 
 Figures: TypeAlias = str | bool | Sequence[str]
 
@@ -58,18 +58,18 @@ _STORED = (
 
 
 class State(Enum):
-    """State of an entry; ``cmtrack spool`` lists the values as kinds."""
+    """State of an entry, which ``cmtrack spool`` lists as its kind."""
 
     UNFINISHED = "unfinished"
-    """Being written, or left by a process that ended while writing."""
+    """The entry is being written, or the process that wrote it ended too early."""
     READY = "evaluation"
-    """Complete, and can be sent."""
+    """The entry is complete, and can be sent."""
     INPUTS = "inputs"
-    """Input arrays of an evaluation that could not be computed."""
+    """The entry contains the input arrays of an evaluation that could not be computed."""
 
 
 def state_of(folder: Path) -> State:
-    """Return the state of an entry by its name and files, even if ``entry.json`` is damaged."""
+    """Return the state of an entry from its name and files, even if ``entry.json`` is damaged."""
     if folder.name.startswith("."):
         return State.UNFINISHED
     return State.INPUTS if (folder / spool.INPUTS).is_file() else State.READY
@@ -81,26 +81,27 @@ class Entry:
 
     **Destination**, set before anything is written. ``run_id`` is None if the entry has no run yet.
     ``tracking_uri`` is the store's URI, without credentials. ``on_existing`` ("replace" or "error")
-    decides what happens to another evaluation in the run under the same prefix.
+    decides what happens if the run already contains a different evaluation under the same prefix.
 
     **Requested options** of :func:`cmtrack.log_evaluation`, set before anything is written:
-    ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is for the
-    figures and the report, and empty if it is not known. ``has_rows``: whether the rows will be
-    written.
+    ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is the run's
+    name in the figures and the report, and is empty if the name is not known. ``has_rows`` is True
+    if the rows will be written.
 
-    **Content**, empty until :func:`cmtrack.tracking.contents.make` has made it. ``metrics``: finite
-    values by their names in MLflow. ``tags``: the run's tags by their full names, including the
-    digests of the entry's files. ``images``: file in ``charts/`` by image key; earlier versions
-    stored images in ``artifacts/``. ``table``: the file that the artifact view shows as a table.
-    ``dataset``: the fields in :mod:`cmtrack.tracking.dataset`. ``description``: a block for the
-    run's description, whose links are added when it is sent. ``timestamp``: creation time in
-    milliseconds since 1970. An entry that is made again keeps its timestamp, so sending twice gives
-    the same points of a metric. ``problems``: parts that could not be made.
+    **Content**, empty until :func:`cmtrack.tracking.contents.make` has made it. ``metrics`` maps
+    the names of metrics in MLflow to finite values. ``tags`` maps the full names of the run's tags
+    to their texts, including the digests of the entry's files. ``images`` maps the image keys of
+    MLflow's charts to files in ``charts/``; earlier versions stored images in ``artifacts/``.
+    ``table`` is the file that the artifact view shows as a table. ``dataset`` contains the fields
+    that :mod:`cmtrack.tracking.dataset` describes. ``description`` is a block for the run's
+    description, whose links are added when the entry is sent. ``timestamp`` is the creation time in
+    milliseconds since 1970. An entry that is made again keeps its timestamp, so that sending the
+    entry twice gives the same metric points. ``problems`` lists the parts that could not be made.
 
     **Files**, set by the methods that write. ``folder`` is None if no folder on this machine could
     be written; in that case only metrics and tags can be sent. ``contents`` keeps the files in
-    memory until all of them are in the folder. ``refusals``: folders that could not be written,
-    with the reasons.
+    memory until all of them are in the folder. ``refusals`` lists the folders that could not be
+    written, with the reasons.
     """
 
     run_id: str | None = None
@@ -144,10 +145,10 @@ class Entry:
 
     @property
     def files(self) -> list[str]:
-        """Names of the files to upload, the evaluation first, then the smallest.
+        """Names of the files to upload: first the evaluation, then the other files by size.
 
-        Rows whose digest is not among the tags are left out, and so are files that a killed process
-        left unfinished.
+        The file of rows is left out if its digest is not among the tags. Files that a killed
+        process left unfinished are also left out.
         """
         if self.folder is None:
             return []
@@ -163,7 +164,7 @@ class Entry:
 
     @property
     def written_folder(self) -> Path:
-        """The folder of the entry; raise ValueError if no folder could be written."""
+        """The folder of the entry; reading it raises ValueError if no folder could be written."""
         if self.folder is None:
             raise ValueError("an entry must have a folder to have files, got none")
         return self.folder
@@ -183,11 +184,11 @@ class Entry:
         return None
 
     def digest(self, name: str) -> str | None:
-        """Return the digest of the evaluation's file or of its rows, or None without a digest."""
+        """Return a digest of the evaluation or of its rows, or None if the tags have none."""
         return names.digests(self.tags, self.prefix).get(names.digest_key(name))
 
     def tags_with_rows(self, content: bytes | None) -> dict[str, str]:
-        """Return the tags with the digest of a file of rows; None removes the digest."""
+        """Return the tags with the digest of new rows, or without a digest if there are no rows."""
         changed: Mapping[str, str | None] = {
             names.digest_key(names.PREDICTIONS_FILE): None,
             names.ROWS_FILE: None,
@@ -203,9 +204,9 @@ class Entry:
     def writing(self, old: Path | None = None) -> Iterator[None]:
         """Write the entry inside the block, into the first folder that accepts all of its files.
 
-        An error inside the block removes the entry. An interrupt or an exit keeps the entry if the
-        evaluation is already among its files, and is raised again. ``old`` is an unfinished entry
-        that this entry replaces.
+        An error inside the block removes the entry. After an interrupt or an exit, the entry is
+        kept if it already contains the evaluation, and the interrupt or exit is raised again.
+        ``old`` is an unfinished entry that this entry replaces.
         """
         unique = uuid.uuid4().hex[:8]
         if old is None:
@@ -266,7 +267,7 @@ class Entry:
         self.contents.clear()
 
     def rewrite(self, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Replace artifacts of an entry, then its ``entry.json``, each file atomically."""
+        """Replace artifacts of an entry and then its ``entry.json``, each file atomically."""
         changed = {self.path_of(name): content for name, content in files.items()}
         changed[self.written_folder / ENTRY] = self._json()
         write_whole(changed, private=True)
@@ -276,7 +277,7 @@ class Entry:
         return json.dumps(plain, ensure_ascii=False, indent=1).encode("utf-8")
 
     def _save(self) -> None:
-        """Write the missing files; if one cannot be written, move the entry to the next place."""
+        """Write the missing files; if a file cannot be written, move the entry to a new place."""
         while self.folder is not None or self._enter_next_place():
             try:
                 for name, content in self.contents.items():
@@ -302,13 +303,13 @@ class Entry:
         return False
 
     def _leave(self, error: OSError) -> None:
-        """Give up a place that refused a file."""
+        """Give up a place in which a file could not be written."""
         place = self.written_folder.parent
         self.refusals.append(f"{place}: {error.strerror or error}")
         self._discard()
 
     def _discard(self) -> None:
-        """Remove the written files, which are still in memory."""
+        """Remove the written files, whose contents are still in memory."""
         self._release()
         self._saved.clear()
         if self.folder is not None:
@@ -317,7 +318,7 @@ class Entry:
             self.folder = None
 
     def _keep(self) -> bool:
-        """Write files that an interrupt left in memory; return True if the entry is kept."""
+        """Write the files that an interrupt left in memory; return True if this keeps the entry."""
         if not any(name.startswith(ARTIFACTS) for name in self.contents):
             return False
         try:
@@ -336,13 +337,13 @@ class Entry:
 
 
 def file_digests(files: Mapping[str, bytes], prefix: str) -> dict[str, str | None]:
-    """Return digests of the evaluation and of its rows, by their keys in the tag of digests."""
+    """Return the digests of the evaluation and of its rows, with their keys in the digests tag."""
     entries: dict[str, str | None] = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)
         if file in files:
             entries[names.digest_key(name)] = digest_of(files[file])
-    # A regrouped evaluation under the prefix may have pointed to the rows of another evaluation.
+    # An earlier, regrouped evaluation under this prefix may point to another evaluation's rows.
     rows_file = names.file_name(names.PREDICTIONS_FILE, prefix)
     if prefix and rows_file in files:
         entries[names.ROWS_FILE] = rows_file

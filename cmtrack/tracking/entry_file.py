@@ -25,17 +25,17 @@ MAX_BYTES = 4 << 30
 
 _SCHEMAS = {ENTRY: schemas.ENTRY, MANIFEST: schemas.MANIFEST, INTENT: schemas.INTENT}
 _LARGEST = {ENTRY: 16 << 20, MANIFEST: 16 << 20, INTENT: 1 << 20}
-"""Maximum bytes of each file."""
+"""Maximum size of each file in bytes."""
 _NEW_NAMES = {"metrics": "metric_names", "dataset": "dataset_name", "rows": "has_rows"}
-"""Keys that have another name in ``entry.json`` than in ``intent.json``."""
+"""Names in ``entry.json`` of the keys that have different names in ``intent.json``."""
 
 
 def read(folder: Path) -> Entry:
-    """Read an entry of the spool; an unfinished entry has only destination and options.
+    """Read an entry from the spool; an unfinished entry gets only its destination and options.
 
     Raises ValueError if ``entry.json`` or the evaluation is damaged, if ``entry.json`` names a file
-    outside the entry, or if files are links, too many or too large. Entries of cmtrack 0.1 and 0.2
-    have ``intent.json`` and ``manifest.json`` instead of ``entry.json``.
+    outside the entry, or if files are links, or if there are too many or too large files. Entries
+    of cmtrack 0.1 and 0.2 contain ``intent.json`` and ``manifest.json`` instead of ``entry.json``.
     """
     state = state_of(folder)
     stored = _stored(folder, state)
@@ -60,7 +60,7 @@ def read(folder: Path) -> Entry:
 
 
 def _stored(folder: Path, state: State) -> _Stored:
-    """Read the content of an entry's file, with the keys of ``entry.json``."""
+    """Read the JSON file of an entry, and rename old keys to the keys of ``entry.json``."""
     file = ENTRY
     if not os.path.lexists(folder / ENTRY):
         file = INTENT if state is State.UNFINISHED else MANIFEST
@@ -130,8 +130,8 @@ def _files(folder: Path) -> set[str]:
 def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
     """Remove missing or damaged rows from an entry, and add a problem.
 
-    Rows with another digest are accepted if they match the evaluation: a process that removed their
-    probabilities may have ended before it wrote the new digest.
+    Rows with an unexpected digest are accepted if they match the evaluation, because a process that
+    removed the probabilities of the rows may have ended before it wrote the new digest.
     """
     digest = entry.digest(names.PREDICTIONS_FILE)
     if digest is None:
@@ -154,7 +154,10 @@ def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """The values of an entry's file, each checked when it is read; ``file`` is for messages."""
+    """The values in the JSON file of an entry, each checked when it is read.
+
+    ``file``: the name of the file, for error messages.
+    """
 
     file: str
     data: dict[str, Any]
@@ -190,7 +193,7 @@ class _Stored:
         return dict(texts)
 
     def tags(self) -> dict[str, str]:
-        """Return the tags, all of which must be tags of cmtrack."""
+        """Return the tags, after checking that all of them are tags of cmtrack."""
         tags = self.texts("tags")
         for name in tags:
             if not name.startswith("cmtrack."):
@@ -198,7 +201,7 @@ class _Stored:
         return tags
 
     def metrics(self) -> dict[str, float]:
-        """Return finite values by the names of metrics."""
+        """Return the metrics as a mapping from names to finite values."""
         metrics = {}
         for name, value in self.required("metrics", dict).items():
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -25,7 +25,7 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
-"""The value of ``y_prob`` for a model whose output consists of probabilities."""
+"""The value of the option ``y_prob`` if the model's output consists of probabilities."""
 _AS_THEY_ARE = (
     "labels",
     "calibration",
@@ -54,11 +54,11 @@ def evaluate_dataset(
     model_id: str | None = None,
     predictions: str | None = None,
 ) -> EvaluationResult:
-    """Evaluate a dataset of MLflow and log it to the run.
+    """Evaluate an MLflow dataset and log the evaluation to the run.
 
-    A failure gives a warning and an empty result, or an error with the option ``strict``. With a
-    ``model_id``, MLflow itself logs the metrics of the result to the run and to the model, so they
-    are not logged here.
+    A failure gives a warning and an empty result, or an error if the option ``strict`` is True. If
+    ``model_id`` is given, MLflow itself logs the metrics of the result to the run and to the model,
+    so they are not logged here.
 
     ``config``: the options of ``cmtrack_integrations.mlflow_evaluator``.
     ``known``: the names of all valid options.
@@ -95,7 +95,7 @@ def evaluate_dataset(
     return EvaluationResult(metrics, artifacts, run_id)
 
 
-# -- what goes in ----------------------------------------------------------------------------------
+# -- inputs ----------------------------------------------------------------------------------
 
 
 def read_inputs(
@@ -166,7 +166,7 @@ def _values_by_row(
 
 
 def _named_segments(segments: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the data columns that ``segments`` names; empty if ``segments`` has the values."""
+    """Return the data columns that ``segments`` names; empty if ``segments`` contains values."""
     if not segments or not isinstance(segments, (list, tuple)):
         return ()
     names: list[Any] = []
@@ -197,7 +197,7 @@ def _stated_predictions(
 
 
 def as_grouping(source: Any) -> Grouping:
-    """Return a grouping from an object, from plain data or from a file."""
+    """Make a grouping from a Grouping, from plain data or from a file."""
     if isinstance(source, Grouping):
         return source
     if isinstance(source, Mapping):
@@ -256,7 +256,7 @@ def _predicted(
     wanted = config.get("y_prob")
     params = config.get("params")
     raw: Any = None
-    # not every flavour exposes the model inside the pyfunc wrapper
+    # not every flavour gives access to the model inside the pyfunc wrapper
     with contextlib.suppress(Exception):
         raw = model.get_raw_model()
     classes = getattr(raw, "classes_", None)
@@ -279,7 +279,7 @@ def _predicted(
             "y_pred": None if predictions is None else _column(table, predictions, "predictions"),
             "y_prob": _probabilities(table, wanted),
         }
-    # The output has probabilities, as for a model logged with pyfunc_predict_fn="predict_proba".
+    # The output is probabilities, as for a model logged with pyfunc_predict_fn="predict_proba".
     if values.ndim == 2 and values.shape[1] > 1:
         if classes is not None:
             return {"y_prob": values, "labels": labels}
@@ -310,7 +310,7 @@ def _metrics(
 
 
 class _Fetched:
-    """An artifact whose content is fetched on access, and by ``EvaluationResult.save``."""
+    """An artifact whose content is fetched when it is accessed or saved with a result."""
 
     def _save(self, path: str) -> None:
         self.content  # type: ignore[attr-defined]  # noqa: B018 - fetched here
@@ -318,26 +318,26 @@ class _Fetched:
 
 
 class JsonFile(_Fetched, JsonEvaluationArtifact):  # type: ignore[misc]
-    """The evaluation or the table of classes."""
+    """The JSON file of the evaluation or of the table of classes, as an artifact."""
 
 
 class ImageFile(_Fetched, ImageEvaluationArtifact):  # type: ignore[misc]
-    """A figure."""
+    """The image file of a figure, as an artifact."""
 
 
 class ParquetFile(_Fetched, ParquetEvaluationArtifact):  # type: ignore[misc]
-    """The row-level predictions."""
+    """The Parquet file of the row-level predictions, as an artifact."""
 
 
 class TextFile(_Fetched, TextEvaluationArtifact):  # type: ignore[misc]
-    """The report."""
+    """The HTML file of the report, as an artifact."""
 
 
 _KINDS = {".json": JsonFile, ".png": ImageFile, ".parquet": ParquetFile, ".html": TextFile}
 
 
 def _artifacts(run_id: str, prefix: str) -> dict[str, EvaluationArtifact]:
-    """Return the evaluation's files by name."""
+    """Return a mapping from file names to the evaluation's files."""
     client = MlflowClient()
     root = client.get_run(run_id).info.artifact_uri.rstrip("/")
     start = names.file_name("cmtrack_", prefix)

@@ -15,9 +15,9 @@ from cmtrack.tracking import mlflow_inside, names
 from cmtrack.tracking.entry import Entry
 
 AGAIN = "logged_again"
-"""Tag with the time (ms) at which an evaluation was logged again while other entries waited."""
+"""Tag with the time (in ms) at which an evaluation was logged again while other entries waited."""
 STALE = "stale_metrics"
-"""Tag that names metrics of a replaced evaluation, which MLflow cannot remove."""
+"""Tag that names the metrics left by a replaced evaluation, which MLflow cannot remove."""
 LEFT_OUT = "left_out"
 """Tag that names the files that the store refused."""
 STEP = "step"
@@ -42,14 +42,14 @@ _TAGS = (
     STALE,
     STEP,
 )
-"""Tags of an evaluation; the next evaluation under its prefix replaces or removes them."""
+"""Tags of an evaluation, which the next evaluation under its prefix replaces or removes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The content of a run under an entry's prefix, read just before the entry is sent.
+    """What a run contains under an entry's prefix, read just before the entry is sent.
 
-    MLflow shows the metrics of a run's highest step. Therefore the files of a run also come from
+    MLflow shows the metrics of a run's highest step. Therefore the files of a run are also those of
     its highest step.
     """
 
@@ -57,26 +57,26 @@ class Held:
     entry: Entry
 
     def tag(self, name: str) -> str | None:
-        """Return the text of a tag of the evaluation under the prefix, or None without the tag."""
+        """Return the text of an evaluation tag under the prefix, or None if the tag is missing."""
         text: str | None = self.run.data.tags.get(names.tag(name, self.entry.prefix))
         return text
 
     @property
     def is_complete(self) -> bool:
-        """True if the run holds an evaluation that was sent completely."""
+        """True if the run contains an evaluation that was sent completely."""
         return self.tag("status") == "completed"
 
     # -- steps and times ---------------------------------------------------------------------------
 
     @cached_property
     def metrics_step(self) -> int | None:
-        """Highest step at which the run has metrics under the prefix, or None without metrics."""
+        """Highest step of the run's metrics under the prefix, or None if the run has no metrics."""
         points = mlflow_inside.latest_metrics(self.run)
         return max((point.step for point in points if self._is_metric(point.key)), default=None)
 
     @cached_property
     def files_step(self) -> int | None:
-        """Step of the evaluation whose files the run has, or None if the run has no metrics."""
+        """Step of the evaluation whose files are in the run, or None if the run has no metrics."""
         logged_step = self.tag(STEP) or ""
         if _STEP.fullmatch(logged_step):
             return int(logged_step)
@@ -84,7 +84,7 @@ class Held:
 
     @cached_property
     def step(self) -> int:
-        """Step at which the entry is logged: its own, or else the highest step of the run."""
+        """Step at which the entry is logged: the entry's step, or else the run's highest step."""
         if self.entry.step is not None:
             return self.entry.step
         steps = (self.metrics_step, self.files_step)
@@ -92,7 +92,11 @@ class Held:
 
     @cached_property
     def newest(self) -> int:
-        """Latest time (ms) of the entry's metrics at its step, or of the tag ``AGAIN``; else 0."""
+        """Time (in ms) of the run's latest evaluation at this step; 0 if the run has none.
+
+        This is the latest time of a metric of the entry at this step, or the time in the tag
+        ``AGAIN``.
+        """
         points = mlflow_inside.latest_metrics(self.run)
         times = [
             point.timestamp
@@ -106,7 +110,10 @@ class Held:
 
     @property
     def is_newer(self) -> bool:
-        """True if the run holds an evaluation that was made later and not for an earlier step."""
+        """True if the run contains an evaluation made later than the entry.
+
+        False if that evaluation is for an earlier step than the entry.
+        """
         is_earlier_step = self.files_step is not None and self.step > self.files_step
         return self.newest > self.entry.timestamp and not is_earlier_step
 
@@ -114,14 +121,14 @@ class Held:
 
     @property
     def has_same_evaluation(self) -> bool:
-        """True if the evaluation in the run has the same digest as the entry's."""
+        """True if the evaluation in the run has the same digest as the entry's evaluation."""
         key = names.digest_key(names.EVALUATION_FILE)
         sent_digest = self.entry.digest(names.EVALUATION_FILE)
         return sent_digest is not None and self._digests().get(key) == sent_digest
 
     @property
     def has_same_files(self) -> bool:
-        """True if the run has the entry's evaluation, dataset and every file with a digest."""
+        """True if the run contains the entry's evaluation, dataset and files that have a digest."""
         sent_digests = names.digests(self.entry.tags, self.entry.prefix)
         return (
             self.has_same_evaluation
@@ -145,10 +152,10 @@ class Held:
 
     @cached_property
     def other_evaluation(self) -> str:
-        """Description of another evaluation under the entry's prefix; empty if there is none.
+        """Description of a different evaluation under the entry's prefix; empty if there is none.
 
-        Also empty for an entry with a step, which always replaces the evaluation of an earlier
-        step.
+        The description is also empty if the entry has a step, because such an entry always replaces
+        the evaluation of an earlier step.
         """
         entry = self.entry
         if not self.is_complete or self.has_same_evaluation or entry.step is not None:
@@ -160,9 +167,10 @@ class Held:
         return f"an evaluation of {rows}{names.under_prefix(entry.prefix)}"
 
     def evaluation_that_stays(self, is_late: bool) -> str:
-        """Describe the evaluation that the entry must not replace; empty if the entry replaces it.
+        """Describe the evaluation that the entry must not replace.
 
-        A late entry has waited, so a newer evaluation may have been sent since it was made.
+        The description is empty if the entry may replace the evaluation. A late entry has waited,
+        so a newer evaluation may have been sent since the entry was made.
         """
         if not self.is_complete:
             return ""
@@ -172,15 +180,16 @@ class Held:
             return f"a later evaluation of step {self.step}"
         return ""
 
-    # -- what the entry does not overwrite ---------------------------------------------------------
+    # -- metrics and tags that the entry does not overwrite
+    # ---------------------------------------------------------
 
     def stale_metrics(self) -> list[str]:
-        """Return metrics of an earlier evaluation that the entry does not have."""
+        """Return the metrics of an earlier evaluation that are missing in the entry."""
         others = self.run.data.metrics.keys() - self.entry.metrics.keys()
         return sorted(name for name in others if self._is_metric(name))
 
     def old_tags(self, new_tags: Iterable[str]) -> list[str]:
-        """Return tags of an earlier evaluation that the entry does not write."""
+        """Return the tags of an earlier evaluation that the entry does not write."""
         prefix = self.entry.prefix
         evaluation_tags = {names.tag(name, prefix) for name in _TAGS}
         evaluation_tags |= {names.former_tag(name, prefix) for name in names.SHORT}
@@ -190,7 +199,7 @@ class Held:
         return names.digests(self.run.data.tags, self.entry.prefix)
 
     def _is_metric(self, name: str) -> bool:
-        """Return True for a metric of the entry, or of another evaluation under its prefix."""
+        """Return True for a metric of the entry, or of an earlier evaluation under its prefix."""
         if name in self.entry.metrics:
             return True
         if not name.startswith(self.entry.prefix):

@@ -1,4 +1,4 @@
-"""A picture that MLflow saves without compressing it again."""
+"""A PNG image that MLflow saves without compressing it again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from PIL.PngImagePlugin import PngImageFile
 
 
 class DrawnImage(PngImageFile):
-    """A PNG file that is copied when it is saved, while Pillow would compress it again.
+    """A PNG image whose file is copied when it is saved, instead of being compressed again.
 
-    Thumbnails are made in two steps, which is faster.
+    Thumbnails are resized in two steps, which is faster than one step.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -25,5 +25,5 @@ class DrawnImage(PngImageFile):
         Path(fp).write_bytes(self.content)
 
     def resize(self, size: Any, *args: Any, **options: Any) -> Image:
-        """Resize from an intermediate image of about twice that size."""
+        """Resize from an intermediate image that is about twice as large as the result."""
         return super().resize(size, *args, **{"reducing_gap": 2.0} | options)

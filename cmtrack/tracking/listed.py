@@ -1,4 +1,4 @@
-"""Lists of runs from tracking stores, and the short list of runs whose evaluations are read."""
+"""Lists of runs from tracking stores, and short lists of runs whose evaluations are read."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Listed(Listing):
-    """Runs that stores list, sorted by tags and metrics before any artifact is read.
+    """Runs that stores list, and runs that their tags or logged metrics exclude.
 
-    ``runs``: runs to read, under distinct names. If the list was shortened by a logged value, the
-    best run is first.
-    ``clients``: MLflow clients by tracking URI.
+    ``runs``: runs to read, under distinct names. If a logged value was used to shorten the list,
+    the best run is first.
+    ``clients``: an MLflow client for each tracking URI.
     """
 
     runs: tuple[TrackedRun, ...]
@@ -49,9 +49,9 @@ def list_runs(
 ) -> Listed:
     """List the referenced runs, or the runs of experiments, in one or more stores.
 
-    If an experiment has more runs than ``max_runs``, the best are listed. ValueError or TypeError
-    if a run, an experiment or a filter is invalid, and ConnectionError if a tracking server does
-    not answer.
+    If an experiment contains more runs than ``max_runs``, the runs with the best logged values are
+    listed. Raises ValueError or TypeError if a run, an experiment or a filter is invalid, and
+    ConnectionError if a tracking server does not answer.
     """
     experiments = several(options.experiment_names or ())
     if runs is not None and options.filter_string and not experiments:
@@ -75,7 +75,7 @@ def list_runs(
     if runs is None or experiments:
         order_by = _order_by(order, options.prefix)
         notes = _add_experiments(by_id, list(clients.values()), order_by, options, progress)
-    # The same runs give the same review, in whatever order they were given or found.
+    # The same runs give the same review, regardless of the order in which they were given or found.
     by_id = dict(sorted(by_id.items()))
     label = unique_names({run_id: run.name for run_id, run in by_id.items()})
     named = tuple(replace(run, name=label[run.run_id]) for run in by_id.values())
@@ -132,10 +132,11 @@ def _add_runs(
 def _experiment_ids(
     client: MlflowClient, experiments: list[str], *, has_several_stores: bool
 ) -> list[str]:
-    """Return the ids of the named experiments of a store.
+    """Return the ids of the named experiments in a store.
 
-    With several stores, an experiment need not exist in each of them. Without names, use all
-    experiments if there are several stores, or the active experiment of a single store.
+    If there are several stores, an experiment need not exist in each of them. If no names are
+    given, the function returns all experiments of each of several stores, or the active experiment
+    of a single store.
     """
     if experiments and not has_several_stores:
         return experiment_ids(client, experiments)
@@ -156,7 +157,10 @@ def _check_experiments_exist(experiments: Sequence[str], clients: Sequence[Mlflo
 
 
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
-    """Return the store's `order_by`, so that a limit cuts off the worst runs."""
+    """Return the `order_by` with which a store lists the best runs first.
+
+    If the number of listed runs is limited, the worst runs are left out.
+    """
     if order is None or not order.single or "`" in prefix:
         return []
     way = {"higher": "DESC", "lower": "ASC"}.get(order.direction)
@@ -171,8 +175,9 @@ class LoggedValues:
     """Metrics of runs that a comparison can use before it reads the evaluations.
 
     ``prefix``: the prefix of the evaluations.
-    ``changes``: options that change how the runs are evaluated (:attr:`CompareOptions.changes`).
-    ``recomputed``: metrics by run id, if the runs have already been evaluated again.
+    ``changes``: options with which the runs are evaluated differently
+    (:attr:`CompareOptions.changes`).
+    ``recomputed``: the metrics for each run id, if the runs have already been evaluated again.
     """
 
     catalog: Catalog
@@ -202,9 +207,9 @@ def shortlist(
     limit: int,
     read: frozenset[str] = frozenset(),
 ) -> Listed:
-    """Choose at most ``limit`` runs per data set that pass the gates by their logged values.
+    """Choose at most ``limit`` runs per data set, whose logged values pass the gates.
 
-    A run without the logged value stays on the list until its evaluation is read. ``read`` names
+    A run whose value was not logged stays on the list until its evaluation is read. ``read`` names
     the options that, in addition to the labels, make runs comparable.
     """
     listed = _gated(listed, values, gates)
@@ -231,7 +236,7 @@ def shortlist(
 
 
 def _gated(listed: Listed, values: LoggedValues, gates: Sequence[Gate]) -> Listed:
-    """Keep the runs with a complete evaluation that pass the gates by their logged values."""
+    """Keep the runs with a complete evaluation whose logged values pass the gates."""
     deciding = [gate for gate in dict.fromkeys(gates) if gate.of_value]
     deciding = [gate for gate in deciding if values.is_valid(gate.metric)]
     incomplete = list(listed.incomplete)
@@ -259,7 +264,7 @@ def _gated(listed: Listed, values: LoggedValues, gates: Sequence[Gate]) -> Liste
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    """Read the evaluated rows and the options of a run from its tags."""
+    """Read the digest of the evaluated rows and the options of a run from its tags."""
     run_digests = digests(run.tags, prefix)
     options = (readable_tag(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
     return Traits.listed(run_digests.get("labels"), run_digests.get("row_ids"), *options)

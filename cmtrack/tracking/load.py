@@ -42,29 +42,31 @@ def load_evaluation(
     ----------
     run_id : str or object
         A run id, ``runs:/<id>``, the id or URI of a logged or registered model
-        (``models:/name@alias``), or an object with a ``run_id``, as in :func:`cmtrack.compare`.
+        (``models:/name@alias``), or an object with the attribute ``run_id``, as in
+        :func:`cmtrack.compare`.
     prefix : str, default ""
         The prefix under which the evaluation was logged; ``"test"`` also finds ``"test/"``.
     rows : bool, default False
         Whether to also load the row-level predictions, for paired comparisons. If the evaluation
-        has both ``groups=`` and segments, kept predictions are always loaded, because the segments'
-        intervals need them.
+        was made with both ``groups=`` and segments, stored predictions are always loaded, because
+        the confidence intervals of the segments need them.
     extra_metrics : sequence of Metric, optional
-        Custom metrics with their functions, which are not stored in a run. Without the functions,
-        the logged numbers are available, but regrouping, merging and paired differences are not.
+        The custom metrics of the evaluation, whose functions are not stored in a run. If they are
+        not given, the logged numbers are available, but regrouping, merging and paired differences
+        are not.
     client : mlflow.MlflowClient, optional
-        By default a client for the current tracking URI.
+        The client of the run's store; by default a client for the current tracking URI.
 
     Returns
     -------
     Evaluation or FamilyEvaluation
-        Equal to the evaluation that was logged.
+        The evaluation that was logged.
 
     Raises
     ------
     ValueError
-        If the run does not exist, has no evaluation (or no predictions), or if the evaluation is
-        damaged or has a newer schema.
+        If the run does not exist, if it has no evaluation or none of the requested predictions, or
+        if the evaluation is damaged or has a newer schema.
     ConnectionError
         If the tracking server does not answer.
 
@@ -125,7 +127,7 @@ def with_predictions(
 def with_kept_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[BaseEvaluation, str]:
-    """Return the evaluation with its kept rows, and the reason if kept rows cannot be read."""
+    """Return the evaluation with its stored rows, and the reason if the rows cannot be read."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except (ValueError, ImportError) as error:  # PyArrow may be missing
@@ -134,7 +136,7 @@ def with_kept_predictions(
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
-    """Return why a run cannot be read, without the run's id."""
+    """Return the reason why a run cannot be read, without the run's id."""
     return _said(error).removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
 
 
@@ -152,15 +154,15 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
     A regrouped evaluation has no separate file of rows. A tag names the file of the original
     evaluation.
     """
-    # Use only the file's name, so that a tag cannot lead to another folder.
+    # Use only the name of the file, so that a tag cannot lead to a different folder.
     elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name
     return elsewhere or file_name(PREDICTIONS_FILE, prefix)
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
-    """Return True if the run may hold row-level predictions, according to its tags.
+    """Return True if, according to its tags, the run may contain row-level predictions.
 
-    A run of an early version of cmtrack has no digests, and may have predictions.
+    A run logged by an early version of cmtrack has no digests, and may contain predictions.
     """
     entries = digests(run.tags, prefix)
     if digest_key(EVALUATION_FILE) not in entries:
@@ -171,8 +173,8 @@ def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
     """Read an artifact of an evaluation from a local folder, the cache or the artifact store.
 
-    Raises ValueError if the run does not have the file, the file cannot be read, or it is not the
-    file that was logged.
+    Raises ValueError if the run does not contain the file, if the file cannot be read, or if its
+    content differs from the file that was logged.
     """
     file = file_name(name, prefix)
     if name == PREDICTIONS_FILE:
@@ -182,7 +184,7 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
         if not file.endswith(name):  # the name comes from a tag
             raise ValueError(f"the file must be named {name}")
         folder = artifacts.folder_of(run.artifact_uri, client.tracking_uri)
-        # Reading a local file is as fast as reading the cache.
+        # A local file is not cached, because reading it is as fast as reading the cache.
         cache_key = digest if folder is None else None
         cached = None if cache_key is None else cache.cached(cache_key)
         if cached is not None:

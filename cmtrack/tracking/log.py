@@ -1,4 +1,4 @@
-"""``log_evaluation``, to call at the end of a training script, and nested runs of folds."""
+"""``log_evaluation``, which training scripts call, and ``log_nested``, which logs nested runs."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class LoggedEvaluation:
     Attributes
     ----------
     evaluation : Evaluation, FamilyEvaluation or None
-        Returns None if it could not be computed.
+        The evaluation, or None if it could not be computed.
     run_id : str or None
     status : "completed", "saved" or "failed"
         Whether the evaluation is in the run, was saved in a local folder, or could not be computed
         or saved (the local folder may have the inputs).
     path : Path or None
-        The local folder, if the evaluation is not in the run.
+        The local folder with the evaluation or its inputs, if the evaluation is not in the run.
     error : str
-        Why the evaluation is not in the run.
+        The reason why the evaluation is not in the run; empty if it is in the run.
     problems : tuple of str
         Figures or tables that could not be made or sent.
     replaced : str
-        A sentence on the evaluation in the run that was replaced; it is empty if none was replaced.
+        A sentence that describes the replaced evaluation; empty if no evaluation was replaced.
 
     Examples
     --------
@@ -98,72 +98,73 @@ def log_evaluation(
     strict: bool = False,
     **options: Unpack[Options],
 ) -> LoggedEvaluation:
-    """Evaluate, unless an evaluation is given, and log everything to an MLflow run.
+    """Evaluate predictions, or take a given evaluation, and log everything to an MLflow run.
 
     The run gets the headline metrics, ``cmtrack_evaluation.json`` with all numbers and statistics,
-    figures, a report, an image series for the chart view, a table by class, tags, and the evaluated
-    rows as a dataset. All files are at the root of the run's artifacts. A training run is never
-    ended, opened or broken by this call. After any failure, even a misspelt argument, you get a
-    warning with the path of a local folder that has the evaluation or its inputs, and the script
-    continues.
+    figures, a report, an image series for the chart view, a table of the classes, tags, and the
+    evaluated rows as a dataset. All files are at the root of the run's artifacts. This call never
+    ends, opens or breaks a training run. After any failure, even a misspelt argument, you get a
+    warning with the path of a local folder that contains the evaluation or its inputs, and the
+    script continues.
 
-    **What leaves the machine.** By default, each row's actual and predicted label, probabilities,
-    weight, group and segment by each declared column are sent to the tracking store, up to 32 MB.
-    Row ids are sent only as a digest. The environment variable ``CMTRACK_PREDICTIONS``, or
-    ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it, limits this
-    regardless of the code: ``off`` keeps all rows on this machine, ``labels`` keeps the
-    probabilities (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO
-    what is sent. Statistics are always sent. They include the counts of each distinct score of the
-    positive group, and counts for each value of a segment column.
+    **What leaves the machine.** By default, up to 32 MB of rows are sent to the tracking store. A
+    row consists of its actual and predicted label, probabilities, weight and group, and its segment
+    for each declared column. Row ids are sent only as a digest. The environment variable
+    ``CMTRACK_PREDICTIONS``, or ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml``
+    with this setting, limits this regardless of the code: with ``off``, all rows stay on this
+    machine; with ``labels``, the probabilities stay on it (:mod:`cmtrack.tracking.settings`). The
+    logger ``cmtrack`` reports at level INFO what is sent. Statistics are always sent. They include
+    the counts of each distinct score of the positive group, and counts for each value of a segment
+    column.
 
     Parameters
     ----------
     evaluation_or_y_true : Evaluation, FamilyEvaluation or array-like of shape (n,)
     y_pred, y_prob, y_score, labels, calibration, target, sample_weight, groups, row_ids, segments
-        As in :func:`cmtrack.evaluate`, if labels are given.
+        The arguments of :func:`cmtrack.evaluate`, if labels are given instead of an evaluation.
     run_id : str, optional
         The run to write to; by default the active run of this thread.
     model_id : str, optional
         The logged model that the metrics belong to; by default MLflow's active model, or the only
         model that the run logged at this step.
     step : int, optional
-        The step of the metrics and of the image, for use during training. A run has the files of
-        its highest step, and MLflow shows the metrics of that step. A lower step logs only its
+        The step of the metrics and of the image, for use during training. A run contains the files
+        of its highest step, and MLflow shows the metrics of that step. A lower step logs only its
         metrics, with a warning. An evaluation without a step is logged at the highest step of the
-        run. The report is made at most every ten seconds, and for the last step ten seconds later
-        or when the process ends.
+        run. A report is made at most every ten seconds. The report of the last step is made ten
+        seconds after that step, or when the process ends.
     prefix : str, default ""
-        Added before metric names and file names, for several evaluations in the same run. ``"val"``
-        and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
+        A text to put before metric names and file names, which allows several evaluations in the
+        same run. ``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
         ``val_multiclass/accuracy``.
     metrics : "headline", "all" or list of names, default "headline"
-        Which metrics become MLflow metrics; the JSON file has all of them. A name that ends in
-        ``/*`` stands for a whole section.
+        Which metrics become MLflow metrics; the JSON file contains all metrics. A name that ends in
+        ``/*`` stands for all metrics of a section.
     predictions : "auto", "labels", True or False
         Which rows are written to a compact Parquet file: "auto" writes all rows, up to 32 MB before
         compression; "labels" writes them without probabilities; True writes all rows, regardless of
         size; False writes no rows, not even in the local folder. Paired comparisons need the
-        labels, and for metrics of scores they also need the probabilities.
+        labels; for metrics that use scores, they also need the probabilities.
     on_existing : "replace" or "error", default "replace"
-        What to do if the run holds another evaluation under the same prefix. "replace" replaces it
-        with a warning, and removes its files if the store supports this. MLflow cannot remove
-        metrics, so metrics that only the old evaluation had are named in the tag
-        ``cmtrack.stale_metrics``. "error" keeps the new evaluation in the local folder instead.
-        With ``step``, each evaluation replaces the evaluation of a lower step. Logging the same
-        evaluation again changes nothing.
+        What to do if the run already contains a different evaluation under the same prefix.
+        "replace" replaces that evaluation with a warning, and removes its files if the store
+        supports this. MLflow cannot remove metrics, so the tag ``cmtrack.stale_metrics`` names the
+        metrics that only the old evaluation had. "error" keeps the new evaluation in the local
+        folder instead. If ``step`` is given, each evaluation replaces the evaluation of a lower
+        step. Logging the same evaluation again changes nothing.
     dataset : str, optional
         A name for the evaluated data, such as "ANES 1996, test", which appears in the run's list of
-        datasets and below its figures; by default the number of rows and classes. Runs on the same
-        data are recognized by the digest of the rows, not by this name.
+        datasets and below its figures; by default, the name consists of the number of rows and
+        classes. Runs on the same data are recognized by the digest of the rows, not by this name.
     figures : "auto", "all", True, False or list of str, default "auto"
         Which figures to draw. "auto" and True draw the figures of the report; the confusion
-        matrices and the ROC curve are also files of the run. With "all" or a list of names
-        (:meth:`Evaluation.figures`), each figure is also a file and is drawn at every ``step``.
-        False draws no figures and no image.
+        matrices and the ROC curve are also files of the run. If "all" or a list of names
+        (:meth:`Evaluation.figures`) is given, each figure is also a file of the run and is drawn at
+        every ``step``. False draws no figures and no image.
     strict : bool, default False
         Raise an error instead of a warning; the evaluation is still kept in the local folder.
     **options
-        As in :class:`cmtrack.evaluation.spec.Spec`, if labels are given.
+        The options of :class:`cmtrack.evaluation.spec.Spec`, if labels are given.
 
     Returns
     -------
@@ -171,9 +172,9 @@ def log_evaluation(
 
     Notes
     -----
-    Cost: the time of :func:`cmtrack.evaluate`, about 0.04 s for each figure, and about ten requests
-    to the store. For 10⁴ rows of two classes and a local SQLite store, a call takes about 0.3 s,
-    and a call with ``step`` 0.15 s.
+    Cost: the time that :func:`cmtrack.evaluate` takes, about 0.04 s for each figure, and about ten
+    requests to the store. For 10⁴ rows with two classes and a local SQLite store, a call takes
+    about 0.3 s, or 0.15 s if ``step`` is given.
 
     Examples
     --------
@@ -219,7 +220,7 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
         evaluation = inputs.y_true  # written unchanged if an option is invalid
     named_run = request.run_id
 
-    # Evaluate, and find out where to send the evaluation.
+    # Compute the evaluation, and find out where to send it.
     try:
         evaluation = _evaluated(inputs, options)
         request = _checked(request)
@@ -231,8 +232,8 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
         problem = error
         request = _with_right_options(request)
 
-    # Write the evaluation to the spool. The report of a step waits if another report was drawn just
-    # now. The report is claimed before anything is written, so that the report of an earlier step
+    # Write the evaluation to the spool. The report of a step waits if another report has just been
+    # drawn. The report is claimed before anything is written, so that the report of an earlier step
     # cannot follow it.
     place = (request.tracking_uri or "", request.run_id or "", request.prefix)
     is_due = steps.claim_report(place, request.step)
@@ -264,7 +265,7 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
     if not has_report and not sent.stays:
         steps.later(place, _report_sender(evaluation, request, entry), request.step or 0)
 
-    # Warn of what was replaced or left out.
+    # Warn about what was replaced or left out.
     if sent.replaced:
         tell(sent.replaced)
     problems = entry.problems + sent.problems
@@ -279,9 +280,9 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
 
 
 def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
-    """Evaluate, and pass on warnings about the input.
+    """Compute an evaluation, and pass on warnings about the input.
 
-    If an evaluation is given, only apply the options that can be added to it.
+    If an evaluation is given, apply only the options that can be added to it.
     """
     inputs.y_prob = probabilities_of(inputs.y_prob, options)
     Spec.check_names(options, log_evaluation)
@@ -329,13 +330,14 @@ def _not_computed(
     return LoggedEvaluation(None, run_id, "failed", path, reason)
 
 
-# -- decide where it goes --------------------------------------------------------------------------
+# -- choose the run and the store
+# --------------------------------------------------------------------------
 
 
 def _checked(request: Entry) -> Entry:
     """Return the entry with checked options and the active run, model and store.
 
-    An error if an option is invalid or no run is active.
+    Raises an error if an option is invalid or no run is active.
     """
     from mlflow import get_tracking_uri
 
@@ -346,7 +348,7 @@ def _checked(request: Entry) -> Entry:
 
 
 def _with_right_options(request: Entry) -> Entry:
-    """Return an entry with the valid options, and the run if it is known."""
+    """Return an entry with only the valid options, and with the run if it is known."""
     right: dict[str, Any] = {"on_existing": "error"}
     for name, check in _CHECKS.items():
         with contextlib.suppress(Exception):
@@ -403,7 +405,10 @@ def _checked_id(text: Any, what: str) -> str | None:
 
 
 def chosen_run(run_id: str | None) -> str:
-    """Return the id of the given or active run; ValueError if it is invalid or no run is active."""
+    """Return the id of the given or active run.
+
+    Raises ValueError if the id is invalid or no run is active.
+    """
     checked = _checked_id(run_id, "run_id")
     if checked is not None:
         return checked
@@ -427,13 +432,13 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "dataset_name": checked_name,
     "figures": _checked_figures,
 }
-"""The check of each option of an entry, in the order in which errors are reported."""
+"""Function that checks each option of an entry, in the order in which errors are reported."""
 
 
 def name_of_run(run_id: str) -> str:
-    """Return the name of the active run or of a run made by this process; empty for other runs.
+    """Return the name of a run if it is active or was made by this process, else an empty string.
 
-    The name is not requested from the store, to save a request for each evaluation.
+    The name is not requested from the store, which saves a request for each evaluation.
     """
     import mlflow
 
@@ -447,9 +452,9 @@ def name_of_run(run_id: str) -> str:
 
 
 def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
-    """Write an evaluation to the spool; the entry has no folder if no folder is writable.
+    """Write an evaluation to the spool; the entry gets no folder if no folder is writable.
 
-    Without a report, only the image for the charts is drawn.
+    If ``report`` is False, only the image for MLflow's charts is drawn.
     """
     from mlflow import get_tracking_uri
 
@@ -476,7 +481,7 @@ def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = Tr
 
 
 def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
-    """Write the evaluation with its headline metrics, if the given options are invalid."""
+    """Write the evaluation with its headline metrics, because the given options are invalid."""
     predictions = settings.safe(request.predictions)
     return write_entry(
         evaluation, replace(request, metric_names="headline", predictions=predictions)
@@ -484,7 +489,7 @@ def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
 
 
 def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> Callable[[], object]:
-    """Return a function that sends the evaluation of a step again, with its report."""
+    """Return a function that sends the evaluation of a step a second time, with its report."""
     from mlflow import get_tracking_uri
 
     tracking_uri = get_tracking_uri()  # includes credentials, and may change later
@@ -500,7 +505,7 @@ def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> C
 def not_sent(
     error: BaseException, evaluation: BaseEvaluation, entry: Entry, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
-    """Warn that the evaluation is in the spool and not in the run; raise if ``strict``."""
+    """Warn that the evaluation is in the spool and not in the run, or raise if ``strict``."""
     status = "saved"
     sentence = _copy_sentence(entry)
     if entry.folder is None:
@@ -513,7 +518,7 @@ def not_sent(
 def _raise_or_warn(error: BaseException, sentence: str, strict: bool) -> str:
     """Raise the error if ``strict``; else warn that the evaluation was not logged, and return why.
 
-    ``sentence``: a sentence that says where the evaluation is.
+    ``sentence``: a sentence that names the place where the evaluation is.
     """
     if strict:
         error.add_note(sentence)
@@ -534,7 +539,7 @@ def _copy_sentence(entry: Entry) -> str:
 
 
 def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
-    """Keep the inputs of an evaluation that could not be written; return path and sentence."""
+    """Keep the inputs of an evaluation that could not be written; return path and message."""
     path = None
     if not isinstance(inputs.y_true, BaseEvaluation):
         with contextlib.suppress(Exception):
@@ -552,16 +557,16 @@ _NAME = "mlflow.runName"
 _COPIED_TAGS = ("mlflow.user", "mlflow.source.name", "mlflow.source.type")
 """Tags that MLflow's fluent functions add to a nested run, but its client does not."""
 _MAX_PARAM = 500
-"""Maximum characters of a parameter in stores of MLflow 2."""
+"""Maximum number of characters of a parameter in a store of MLflow 2."""
 
 
 @dataclass(frozen=True, eq=False)
 class NestedEvaluation:
     """An evaluation to be logged to a nested run.
 
-    ``name``: added after the parent's name.
-    ``params``: parameters of the run.
-    ``model``: the parameter ``model``; by default the parent's name.
+    ``name``: text to add after the name of the parent run.
+    ``params``: the parameters of the nested run.
+    ``model``: the value of the parameter ``model``; by default the name of the parent run.
     """
 
     name: str
@@ -578,7 +583,7 @@ def log_nested(
     predictions: bool | str = "auto",
     strict: bool = False,
 ) -> tuple[LoggedEvaluation, ...]:
-    """Log each evaluation to a new nested run, and end it.
+    """Log each evaluation to a new nested run, and end the nested run.
 
     MLflow's client makes the runs, so the active run does not change and other threads are not
     affected. If a run cannot be made, the evaluation is kept in the local folder, with a warning.
@@ -600,7 +605,7 @@ def log_nested(
                 raise problem
             nested_id = answer_of(partial(_create_nested_run, client, parent, child))
         except Exception as error:
-            problem = error  # do not wait again after a failure
+            problem = error  # do not wait for the store again after a failure
             entry = write_entry(child.evaluation, Entry(predictions=settings.safe(predictions)))
             done.append(not_sent(error, child.evaluation, entry, None, strict))
             continue
@@ -625,7 +630,7 @@ def log_nested(
 
 
 def _create_nested_run(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
-    """Create the run of a child, with its parameters and the tags of MLflow's nested runs."""
+    """Create the nested run of an evaluation, with its parameters and MLflow's tags."""
     from mlflow.entities import Param
 
     parent_id = parent.info.run_id

@@ -1,4 +1,4 @@
-"""All uses of undocumented MLflow functions, to be checked at each new release of MLflow."""
+"""All uses of undocumented MLflow functions, to be checked after each new MLflow release."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from mlflow.store.artifact.artifact_repo import ArtifactRepository as ArtifactRepository
 
 DATABASE_STORE = "mlflow.store.tracking.sqlalchemy_store"
-"""The module of tracking stores in databases, which takes seconds to import."""
+"""Name of MLflow's module for tracking stores in databases, which takes seconds to import."""
 
 
 def get(server: str, path: str, **how: Any) -> Any:
     """Request a path of a server in the same way as MLflow.
 
-    The request uses MLflow's proxies, certificates, headers and password.
+    The request uses the same proxies, certificates, headers and password as MLflow's requests.
     """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
@@ -28,7 +28,7 @@ def get(server: str, path: str, **how: Any) -> Any:
 def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
     """Upload a file in the same way as MLflow, but follow no redirect.
 
-    Otherwise another server could receive the rows.
+    If the upload followed redirects, an unknown server could receive the rows.
     """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
@@ -44,7 +44,7 @@ def uploads_in_parts(repository: ArtifactRepository, file: str) -> bool:
 
 
 def signed_download(folder: str, name: str) -> Any:
-    """Ask a tracking server for a file's signed address; None for other servers.
+    """Ask a tracking server for a file's signed address; return None for other servers.
 
     A server with ``MLFLOW_ARTIFACTS_PRESIGNED_ONLY`` serves files only through signed addresses.
     """
@@ -98,13 +98,13 @@ def default_experiment_id() -> str:
 
 
 def latest_metrics(run: Any) -> Sequence[Any]:
-    """Return the latest points of a run's metrics with their times."""
+    """Return the latest point of each metric of a run, with the times of the points."""
     return getattr(run.data, "_metric_objs", ())
 
 
 @contextmanager
 def without_autologging() -> Iterator[None]:
-    """Switch off MLflow's autologging, which would log internal fits as the user's trainings."""
+    """Switch off MLflow's autologging, which would log cmtrack's own fits as trainings."""
     off: Callable[[], AbstractContextManager[object]] = nullcontext
     if "mlflow" in sys.modules:
         with suppress(ImportError):

@@ -24,9 +24,9 @@ DIGESTS = "digests"
 All other tags are for people.
 """
 ROWS_FILE = "predictions_file"
-"""Entry of the tag that names the file of predictions, if the file has another prefix."""
+"""Key in :func:`digests` for the name of the predictions file, if it has a different prefix."""
 REGROUPING = "regrouping"
-"""Entry of the tag with a digest of the source and options of a regrouped evaluation."""
+"""Key in :func:`digests` for a digest of a regrouped evaluation's source and options."""
 TAGS_BEFORE = {
     "schema": "schema",
     "labels": "labels_digest",
@@ -36,20 +36,26 @@ TAGS_BEFORE = {
     ROWS_FILE: "predictions_file",
     REGROUPING: "regrouping",
 }
-"""Names of the separate tags of earlier versions, by entry."""
+"""Names of the separate tags that earlier versions wrote, for each key of :func:`digests`."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
 """Short names of readable tags, by their names in earlier versions.
 
-MLflow's pages cut names of more than 15 letters if the values are long.
+MLflow's pages cut off names of more than 15 letters if the values are long.
 """
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 MAX_PREFIX = 150
-"""Maximum characters of a prefix; MLflow limits tags to 250, file systems names to 255 bytes."""
+"""Maximum number of characters of a prefix.
+
+MLflow limits tag names to 250 characters, and file systems limit file names to 255 bytes.
+"""
 MAX_TAG = 4000
-"""Maximum characters of a tag's text or a review's parameter; every store accepts 5,000."""
+"""Maximum number of characters of a tag's text or a review's parameter.
+
+Every store accepts 5,000 characters.
+"""
 
 _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
 
@@ -60,10 +66,10 @@ def tag_text(text: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Validate a prefix by MLflow's rules for metric names and image keys.
+    """Validate a prefix according to MLflow's rules for metric names and image keys.
 
     Raises ValueError if the prefix contains characters other than letters, digits, ``_ - . /`` and
-    spaces, or leads to a parent folder.
+    spaces, or if it leads to a parent folder.
     """
     if not isinstance(prefix, str):
         raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
@@ -106,7 +112,7 @@ def tag(name: str, prefix: str = "") -> str:
 
 
 def readable_tag(tags: Mapping[str, str], name: str, prefix: str = "") -> str | None:
-    """Return the value of a readable tag, which may have its former name."""
+    """Return the value of a readable tag, which may have been written under its former name."""
     return tags.get(tag(name, prefix), tags.get(former_tag(name, prefix)))
 
 
@@ -121,11 +127,11 @@ def digest_key(name: str) -> str:
 
 
 def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """Return machine-readable facts of an evaluation from a run's tags, by key.
+    """Return machine-readable facts about an evaluation from a run's tags, by key.
 
     The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows),
     ``evaluation`` and ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`.
-    Tags of earlier versions are also read. A damaged tag is ignored.
+    Tags that earlier versions wrote are also read. A damaged tag is ignored.
     """
     text = tags.get(tag(DIGESTS, prefix))
     if text is None:
@@ -143,7 +149,7 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 def with_digests(
     tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the tags with changed values of :func:`digests`; None removes a key."""
+    """Return the tags with changed values of :func:`digests`, without keys whose value is None."""
     former_tags = {tag(name, prefix) for name in TAGS_BEFORE.values()}
     former_tags |= {former_tag(name, prefix) for name in SHORT}
     entries = {**digests(tags, prefix), **changed}
@@ -157,7 +163,7 @@ def finite_metrics(
 ) -> tuple[dict[str, float], list[str]]:
     """Return the finite metrics of :func:`chosen_metrics`, by their names in MLflow.
 
-    Also return the names of the other metrics, which MLflow does not accept.
+    Also return the names of the chosen metrics that are not finite, which MLflow does not accept.
     """
     finite: dict[str, float] = {}
     undefined: list[str] = []
@@ -174,9 +180,9 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
 
     Raises ValueError if the evaluation does not have a named metric.
 
-    ``chosen``: "headline", "all" or a sequence of names. A name may end in ``/*`` to stand for a
-    whole section, and ``*`` stands for all metrics. ``segment/<column>/<value>/<metric>`` is a
-    metric of a segment; ``*`` as the value stands for all segments of the column.
+    ``chosen``: "headline", "all" or a sequence of names. A name that ends in ``/*`` stands for all
+    metrics of a section, and ``*`` stands for all metrics. ``segment/<column>/<value>/<metric>`` is
+    a metric of a segment; ``*`` as the value stands for all segments of the column.
     """
     metrics = evaluation.metrics
     if isinstance(chosen, str):

@@ -1,4 +1,4 @@
-"""Thread pools for work on many runs, and cleanup in forked processes."""
+"""Thread pools that process many runs, and cleanup in forked processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from contextvars import copy_context
 from typing import TypeVar
 
 WORKERS = 8
-"""Runs at the same time; MLflow keeps at most ten connections to a server open."""
+"""Number of runs processed at the same time.
+
+MLflow keeps at most ten connections to a server open.
+"""
 
 _in_workers: list[Callable[[], object]] = []
 
@@ -29,10 +32,10 @@ def each(
     """Apply an action to many items in a thread pool.
 
     An interrupt, or an error that ``report_progress`` raises, ends the work: items in progress are
-    completed, no other items are started, and the error is raised.
+    completed, no further items are started, and the error is raised.
 
-    ``report_progress``: called in this thread with a finished item and the number of finished
-    items.
+    ``report_progress``: a function that is called in this thread with a finished item and the
+    number of finished items.
     ``workers``: number of threads.
 
     Returns finished futures in the order of the items. ``result()`` returns the action's result or
@@ -51,8 +54,8 @@ def each(
 def in_forked_workers(action: Callable[[], object]) -> None:
     """Register a function to run at the start of each forked process.
 
-    This has an effect after :func:`watch_forks` was called. A forked process inherits locks, timers
-    and records of threads from its parent, but not the threads.
+    The function runs only if :func:`watch_forks` has been called. A forked process inherits locks,
+    timers and records of threads from its parent, but not the threads.
     """
     _in_workers.append(action)
 
@@ -67,7 +70,7 @@ def watch_forks() -> None:
 def _forked() -> None:
     for action in _in_workers:
         action()
-    # Matplotlib draws all figures of a process under a single lock, which another thread may hold.
+    # Matplotlib uses one lock for all figures of a process, which another thread may hold.
     figures = sys.modules.get("matplotlib.figure")
     if figures is not None:
         figures.Figure._render_lock = threading.RLock()

@@ -39,9 +39,9 @@ JSON_FILE = "cmtrack_review.json"
 TABLE_FILE = "cmtrack_review_ranking.json"
 STOPPED = "stopped by a gate"
 REVIEWS = ": reviews"
-"""Suffix of the name of an experiment for the reviews of another experiment."""
+"""Suffix that an experiment's name gets to name the experiment with its reviews."""
 _LABEL = "(review)"
-# Tag of reviews of earlier versions, which a new review removes.
+# Tag that reviews of earlier versions wrote, and that a new review removes.
 _FORMER = former_tag("criterion", "")
 
 
@@ -82,13 +82,14 @@ def publish(
     alias: str | None = None,
     registered_model: str | None = None,
 ) -> LoggedReview:
-    """Write the review into the chosen run's store, and tag the compared runs and models.
+    """Write the review into the store of the chosen run, and tag the compared runs and models.
 
     See :meth:`Comparison.log`.
 
     If no run is chosen, because gates stopped all runs or because several rankings are equally
     valid, the review goes into the store of the first compared run. All requirements are checked
-    first: nothing is written if the runs are not in a store, or if the alias has no model version.
+    first. Nothing is written if the runs are not in a store, or if there is no model version for
+    the alias.
     """
     home = _home(comparison)
     if registered_model is not None and alias is None:
@@ -130,7 +131,7 @@ def publish(
 
 
 def review_of(run: Run) -> Run | None:
-    """Return the latest review of a run, or None if the run has no review, or it was deleted."""
+    """Return the latest review of a run, or None if there is none or if it was deleted."""
     from mlflow.exceptions import MlflowException
 
     review_id = run.tags.get(tag("review"), "")
@@ -156,7 +157,7 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 
 
 def _home(comparison: Comparison) -> Run:
-    """Return the run that decides the review's store: the chosen or the first run in a store."""
+    """Return the run whose store gets the review: the chosen run, or the first run in a store."""
     if comparison.best is not None:
         home = comparison.best.runs[0].run
     else:
@@ -179,7 +180,7 @@ def _compared(comparison: Comparison) -> Iterator[Run]:
 
 
 def _review_experiment(client: MlflowClient, experiment_id: str, problems: list[str]) -> str:
-    """Return the experiment for reviews, or the runs' experiment if it cannot be created."""
+    """Return the experiment for reviews, or the runs' experiment if none can be created."""
     from mlflow.exceptions import MlflowException
 
     home = client.get_experiment(experiment_id)
@@ -214,7 +215,7 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
 
 
 def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Param]]:
-    """Return metrics and parameters of the review's run: the results, and the options."""
+    """Return the results as metrics and the options as parameters for the review's run."""
     from mlflow.entities import Metric, Param
 
     numbers: dict[str, float] = {
@@ -266,13 +267,13 @@ def _upload(
         for picture in shown.values():
             (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
-    # Do not set the tag mlflow.loggedArtifacts: the evaluation view would open on this table, which
-    # is empty for all other runs.
+    # Do not set the tag mlflow.loggedArtifacts, because the evaluation view would first show this
+    # table, which is empty for all other runs.
     client.set_tag(run_id, NOTE, _whole_lines(text))
 
 
 def _whole_lines(text: str) -> str:
-    """Cut a text after a whole line, to at most 8,000 characters."""
+    """Cut a text after a whole line, so that it has at most 8,000 characters."""
     if len(text) <= MAX_NOTE:
         return text
     end = f"\n\n… the rest is in {MARKDOWN_FILE}."
@@ -288,7 +289,7 @@ def _today() -> str:
 class _ReviewTexts:
     """The review's tags and description for each run and its models.
 
-    If a store refuses a change, this becomes a problem instead of an error.
+    If a store refuses a change, a problem is added instead of raising an error.
     """
 
     comparison: Comparison
@@ -302,7 +303,7 @@ class _ReviewTexts:
         return {tag("rank"): standing, tag("review"): self.review, tag("criterion"): criterion}
 
     def described(self, note: str | None, standing: str) -> str:
-        """Return a description with decision, rank and link; the rest does not change."""
+        """Return a description with decision, rank and link, and leave the rest unchanged."""
         rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
         if standing == STOPPED:
             rank = capital(standing)
@@ -315,8 +316,8 @@ class _ReviewTexts:
     ) -> tuple[tuple[str, ...], ...]:
         """Tag runs, logged models and model versions in their own stores.
 
-        ``given_versions`` has the model version that gets an alias, by run. For other runs, all
-        versions are looked up.
+        ``given_versions`` maps the id of a run to the model version that gets an alias. For runs
+        that are not in this mapping, all versions are looked up.
         """
         runs: list[str] = []
         models: list[str] = []

@@ -1,4 +1,4 @@
-"""Waiting entries of the spool: ``listing`` describes them, and ``push`` sends them."""
+"""Entries that wait in the spool: ``listing`` describes them, and ``push`` sends them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ class PushedEntry:
     ----------
     entry : Path
     status : "sent", "kept" or "refused"
-        "sent": in the run, and no longer in the spool. "kept": still in the spool, to be sent
-        later. "refused": damaged, or not an evaluation.
+        "sent" means that the entry is in the run and no longer in the spool. "kept" means that the
+        entry is still in the spool and can be sent later. "refused" means that the entry is
+        damaged, or is not an evaluation.
     run_id : str or None
     reason : str
-        Why the entry was not sent.
+        The reason why the entry was not sent.
     problems : tuple of str
         Parts of the entry that were left out.
     """
@@ -72,22 +73,25 @@ def push(
     """Send the evaluations that wait in the spool to their runs.
 
     Sending an entry twice has the same effect as sending it once, and an entry that was partly sent
-    is sent completely. If the store does not answer within ten seconds, the entry is kept. After a
-    failed connection, or two entries without an answer, all other entries for that store are kept
-    without another attempt.
+    is sent completely. If the store does not answer within ten seconds, the entry is kept. If a
+    connection to a store fails, or if the store does not answer for two entries, all other entries
+    for that store are kept without another attempt.
 
-    ``folder``: by default every folder in which :func:`cmtrack.log_evaluation` may have put
-    entries: ``CMTRACK_SPOOL`` or ``./cmtrack_spool``, the user's data folder and private temporary
-    folders.
-    ``tracking_uri``: by default the store of each entry; its credentials come from MLflow's
-    variables, or from the current tracking URI.
-    ``experiment_name``: an experiment for new runs, for evaluations without a run or whose run does
-    not exist. Without an experiment, such entries are kept.
-    ``replace_newer``: whether to replace an evaluation in the run that has a later time, perhaps
-    from the clock of another machine. If False, the entry is kept.
-    ``progress``: called with (current activity, number done, total number).
+    ``folder``: the spool folder to send. By default, entries are sent from every folder in which
+    :func:`cmtrack.log_evaluation` may have put them: ``CMTRACK_SPOOL`` or ``./cmtrack_spool``, the
+    user's data folder and private temporary folders.
+    ``tracking_uri``: the store to send to; by default the store that each entry names. Credentials
+    are taken from MLflow's environment variables or from the current tracking URI.
+    ``experiment_name``: the experiment in which a new run is created for an entry without a run, or
+    for an entry whose run does not exist. If it is not given, such entries are kept.
+    ``replace_newer``: whether to replace an evaluation in the run that has a later time than the
+    entry. The clock of another machine may be the cause of a later time. If False, the entry is
+    kept.
+    ``progress``: a function that is called with (current activity, number of finished entries,
+    total number of entries).
 
-    Returns the outcomes, oldest entry first, without entries that another push has sent meanwhile.
+    Returns the outcomes in order of creation, without the entries that another push has sent in the
+    meantime.
     """
     waiting = spool.waiting(folder)
     tell = progress or (lambda *_: None)
@@ -104,7 +108,7 @@ def push(
 
 @dataclass
 class _Push:
-    """A pass over the entries, with the state of their stores."""
+    """One pass over the waiting entries, which remembers the stores that do not answer."""
 
     tracking_uri: str | None
     experiment_name: str | None
@@ -130,7 +134,7 @@ class _Push:
             sent = deliver(entry, client, is_late=not self.replace_newer)
         except Exception as error:
             self._note_silence(uri, error)
-            # Report removed rows: they are gone although the entry was not sent.
+            # Report removed rows, which are no longer in the entry although it was not sent.
             return PushedEntry(
                 entry.written_folder, "kept", entry.run_id, first_line(error), problems=removed
             )
@@ -140,7 +144,7 @@ class _Push:
         return PushedEntry(path, "sent", entry.run_id, problems=problems)
 
     def _whole(self, path: Path) -> Entry:
-        """Read an entry; an unfinished entry is made again."""
+        """Read an entry, or make it again if it is unfinished."""
         state = state_of(path)
         if state is State.INPUTS:
             raise ValueError(HOW_TO_EVALUATE)
@@ -152,7 +156,7 @@ class _Push:
         return entry
 
     def _client(self, uri: str) -> MlflowClient:
-        """Return the client of a store; ConnectionError if the store did not answer before."""
+        """Return the client of a store; raise ConnectionError if the store stopped answering."""
         if uri in self.silent:
             raise ConnectionError(self.silent[uri])
         if uri not in self.clients:
@@ -160,7 +164,7 @@ class _Push:
         return self.clients[uri]
 
     def _find_run(self, entry: Entry, client: MlflowClient) -> None:
-        """Create a run for an entry if its run does not exist."""
+        """Create a run for an entry if the entry's run does not exist."""
         run_id = entry.run_id
         if run_id is not None and answer_of(partial(_exists, run_id, client)):
             return
@@ -183,8 +187,8 @@ class _Push:
 def _with_credentials(uri: str | None) -> str | None:
     """Return the tracking URI of an entry, with credentials if it is the current store.
 
-    Raises ValueError if it is another server, which would get the user's password or token only
-    because a file names it.
+    Raises ValueError if it is another server, because a server would otherwise get the user's
+    password or token only because a file names it.
     """
     import mlflow
 
@@ -219,7 +223,7 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
 
 
 def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> None:
-    """Create the run of an entry, and store its id in the entry before anything is sent."""
+    """Create the run of an entry, and store the run's id in the entry before anything is sent."""
     experiment_id = experiment_named(client, experiment_name)
     run = client.create_run(experiment_id, run_name=entry.written_folder.name)
     entry.run_id = run.info.run_id
@@ -228,7 +232,7 @@ def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> Non
 
 
 def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
-    """Make an unfinished entry of a killed process again, from its evaluation and rows.
+    """Make the unfinished entry of a killed process again from its evaluation and rows.
 
     Raises ValueError if the evaluation is not complete, and BusyEntry if another process is doing
     the same.
@@ -255,7 +259,7 @@ def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
 
 
 def _rescued(unfinished: Entry, folder: Path) -> tuple[BaseEvaluation, bytes | None]:
-    """Return the evaluation of an unfinished entry, and its file of rows if it is complete."""
+    """Return the evaluation of an unfinished entry, and its rows if their file is complete."""
     artifacts = folder / ARTIFACTS
     file = artifacts / file_name(EVALUATION_FILE, unfinished.prefix)
     try:
@@ -282,13 +286,13 @@ _WHAT = {
 
 @dataclass(frozen=True)
 class Waiting:
-    """Description of an entry of the spool.
+    """Description of an entry in the spool.
 
     ``kind``: "evaluation", "inputs", "unfinished" or "damaged".
     ``made``: creation time in UTC; it is empty if it is not known.
-    ``what``: the content in words.
-    ``meant_for``: the run and its store.
-    ``size``: size in bytes.
+    ``what``: a description of the entry's content.
+    ``meant_for``: the run and the store to which the entry will be sent.
+    ``size``: the total size of the entry's files in bytes.
     """
 
     name: str
@@ -303,7 +307,7 @@ class Waiting:
 def listing(folder: str | Path | None = None) -> list[Waiting]:
     """List the entries of the spool, oldest first; damaged entries are marked.
 
-    Entries that are sent while they are being listed are left out.
+    Entries that are sent during the listing are left out.
     """
     waiting = []
     for path in spool.waiting(folder):

@@ -1,4 +1,4 @@
-"""Regroup past runs without their data: add new metrics and files next to the old ones."""
+"""Regroup past runs without their data, and add the new metrics and files to the runs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 ORIGIN = "regrouped_from"
-"""Tag with the original evaluation's file; an evaluation with this tag may be overwritten."""
+"""Tag that names the original evaluation's file, and marks that it may be overwritten."""
 FIGURES_UP_TO = 100
-"""Maximum runs for which ``figures="auto"`` draws figures, which take 95% of the time."""
+"""Maximum number of runs for which ``figures="auto"`` draws figures, which take 95% of the time."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,18 @@ class RegroupedRun:
     ----------
     run_id, name : str
     status : "completed", "planned" or "left out"
-        "completed": written to the run. "planned": would be written, in a dry run. "left out":
-        neither.
+        "completed" means that the result was written to the run. "planned" means that a dry run
+        computed a result that could be written. "left out" means that the run could not be
+        regrouped.
     reason : str
-        Why the run is left out.
+        The reason why the run is left out.
     warnings : tuple of str
-        Warnings about numbers of the new grouping, and files that could not be made.
+        Warnings about the numbers under the new grouping, and about files that could not be made.
     prefix : str
         Prefix of the new metrics and files.
     before, after : dict of str to float
-        Headline metrics under the old and the new grouping, by their names without prefix.
+        Headline metrics under the old grouping and under the new grouping. Their names do not
+        include the prefix.
     already_done : bool
         Whether the run already had this regrouping. In that case nothing was read or written, and
         the metrics are the logged ones.
@@ -95,37 +97,39 @@ def regroup_runs(
     """Evaluate past runs under another grouping, and log the result to the same runs.
 
     The new metrics, files and tags are added under a prefix, and ``compare(prefix=...)`` and
-    ``load_evaluation(prefix=...)`` find them. Everything else in the runs stays unchanged, but
-    another regrouping under the same prefix is overwritten. Several runs are processed in parallel.
-    After an interrupt, each run is either done or unchanged, and a second call does the remaining
-    runs.
+    ``load_evaluation(prefix=...)`` find them. An earlier regrouping under the same prefix is
+    overwritten, and everything else in the runs stays unchanged. Several runs are processed in
+    parallel. After an interrupt, each run is either completely regrouped or unchanged, and a second
+    call regroups the remaining runs.
 
     Parameters
     ----------
     runs : run references
-        As in :func:`cmtrack.compare`; runs may be finished.
+        References as in :func:`cmtrack.compare`; the runs may be finished.
     grouping : Grouping
     positive : label, optional
         The positive group, if the grouping has two groups.
     prefix : str, optional
-        By default the name of the grouping's last step and an underscore, such as ``"party_"``.
+        The prefix of the new metrics and files; by default the name of the grouping's last step and
+        an underscore, such as ``"party_"``.
     source_prefix : str, default ""
         The prefix of the evaluations to regroup.
     figures : bool or "auto", default "auto"
         Whether to draw figures; "auto" draws them for up to 100 runs.
     force : bool, default False
-        Also regroup runs that already have the same regrouping of the same evaluation by this
-        version of cmtrack.
+        Also regroup runs for which this version of cmtrack has already logged the same regrouping
+        of the same evaluation.
     dry_run : bool, default False
         Compute the results without writing anything.
     progress : callable, optional
-        Called with (name of a run, runs done, total runs) as runs are done, in any order.
+        A function that is called each time a run is finished, in any order, with (name of the run,
+        number of finished runs, total number of runs).
 
     Returns
     -------
     list of RegroupedRun
-        In the given order. A run that cannot be regrouped is left out with the reason, and the
-        other runs are still regrouped.
+        The outcomes in the order of the given runs. A run that cannot be regrouped is left out with
+        the reason, and the other runs are still regrouped.
 
     Raises
     ------
@@ -136,12 +140,13 @@ def regroup_runs(
 
     Notes
     -----
-    If the runs kept their row-level predictions, only the held-out calibration scores of another
-    positive group are missing. For other runs see :meth:`cmtrack.Evaluation.regroup`. Predictions
-    are not written again: a tag points to their file.
+    If the runs contain their row-level predictions, only the held-out calibration scores are
+    missing, and only if the positive group changes. For other runs see
+    :meth:`cmtrack.Evaluation.regroup`. Predictions are not written again: a tag points to their
+    file.
 
-    Cost: each run takes the time to read its evaluation, to compute the new numbers and figures,
-    and to send eleven requests to the store. Several runs are processed at a time.
+    Cost: for each run, the time to read its evaluation, to compute the new numbers and figures, and
+    to send eleven requests to the store. Several runs are processed at a time.
 
     Examples
     --------
@@ -191,7 +196,7 @@ def regroup_runs(
 
 
 def default_prefix(grouping: Grouping) -> str:
-    """Return the name of the last step, with illegal characters replaced, and an underscore.
+    """Return the name of the last step, with illegal characters replaced, and a final underscore.
 
     Raises ValueError if the name has no legal characters.
     """
@@ -219,7 +224,7 @@ class _Job:
         entries = names.digests(run.tags, self.prefix)
         mark, _, digest = entries.get(names.REGROUPING, "").partition(" ")
         if not mark or digest != entries.get(names.digest_key(names.EVALUATION_FILE)):
-            return False  # the prefix has another evaluation
+            return False  # the prefix is used by another evaluation
         marks = [self._mark(run, figures=True)]
         if not with_figures:
             marks.append(self._mark(run, figures=False))
@@ -245,7 +250,7 @@ class _Job:
         )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
-        """Return a digest of source and grouping; empty if the source has no digests."""
+        """Return a digest of source and grouping; empty if the source evaluation has no digests."""
         entries = names.digests(run.tags, self.source_prefix)
         evaluation = entries.get(names.digest_key(names.EVALUATION_FILE))
         if evaluation is None:
@@ -271,7 +276,7 @@ class _Job:
         after = before.regroup(self.grouping, positive=self.positive)
         status = "planned"
         if not self.dry_run:
-            # Without a mark, a later call tries again: the rows may be readable by then.
+            # Without a mark, a later call tries again, because the rows may be readable by then.
             mark = "" if problems else self._mark(run, self.figures)
             problems += self._write(run, client, after, mark, rows=before.rows is not None)
             status = "completed"
@@ -287,7 +292,7 @@ class _Job:
         return ""
 
     def _load(self, run: TrackedRun, client: MlflowClient) -> tuple[Evaluation, tuple[str, ...]]:
-        """Read the evaluation, with its rows if they were kept and are readable."""
+        """Read the evaluation, with its rows if they were stored and can be read."""
         evaluation = evaluation_of(run, client, self.source_prefix)
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
         problems: tuple[str, ...] = ()
