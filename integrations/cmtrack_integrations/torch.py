@@ -38,23 +38,24 @@ with needs("torch"):
 
 _BY_ROW = ("y_true", "y_prob", "logits", "y_pred", "sample_weight", "groups", "row_ids")
 _SEGMENT = "segments "
-"""Prefix of a segment column's name among the parts of a batch."""
+"""Prefix of the key under which a batch stores a segment column."""
 _DEVICE_BYTES = 2**28
-"""Most bytes of batches to keep on a device. Larger batches are fetched before the epoch ends."""
+"""Bytes of batches on a device above which they are copied to the CPU during the epoch."""
 
 
 class EpochAccumulator:
-    """Accumulator of the predictions of an epoch, batch by batch, evaluated over all ranks.
+    """Accumulator that collects the predictions of an epoch and evaluates those of all ranks.
 
     If ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective operations.
     Every rank must call them. Every rank gets the evaluation of all rows, and rank 0 logs it. If a
     rank fails, the other ranks do not wait for it.
 
     By default (``predictions="auto"``) and with ``"labels"``, the rows of all ranks are gathered if
-    they are at most 32 MB in total. With ``predictions=True`` they are always gathered, with
-    ``False`` never. If they are not gathered, each rank evaluates its own rows and the evaluations
-    are merged. Paired comparisons then have no rows to compare. Rows with ``groups`` or
-    ``segments`` are always gathered, because a group or segment may have rows on several ranks.
+    they are at most 32 MB in total. With ``predictions=True`` they are always gathered, and with
+    ``predictions=False`` never. If they are not gathered, each rank evaluates its own rows and the
+    evaluations are merged. The result then contains no rows, so paired comparisons are not
+    possible. Rows with ``groups`` or ``segments`` are always gathered, because a group or segment
+    may have rows on several ranks.
 
     Gathered rows are in the order of a ``DistributedSampler`` that does not shuffle. Such a sampler
     repeats a few rows if the number of ranks does not divide the number of rows. Pass ``row_ids``
@@ -68,13 +69,13 @@ class EpochAccumulator:
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
-        ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1.
-        If they are names, ``y_true`` must contain class numbers.
+        ``strict``, as in :func:`cmtrack.log_evaluation`. By default, ``labels`` are 0 to K - 1. If
+        ``labels`` are names, ``y_true`` must contain class numbers.
 
     Notes
     -----
-    Each rank keeps its rows of an epoch in memory. If rows are gathered, every rank gets the rows
-    of all ranks. ``log`` takes as long as :func:`cmtrack.log_evaluation`.
+    Each rank keeps its own rows in memory until the epoch is evaluated. If rows are gathered, every
+    rank gets the rows of all ranks. ``log`` takes as long as :func:`cmtrack.log_evaluation`.
 
     Examples
     --------
@@ -107,17 +108,17 @@ class EpochAccumulator:
         row_ids: Any = None,
         segments: Any = None,
     ) -> None:
-        """Add the rows of a batch, from tensors on any device or arrays.
+        """Add the rows of a batch; tensors on any device and arrays are accepted.
 
         Parameters
         ----------
         y_true : tensor of shape (n,), or one-hot (n, K)
         y_pred : tensor of shape (n,), optional
         y_prob : tensor of shape (n,) or (n, K), optional
-            Probabilities of the second of two classes, or of all classes.
+            Probabilities of the second class if there are two classes, or of all classes.
         logits : tensor of shape (n,) or (n, K), optional
-            Logits, instead of ``y_prob``. Softmax, or the sigmoid of a single column, converts them
-            to probabilities in double precision.
+            Logits, which you can pass instead of ``y_prob``. They are converted to probabilities in
+            double precision, by the sigmoid for a single column and otherwise by softmax.
         sample_weight, groups, row_ids : tensor of shape (n,), optional
         segments : mapping of name to tensor or list of n values, optional
             Columns of categories that divide the rows, or any other form that
@@ -146,7 +147,7 @@ class EpochAccumulator:
             self.fail(error)
 
     def _check_like_earlier(self, batch: Mapping[str, Any], divisions: Divisions) -> None:
-        """Raise ``ValueError`` if the parts of a batch differ from the earlier batches."""
+        """Raise ValueError unless the batch has the same parts as the earlier batches."""
         if not self._rows:
             return
         if set(self._rows) != set(batch):
@@ -160,21 +161,21 @@ class EpochAccumulator:
             )
 
     def fail(self, error: Exception) -> None:
-        """Keep an error until the epoch is evaluated, so that the other ranks do not wait.
+        """Store an error until the epoch is evaluated, so that the other ranks do not wait.
 
-        If ``strict`` and there is only one rank, the error is raised at once.
+        If ``strict`` is set and there is only one rank, the error is raised at once.
 
         Raises
         ------
         Exception
-            The given error, if ``strict`` and there are no other ranks.
+            The given error, if ``strict`` is set and there are no other ranks.
         """
         if self._hook.strict and rank_and_world()[1] == 1:
             raise error
         self._error = self._error or error
 
     def reset(self) -> None:
-        """Discard the rows."""
+        """Discard all rows that were collected so far."""
         self._rows = {}
         self._bytes_on_device = 0
         self._divisions = ()
@@ -188,7 +189,7 @@ class EpochAccumulator:
         Raises
         ------
         Exception
-            The error of the evaluation, on every rank, if ``strict``.
+            The error of the evaluation, which is raised on every rank if ``strict`` is set.
         """
         try:
             return self._evaluate_ranks()
@@ -200,12 +201,12 @@ class EpochAccumulator:
             return None
 
     def log(self, step: int | None = None) -> LoggedEvaluation | None:
-        """Evaluate and log to ``run_id`` or the active run, from rank 0; then discard the rows.
+        """Evaluate all rows, log the evaluation from rank 0, and discard the rows.
 
         Returns
         -------
         LoggedEvaluation or None
-            None on all ranks except rank 0, and if there is no evaluation.
+            None on all ranks except rank 0, and also if the evaluation failed.
         """
         evaluation = self.compute()
         self.reset()
@@ -246,19 +247,19 @@ class EpochAccumulator:
         return self._evaluate_merged(rows, labels)
 
     def _sends_rows(self, headers: Sequence[_Header]) -> bool:
-        """Return whether the ranks exchange rows instead of statistics, equal on all ranks."""
+        """Return whether ranks exchange rows, not statistics; all ranks get the same answer."""
         if len(headers) == 1:
             return True
         # A group or segment may have rows on several ranks.
         if any(rank.has_groups or rank.divisions for rank in headers):
             return True
         predictions = self._hook.options.get("predictions", "auto")
-        # Larger rows would not be kept with the evaluation.
+        # If the rows are larger, they would not be stored with the evaluation.
         is_small = sum(rank.n_bytes for rank in headers) <= MAX_ROWS_BYTES
         return predictions is True or (predictions in ("auto", "labels") and is_small)
 
     def _rows_of_rank(self) -> tuple[dict[str, Any], Any, Exception | None]:
-        """Return the rows of this rank and their labels, or an error instead of both."""
+        """Return the rows of this rank and their labels; if that fails, return the error."""
         if self._error is not None or not self._rows:
             return {}, None, self._error
         try:
@@ -277,7 +278,7 @@ class EpochAccumulator:
             return {}, None, error
 
     def _fetch(self) -> None:
-        """Replace the tensors of batches by arrays, in one transfer from each device."""
+        """Replace the tensors of all batches with arrays, using one transfer from each device."""
         runs = [
             (name, list(run))
             for name, parts in self._rows.items()
@@ -299,7 +300,7 @@ class EpochAccumulator:
     ) -> Evaluation:
         columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
         arguments = {name: rows[name] for name in rows if name in _BY_ROW}
-        if "logits" in arguments:  # here, so that batches are kept and sent in single precision
+        if "logits" in arguments:  # until now, batches stay in single precision
             arguments["y_prob"] = probabilities(arguments.pop("logits")).numpy()
         if divisions:
             arguments["segments"] = (columns, divisions)
@@ -325,7 +326,7 @@ class EpochAccumulator:
 
 
 class _Header(NamedTuple):
-    """Header that ranks exchange before they exchange rows or statistics."""
+    """Information that ranks exchange before they exchange rows or statistics."""
 
     n_rows: int
     n_bytes: int
@@ -337,7 +338,7 @@ class _Header(NamedTuple):
 
 
 def probabilities(logits: Any) -> Any:
-    """Return probabilities of shape (n, K) by softmax, or (n,) by the sigmoid of a single column.
+    """Convert logits to probabilities: with the sigmoid for a single column, else with softmax.
 
     Raises
     ------
@@ -355,7 +356,7 @@ def probabilities(logits: Any) -> Any:
     tensor = torch.as_tensor(logits).detach()
     if tensor.device.type == "mps":  # Apple's devices have no float64
         tensor = tensor.cpu()
-    # In single precision the sigmoid is exactly 1 from a logit of 17: rows would be tied.
+    # In single precision, the sigmoid of any logit above 17 is exactly 1, so rows would be tied.
     tensor = _single_column(tensor.double())
     _check_logits(tensor)
     return torch.sigmoid(tensor) if tensor.ndim == 1 else torch.softmax(tensor, dim=1)
@@ -367,7 +368,7 @@ def _check_logits(logits: Any) -> None:
 
 
 def _single_column(outputs: Any) -> Any:
-    """Return outputs of shape (n, 1) in the shape (n,), and other outputs unchanged."""
+    """Convert outputs of shape (n, 1) to shape (n,), and return any other output unchanged."""
     return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
 
 
@@ -386,7 +387,7 @@ def _with_row_axis(outputs: Any, y_true: Any) -> Any:
 
 
 def _read_batch(columns: Mapping[str, Any], segments: Any) -> tuple[dict[str, Any], Divisions]:
-    """Return a batch's parts as arrays or tensors of one length, and how segments divide it."""
+    """Check that the parts of a batch have one length, and return them and the divisions."""
     if columns["logits"] is not None and columns["y_prob"] is not None:
         raise ValueError("a batch must have y_prob or logits, got both")
     segment_columns, divisions = ({}, ()) if segments is None else declared(segments)
@@ -408,12 +409,12 @@ def _read_batch(columns: Mapping[str, Any], segments: Any) -> tuple[dict[str, An
 
 
 def _as_cpu_array(values: Any) -> Any:
-    """Return a tensor as an array of at least one dimension, and other values unchanged."""
+    """Convert a tensor to an array of at least one dimension; return other values unchanged."""
     return np.atleast_1d(as_array(values)) if hasattr(values, "detach") else values
 
 
 def _batch_part(name: str, values: Any) -> Any:
-    """Return a copy of one part of a batch, at least 1-d: a tensor if on a device, else an array.
+    """Copy one part of a batch: to a tensor if it is on a device, otherwise to an array.
 
     The training loop may overwrite the batch, so its values are copied.
     """
@@ -432,14 +433,14 @@ def _batch_part(name: str, values: Any) -> Any:
 
 
 def _kind(part: Any) -> Any:
-    """Return the device, type and row shape of a tensor, or None for other values."""
+    """Return the device, type and row shape of a tensor; None for any other value."""
     return (part.device, part.dtype, part.shape[1:]) if isinstance(part, torch.Tensor) else None
 
 
 def _transfer(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
-    """Yield an array for each run of tensors of one kind, in one transfer from each device.
+    """Yield one array for each run of tensors of one kind, using one transfer from each device.
 
-    Bytes are transferred, so that tensors of all types fit into one transfer.
+    The tensors are transferred as bytes, so that one transfer can contain tensors of all types.
     """
     shapes = [(sum(map(len, run)), *run[0].shape[1:]) for run in runs]
     sizes = [sum(tensor.nbytes for tensor in run) for run in runs]
@@ -459,7 +460,7 @@ def _transfer(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
 
 
 def _gather(value: Any) -> list[Any]:
-    """Return the values of all ranks, on every rank."""
+    """Return the list of the values of all ranks; every rank gets this list."""
     _, n_ranks = rank_and_world()
     if n_ranks == 1:
         return [value]
@@ -469,14 +470,14 @@ def _gather(value: Any) -> list[Any]:
 
 
 def _as_sent(error: Exception | None) -> Exception | str | None:
-    """Return an error as text if there are other ranks: not every exception can be pickled."""
+    """Return an error as text if it must be sent to other ranks; some cannot be pickled."""
     if error is None or rank_and_world()[1] == 1:
         return error
     return f"{type(error).__name__}: {error}"
 
 
 def _raise_first(errors: Sequence[Any]) -> None:
-    """Raise the error of the lowest rank that has one."""
+    """Raise the error of the lowest rank on which one occurred."""
     for rank, error in enumerate(errors):
         if isinstance(error, Exception):
             raise error
@@ -485,7 +486,7 @@ def _raise_first(errors: Sequence[Any]) -> None:
 
 
 def _drop_repeated(rows: dict[str, Any], ids_by_rank: Sequence[Any]) -> dict[str, Any]:
-    """Return this rank's rows whose ids are not on a lower rank or in an earlier row.
+    """Return the rows of this rank without repetitions of ids in lower ranks or earlier rows.
 
     A distributed sampler repeats rows, so that all ranks get the same number of rows.
     """
@@ -502,7 +503,7 @@ def _drop_repeated(rows: dict[str, Any], ids_by_rank: Sequence[Any]) -> dict[str
 
 
 def _interleave(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the rows of all ranks in one order: by id, or as a distributed sampler deals them."""
+    """Merge the rows of all ranks by id, or in the order of a distributed sampler."""
     parts = [part for part in parts if part and len(part["y_true"])]
     if any(set(part) != set(parts[0]) for part in parts):
         raise ValueError(

@@ -30,18 +30,19 @@ with needs("transformers"):
 
 
 class ComputeMetrics:
-    """Function for the ``Trainer`` that keeps the last evaluation.
+    """Callable for the ``Trainer`` that computes metrics and stores the last evaluation.
 
-    :func:`compute_metrics` makes it.
+    Call :func:`compute_metrics` to make one.
 
     Attributes
     ----------
     evaluation : Evaluation or None
-        The last one; None where it failed.
+        The last evaluation; None if it failed.
 
     Notes
     -----
-    Cost: holds the last evaluation, and under ``batch_eval_metrics=True`` the rows of the batches.
+    The object keeps the last evaluation in memory and, with ``batch_eval_metrics=True``, the rows
+    of all batches.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class ComputeMetrics:
         self.from_logits = from_logits
         self.evaluation: Evaluation | None = None
         self._batches: list[tuple[Any, Any]] = []
-        # the metrics of an evaluation that fails
+        # If an evaluation fails, these metrics are reported as NaN.
         self._names = _expected_names(options)
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
@@ -73,18 +74,18 @@ class ComputeMetrics:
         ----------
         prediction : transformers.EvalPrediction
         compute_result : bool, default True
-            Whether this is the last batch, under ``batch_eval_metrics=True``.
+            With ``batch_eval_metrics=True``, whether this is the last batch.
         """
         try:
             return self._compute(prediction, compute_result)
         except Exception:
             with self.hook.guarded():
                 raise
-        # The trainer looks up metric_for_best_model, and would raise without it.
+        # The trainer looks up metric_for_best_model, and raises an error if it is missing.
         return dict.fromkeys(self._names, math.nan)
 
     def _compute(self, prediction: Any, is_last: bool) -> dict[str, float]:
-        """Collect a batch, and evaluate all of them after the last."""
+        """Add a batch to the collected rows, and evaluate all rows after the last batch."""
         self.evaluation = None
         try:
             self._batches.append(self._rows(prediction))
@@ -105,7 +106,7 @@ class ComputeMetrics:
         return metrics
 
     def _rows(self, prediction: Any) -> tuple[Any, Any]:
-        """Return labels (n,) and probabilities (n, K); of tokens, those that count."""
+        """Return labels (n,) and probabilities (n, K), without tokens that are not evaluated."""
         output = _first_array(prediction.predictions)
         y = _first_array(prediction.label_ids)
         if output.ndim == 3:
@@ -129,12 +130,12 @@ class ComputeMetrics:
 
 
 def _first_array(part: Any) -> Any:
-    """Return the array of a part of a prediction; a tuple has hidden states after it."""
+    """Return the first array of a tuple, which hidden states may follow, or the array itself."""
     return as_array(part[0] if isinstance(part, (tuple, list)) else part)
 
 
 def _expected_names(options: Any) -> list[str]:
-    """Return the metrics that an evaluation will have, before there is one."""
+    """Return the names of the metrics that an evaluation with these options will contain."""
     chosen = options.get("metrics", "headline")
     if not isinstance(chosen, str):
         return [name for name in chosen if not name.endswith("/*")]
@@ -146,19 +147,20 @@ def _expected_names(options: Any) -> list[str]:
 
 
 def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> ComputeMetrics:
-    """Return the function that gives a ``Trainer`` the headline metrics of the registry.
+    """Return a ``compute_metrics`` function for a ``Trainer``, which reports headline metrics.
 
-    The trainer puts ``eval_`` before the names, so
-    ``metric_for_best_model="multiclass/matthews_corrcoef"`` works, and every report of the trainer
-    has the metrics. For sequence and token classification; softmax makes probabilities of logits
-    (the sigmoid of a single one), and tokens and rows with the label -100 do not count. Under
-    ``batch_eval_metrics=True`` batches are collected. If the evaluation fails, you get a warning,
-    and the metrics are NaN.
+    The trainer adds ``eval_`` before the names of the metrics, so
+    ``metric_for_best_model="multiclass/matthews_corrcoef"`` works. Every report of the trainer
+    lists the metrics. The function supports sequence and token classification. Logits are converted
+    to probabilities, by the sigmoid for a single column and otherwise by softmax. Rows and tokens
+    with the label -100 are not evaluated. With ``batch_eval_metrics=True``, the batches are
+    collected and evaluated together. If the evaluation fails, you get a warning, and the metrics
+    are NaN.
 
     Parameters
     ----------
     from_logits : bool, default True
-        False where ``predictions`` are probabilities.
+        Whether the model's outputs are logits. Pass False if they are probabilities.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
@@ -168,7 +170,7 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     Returns
     -------
     ComputeMetrics
-        Its ``.evaluation`` is the last evaluation.
+        A function for the trainer. Its attribute ``evaluation`` is the last evaluation.
 
     Examples
     --------
@@ -195,22 +197,22 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     """Callback that logs the evaluations of a ``Trainer`` to MLflow, from world rank 0.
 
-    When the training ends, the last evaluation is logged. With ``load_best_model_at_end=True``, it
-    is the evaluation of the best checkpoint, which the tag ``cmtrack.best_step`` names.
-    ``trainer.evaluate()`` and ``trainer.predict()`` outside a training log at once. A
-    ``metric_key_prefix`` other than "eval",
-    such as "test" or one of several evaluation sets, becomes the prefix (``test/``).
+    When the training ends, the last evaluation is logged. With ``load_best_model_at_end=True``, the
+    evaluation of the best checkpoint is logged instead, and the tag ``cmtrack.best_step`` contains
+    its step. Outside a training, ``trainer.evaluate()`` and ``trainer.predict()`` log at once. If
+    ``metric_key_prefix`` is not "eval", for example "test" or the name of one of several evaluation
+    sets, it becomes the prefix of the metrics (``test/``).
 
-    The evaluations go to the run that is active when the training starts. You or Transformers'
-    ``MLflowCallback`` may have opened it.
+    The evaluations go to the run that is active when the training starts. Either you or the
+    ``MLflowCallback`` of Transformers may have started this run.
 
     Parameters
     ----------
     judge : ComputeMetrics
-        The ``compute_metrics`` of the trainer, whose options apply.
+        The ``compute_metrics`` of the trainer. The callback logs with its options.
     every : int, optional
-        Also log each time after this number of evaluations during the training; the step is the
-        trainer's global step.
+        Also log an evaluation each time after this number of evaluations during the training. The
+        step is the trainer's global step.
 
     Attributes
     ----------
@@ -262,7 +264,8 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
         self._hook = judge.hook
         self._every = check_every(every)
         self._is_training = False
-        # By evaluation set: the number of evaluations, and the last and the best one with its step.
+        # For each evaluation set: the number of evaluations, the last evaluation, and the best
+        # evaluation with its step.
         self._count: dict[str, int] = {}
         self._last: dict[str, tuple[int, Evaluation]] = {}
         self._best: dict[str, tuple[int, Evaluation]] = {}
@@ -280,9 +283,9 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """Keep the evaluation of an evaluation or prediction loop, and log it if due."""
+        """Store the evaluation of a finished evaluation loop, and log every ``every``-th one."""
         evaluation = self._judge.evaluation
-        # The same evaluation is not logged twice if the next one fails.
+        # If the next evaluation fails, this one must not be logged a second time.
         self._judge.evaluation = None
         if evaluation is None or not state.is_world_process_zero:
             return
@@ -319,7 +322,7 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
         self._best = {}
 
     def _keep_best(self, state: Any) -> None:
-        """Keep the best evaluation: the trainer names the best step only after its evaluation."""
+        """Store the best evaluation; the trainer records the best step only after evaluating it."""
         best = _best_step(state)
         for key, (step, evaluation) in self._last.items():
             if step == best:
@@ -344,7 +347,7 @@ def _key(metrics: Any) -> str:
 
 
 def _best_step(state: Any) -> int | None:
-    """Return the step of the best checkpoint, which older trainers have only in its path."""
+    """Return the step of the best checkpoint; older trainers record only its path."""
     step = getattr(state, "best_global_step", None)
     if step is None and getattr(state, "best_model_checkpoint", None):
         found = re.search(r"-(\d+)/?$", str(state.best_model_checkpoint))

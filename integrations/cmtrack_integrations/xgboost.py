@@ -20,30 +20,31 @@ _LABELS = ("multi:softmax", "binary:hinge")
 
 
 class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
-    """Callback that evaluates on a validation set at the end of a training.
+    """Callback that evaluates a model on a validation set at the end of a training.
 
     With ``every`` it also evaluates every few rounds.
 
     With early stopping, the best iteration is evaluated at the end. The tag ``cmtrack.rounds``
-    names it (``"24 of 50, by early stopping"``). The evaluation
-    goes to the run that is active when the training starts, which you or
-    ``mlflow.xgboost.autolog()`` opened. The position in the list of callbacks does not matter.
+    shows its number (``"24 of 50, by early stopping"``). The evaluation goes to the run that is
+    active when the training starts. Either you or ``mlflow.xgboost.autolog()`` may have started
+    this run. The callback's position in the list of callbacks does not matter.
 
     Parameters
     ----------
-    X : xgboost.DMatrix, or features in any form that it takes
-        The validation set. The weights of a DMatrix count unless ``sample_weight`` is given. Its
-        groups are queries of a ranking and do not count as clusters. Give ``groups`` for rows that
-        belong together.
+    X : xgboost.DMatrix, or features in any form that a DMatrix accepts
+        The validation set. The weights in a DMatrix are used unless ``sample_weight`` is given. The
+        groups in a DMatrix identify the queries of a ranking and are not used as clusters. If rows
+        belong together, pass ``groups``.
     y : array-like of shape (n,), optional
-        Labels of the rows; by default the labels of the DMatrix. If ``labels`` are names, ``y`` may
-        have class numbers.
+        Labels of the rows; by default the labels in the DMatrix. If ``labels`` are names, ``y`` may
+        contain class numbers.
     every : int, optional
         Also log an evaluation after each multiple of this number of rounds. The step is the number
         of rounds.
     predict : callable, optional
-        ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K). Needed
-        for custom objectives, whose outputs are margins.
+        Function that you need for custom objectives, because their outputs are margins.
+        ``predict(booster, dmatrix, iteration_range)`` must return probabilities of shape (n,) or
+        (n, K).
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -54,12 +55,12 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     logged : LoggedEvaluation or None
         Result of logging the last evaluation.
     rounds_used, rounds_trained : int
-        Rounds of the model that was evaluated last, and rounds of the training.
+        Number of rounds of the model that was evaluated last, and number of rounds of the training.
 
     Notes
     -----
     The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    set. ``every`` adds both for each evaluated round.
+    set. ``every`` adds the same cost for each evaluated round.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         self._data = X
         self._y = y
         self._predict = predict or _predict
-        # If a model is trained further, it has rounds and a best iteration from before.
+        # If a training continues an earlier one, the model already has rounds and a best iteration.
         self._rounds_before = 0
         self._best_before: str | None = None
 
@@ -105,7 +106,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Evaluate if due; never stops the training."""
+        """Evaluate after every ``every``-th round, and return False to continue the training."""
         if collective.get_rank() == 0:
             trained = self._rounds_before + epoch + 1
             self._hook.after_round(trained, partial(self._predictions, model))
@@ -116,14 +117,14 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         if collective.get_rank() == 0:
             used = self._hook.trained
             best = model.attr("best_iteration") if isinstance(model, Booster) else None
-            # An unchanged best iteration comes from an earlier training.
+            # If the best iteration has not changed, it comes from an earlier training.
             if best is not None and best != self._best_before:
                 used = int(best) + 1
             self._hook.finish(used, partial(self._predictions, model))
         return model
 
     def _predictions(self, model: Any, rounds: int) -> Predictions:
-        """Return arguments of ``log_evaluation``, by the first rounds of the model."""
+        """Predict with the first rounds of the model; return arguments for ``log_evaluation``."""
         if not isinstance(model, Booster):
             raise ValueError(
                 "xgboost.cv trains several models at once: evaluate each with log_evaluation"
@@ -147,12 +148,12 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
 
 
 def _predict(model: Any, data: Any, rounds: tuple[int, int]) -> Any:
-    """Return probabilities or labels, by the model's objective.
+    """Return probabilities or labels, depending on the model's objective.
 
     Raises
     ------
     ValueError
-        If the outputs are neither.
+        If the outputs are neither probabilities nor labels.
     """
     objective = _objective(model)
     if objective not in (*_PROBABILITIES, *_LABELS):

@@ -1,6 +1,7 @@
 """Cross-validation, in which each row is predicted by a model that was not fitted on it.
 
-:class:`FoldedRows` splits, fits and predicts. :func:`log_candidates` also uses it.
+:class:`FoldedRows` splits the rows, fits the models and predicts. :func:`log_candidates` also uses
+it.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """Evaluation of a classifier out of fold.
+    """Out-of-fold evaluation of a classifier.
 
     Attributes
     ----------
     evaluation : Evaluation
-        Evaluation of all rows, each predicted by the model of its fold. For the calibrated
-        prevalence, each row is excluded from the density at its own score.
+        Evaluation of all rows, each predicted by the model of its fold. The calibrated prevalence
+        uses a density at the score of each row that is computed without this row.
     folds : tuple of Evaluation
-        Evaluations of each fold's test rows. The prevalence is calibrated on the out-of-fold
-        scores of the other folds.
+        One evaluation for the test rows of each fold. In it, the prevalence is calibrated on the
+        out-of-fold scores of the other folds.
     tests : tuple of ndarray
         The test rows of each fold.
     y : ndarray of shape (n,)
@@ -54,12 +55,13 @@ class CrossValidated:
     y_prob : ndarray of shape (n, K) or None
         Out-of-fold probabilities, in the order of ``evaluation.labels``.
     name : str
-        The class of the estimator.
+        The name of the estimator's class.
     models : tuple of classifier, or None
-        The models fitted without each fold, if they were kept.
+        For each fold, the model that was fitted on the other folds. None if the models were not
+        kept.
     y_score : ndarray of shape (n, K) or None
-        Out-of-fold decision values in the order of ``evaluation.labels``, if the classifier has no
-        probabilities.
+        Out-of-fold decision values in the order of ``evaluation.labels``. None if the classifier
+        returns probabilities.
 
     Examples
     --------
@@ -85,51 +87,51 @@ class CrossValidated:
 
     @property
     def fold_ids(self) -> IntArray:
-        """The fold that each row is tested in, shape (n,)."""
+        """Index of the fold whose test part contains each row, shape (n,)."""
         return _fold_ids(self.tests)
 
     @property
     def calibration(self) -> tuple[Any, FloatArray, IntArray]:
-        """The out-of-fold ``(y, scores, fold_ids)``, as the argument ``calibration`` takes it.
+        """The out-of-fold ``(y, scores, fold_ids)``, a value for the argument ``calibration``.
 
         Use it with ``target=self.score(X_target)``, so that the same models score the calibration
-        rows and the target. With the scores of a model that was fitted on all rows, you get a
+        rows and the target. If you pass scores of a model that was fitted on all rows, you get a
         warning.
 
         Raises
         ------
         ValueError
-            If the classifier has no probabilities.
+            If the classifier does not return probabilities.
         """
         return self.calibration_for(None)
 
     def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray, IntArray]:
-        """Return the calibration, with columns in the order of ``labels``."""
+        """Return the calibration with its columns of scores in the order of ``labels``."""
         if self.y_prob is None:
             raise ValueError(f"{self.name} has no probabilities to calibrate with")
         return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
 
     def score(self, X: Any, labels: Sequence[Label] | None = None) -> list[FloatArray]:
-        """Return the probabilities of other rows by the model of each fold.
+        """Score new rows with the model of each fold, and return the probabilities.
 
         Pass the result as ``target`` together with :attr:`calibration`.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features)
-            Features of rows that none of the models was fitted on.
+            Features of rows that were not used to fit any of the models.
         labels : sequence, optional
             The order of the columns; by default ``evaluation.labels``.
 
         Returns
         -------
         list of ndarray of shape (m, K)
-            Probabilities by the model of each fold.
+            The probabilities that the model of each fold returns.
 
         Raises
         ------
         ValueError
-            If the models were not kept, or have no probabilities.
+            If the models were not kept, or do not return probabilities.
         """
         if self.models is None:
             raise ValueError(
@@ -151,22 +153,24 @@ class CrossValidated:
     ) -> tuple[LoggedEvaluation, ...]:
         """Log the evaluation of all rows to the active run, and each fold to a nested run.
 
-        The nested runs have the parameter ``fold``.
-        ``cmtrack.compare(block="params.fold", model="params.model")`` ranks models over the folds.
+        Each nested run gets the parameter ``fold``. ``cmtrack.compare(block="params.fold",
+        model="params.model")`` ranks models over the folds.
 
         Parameters
         ----------
         name : str, optional
-            Value of the parameter ``model`` of the nested runs. By default the name of the run.
+            Value of the parameter ``model``, which each nested run gets; by default the name of the
+            run.
         params : mapping, optional
-            Further parameters of the nested runs.
+            Additional parameters that each nested run gets.
         run_id, model_id, metrics, predictions, strict
-            As in :func:`cmtrack.log_evaluation`. ``model_id`` is the model of the whole evaluation.
+            As in :func:`cmtrack.log_evaluation`. ``model_id`` identifies the model to which the
+            evaluation of all rows belongs.
 
         Returns
         -------
         tuple of LoggedEvaluation
-            The logged evaluation of all rows, then of each fold.
+            The logged evaluation of all rows, followed by the logged evaluation of each fold.
         """
         common: dict[str, Any] = {"metrics": metrics, "predictions": predictions, "strict": strict}
         parent = log_evaluation(self.evaluation, run_id=run_id, model_id=model_id, **common)
@@ -177,7 +181,7 @@ class CrossValidated:
         return parent, *log_nested(children, run_id=run_id or parent.run_id, **common)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per fold and metric; the fold "all" has all rows.
+        """Return a frame with a row for each fold and metric; the fold "all" contains all rows.
 
         The columns are fold, metric, value, low, high, better and undefined.
         """
@@ -211,36 +215,37 @@ def cross_validate_evaluation(
     keep_models: bool = True,
     **options: Unpack[Options],
 ) -> CrossValidated:
-    """Fit a classifier on each training part and evaluate it on the test part.
+    """Fit a classifier on the training part of each fold and evaluate it on the test part.
 
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        The classifier to clone. It is not changed. Without ``predict_proba``, the values of its
-        ``decision_function`` rank the rows. Rows of all folds are ranked together, as if their
-        models had the same scale.
+        The classifier to clone. It is not changed. If it has no ``predict_proba``, the values of
+        its ``decision_function`` rank the rows. The rows of all folds are ranked together, which
+        assumes that the decision values of all models have the same scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
-        As in scikit-learn; by default 5 stratified folds. Every row must be in exactly one test
-        part.
+        The splits, in any form that scikit-learn accepts; by default 5 stratified folds. Every row
+        must be in exactly one test part.
     target : array-like of shape (m, n_features), or list of K arrays, optional
-        Features of the unlabelled rows whose prevalence to estimate, or the scores of these rows by
-        the model of each fold. Scores are a list of arrays in the form of ``y_prob``, or one array
-        of three dimensions. The evaluation of all rows is calibrated on the out-of-fold scores, in
-        which each row counts once.
+        Features of the unlabelled rows in which the prevalence is estimated, or the scores that the
+        model of each fold gives these rows. Scores are a list with an array in the form of
+        ``y_prob`` for each fold, or one three-dimensional array. The evaluation of all rows is
+        calibrated on the out-of-fold scores, which contain each row once.
     groups : array-like of shape (n,), optional
-        Clusters of rows. The splitter gets them, and intervals take them into account.
+        Cluster of each row. The clusters are passed to the splitter, and the intervals take them
+        into account.
     fit_params : mapping, optional
-        Parameters of ``fit``. Values with one entry per row are limited to the training rows.
+        Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
+        the training rows are passed.
     n_jobs : int, optional
         Number of folds to fit in parallel.
     keep_models : bool, default True
-        Keep the fitted models, so that :meth:`CrossValidated.score` can score other
-        rows with them.
+        Whether to keep the fitted models, so that :meth:`CrossValidated.score` can score new rows.
     labels, sample_weight, row_ids, segments
-        As in :func:`cmtrack.evaluate`. ``sample_weight`` weights the evaluation; weights
-        for fitting belong in ``fit_params``. If a column has only one value in a fold, the fold is
-        not divided by it, and a note says so.
+        As in :func:`cmtrack.evaluate`. ``sample_weight`` only affects the evaluation. Pass weights
+        for fitting in ``fit_params``. If a segment column has a single value in a fold, the
+        evaluation of this fold has no segments for the column, and a note says so.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -251,8 +256,8 @@ def cross_validate_evaluation(
     Raises
     ------
     ValueError
-        If a row is in no test part or in several, or if the input is wrong. Run repeated splits one
-        repetition at a time.
+        If a row is in no test part or in several test parts, or if the input is invalid. To use
+        repeated splits, call the function once for each repetition.
 
     Examples
     --------
@@ -275,7 +280,7 @@ def cross_validate_evaluation(
         "fit_params": fit_params,
     }
     rows = FoldedRows.from_columns(columns, labels, cv)
-    # Check the options before the fits, which may take hours.
+    # Fitting may take hours, so the options are checked first.
     Spec.of(options, cross_validate_evaluation)
     has_scores = _are_scores(target, len(rows.splits))
     needs_models = keep_models or (target is not None and not has_scores)
@@ -324,20 +329,21 @@ Splits = list[tuple[IntArray, IntArray]]
 
 @dataclass(frozen=True, eq=False)
 class FoldedRows:
-    """Rows of a cross-validation, with methods that fit and predict fold by fold.
+    """Rows for a cross-validation, with methods that fit and predict fold by fold.
 
     Attributes
     ----------
     X : array-like of shape (n, n_features)
     y : ndarray of shape (n,)
     columns : dict
-        Arguments of ``evaluate`` with one entry per row, and the segments.
+        The arguments of ``evaluate`` that contain one entry per row, and the segments.
     fit_params : mapping
-        Parameters of ``fit``. Values with one entry per row are limited to the training rows.
+        Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
+        the training rows are passed.
     labels : tuple of length K
         All classes in order.
     splits : list of (train, test)
-        The parts of the cross-validation. Each row is in exactly one test part.
+        Indices of the training and test rows of each fold. Each row is in exactly one test part.
     """
 
     X: Any
@@ -351,13 +357,13 @@ class FoldedRows:
     def from_columns(
         cls, columns: Mapping[str, Any], labels: Sequence[Label] | None, cv: Any
     ) -> FoldedRows:
-        """Align columns to the index of the labels, and split them (:func:`cmtrack.evaluate`).
+        """Align columns to the index of the labels as in :func:`cmtrack.evaluate`, and split them.
 
         Raises
         ------
         ValueError
             If columns cannot be aligned, a segment column does not divide the rows,
-            or a row is in no test part or in several.
+            or a row is in no test part or in several test parts.
         """
         segments = columns["segments"]
         data, divisions = (None, ()) if segments is None else declared(segments)
@@ -374,11 +380,11 @@ class FoldedRows:
 
     @property
     def tests(self) -> tuple[IntArray, ...]:
-        """The test rows of each fold."""
+        """Indices of the test rows of each fold."""
         return tuple(test for _, test in self.splits)
 
     def columns_at(self, test: IntArray) -> dict[str, Any]:
-        """Return the columns of a fold's rows; ``_divide_like`` gives the fold its segments."""
+        """Return the columns of a fold's test rows except segments (see ``_divide_like``)."""
         return {
             name: None if values is None else cut(values, test)
             for name, values in self.columns.items()
@@ -388,7 +394,7 @@ class FoldedRows:
     def fit_and_predict(
         self, estimator: Any, n_jobs: int | None, *, keep_models: bool = False
     ) -> list[Predicted]:
-        """Fit an estimator on each training part, and predict the test part."""
+        """Fit an estimator on the training part of each fold, and predict the test part."""
         from sklearn.utils.parallel import Parallel, delayed
 
         fit_fold = delayed(_fit_fold)
@@ -412,7 +418,7 @@ class FoldedRows:
             return np.concatenate(columns)[order]
 
         y_score = join_column("y_score")
-        # Prefer the notes of a fold without decision values, because they give the reason.
+        # If some fold has no decision values, its notes are used, because they give the reason.
         noted = next((part for part in parts if part.y_score is None), parts[0])
         notes = noted.notes
         if y_score is not None:
@@ -428,7 +434,7 @@ def _split(X: Any, y: Any, cv: Any, groups: Any) -> Splits:
     Raises
     ------
     ValueError
-        If a row is in no test part or in several.
+        If a row is in no test part or in several test parts.
     """
     from sklearn.model_selection import check_cv
 
@@ -465,12 +471,12 @@ def _fit_fold(
     }
     fitted = clone(estimator).fit(cut(X, train), y[train], **train_params)
     predicted = predict(fitted, cut(X, test), labels=labels)
-    # The process that fitted the model sends it back only if it is needed.
+    # A worker process would have to send the model back, so the model is returned only on request.
     return replace(predicted, model=fitted) if keep_model else predicted
 
 
 def _divide_like(evaluation: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
-    """Return a fold's evaluation with the segments of all rows.
+    """Return a fold's evaluation divided by the same segment columns as the whole evaluation.
 
     Segment columns that do not divide the rows of the fold are omitted, with a note.
     """
@@ -492,14 +498,14 @@ def _divide_like(evaluation: Evaluation, fold: Evaluation, test: IntArray) -> Ev
 
 
 def cut(values: Any, rows: Any) -> Any:
-    """Select rows of an array, a frame, a sparse matrix or a list."""
+    """Select rows from an array, a frame, a sparse matrix or a list."""
     from sklearn.utils import _safe_indexing
 
     return _safe_indexing(values, rows)
 
 
 def _fold_ids(tests: Sequence[IntArray]) -> IntArray:
-    """Return the fold that each row is tested in, shape (n,)."""
+    """Return the index of the fold whose test part contains each row, shape (n,)."""
     ids: IntArray = np.empty(sum(map(len, tests)), dtype=np.int64)
     for fold, test in enumerate(tests):
         ids[test] = fold
@@ -509,17 +515,17 @@ def _fold_ids(tests: Sequence[IntArray]) -> IntArray:
 def _score_by_models(
     models: Sequence[Any], X: Any, labels: Sequence[Label], name: str
 ) -> list[FloatArray]:
-    """Return the probabilities by each model, each of shape (m, K)."""
+    """Return one array of probabilities for each model, of shape (m, K)."""
     if not all(map(has_probabilities, models)):
         raise ValueError(f"{name} has no probabilities to score a target with")
     return [probabilities(model, X, labels) for model in models]
 
 
 def _are_scores(target: Any, n_folds: int) -> bool:
-    """Return whether ``target`` has scores by the model of each fold instead of features."""
+    """Return whether ``target`` contains scores from the model of each fold, not features."""
     if not isinstance(target, (list, tuple)):
         return getattr(target, "ndim", 0) == 3
-    # In nested lists of features, each row is a list. Scores by fold are arrays.
+    # Features may be a list of lists, one for each row. The scores of a fold are an array.
     return len(target) == n_folds and all(
         np.ndim(scores) > 0 and not isinstance(scores, (list, tuple)) for scores in target
     )
@@ -534,7 +540,7 @@ def _has_entry_per_row(values: Any, n_rows: int) -> bool:
 
 
 def _has_both_groups(y: Any, evaluation: Evaluation) -> bool:
-    """Return whether labels are of both groups (or two classes), as a calibration needs."""
+    """Return whether labels occur in both groups (or both classes), which calibration needs."""
     classes = np.unique(y).tolist()
     step = evaluation.scored
     if step is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Display:
-    """Shared parts of the Displays.
+    """Base class with the attributes and methods that all Displays share.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class _Display:
         raise NotImplementedError
 
     def _repr_png_(self) -> bytes | None:
-        """Return the picture for a notebook, if one was drawn."""
+        """Return the figure as a PNG for a notebook; None if nothing was drawn."""
         if not hasattr(self, "figure_"):
             return None
         buffer = io.BytesIO()
@@ -106,7 +106,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         ----------
         grouping : Grouping
         step : str or int, default -1
-            Step of a chain of groupings, by name or position. By default the last step.
+            Name or position of the step in a chain of groupings; by default the last step.
         labels, sample_weight
             As in :func:`evaluate_estimator`.
         title : str, optional
@@ -138,7 +138,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw from actual and predicted labels, with the options of :meth:`from_estimator`."""
+        """Draw the matrix from labels; the options are the same as in :meth:`from_estimator`."""
         evaluation = evaluate(
             y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight
         )
@@ -146,7 +146,7 @@ class ReducedConfusionMatrixDisplay(_Display):
 
 
 class _CurveDisplay(_Display):
-    """Display of a curve of the positive group's score."""
+    """Base class of Displays that draw a curve computed from the positive group's score."""
 
     @classmethod
     def from_estimator(
@@ -159,7 +159,7 @@ class _CurveDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw for a fitted classifier, with the options of :func:`evaluate_estimator`."""
+        """Draw the curve of a fitted classifier; for ``options`` see :func:`evaluate_estimator`."""
         return cls._draw_curve_of(evaluate_estimator(estimator, X, y, **options), title, ax)
 
     @classmethod
@@ -172,7 +172,7 @@ class _CurveDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw from actual labels and probabilities, with options of :func:`cmtrack.evaluate`."""
+        """Draw the curve from probabilities; for ``options`` see :func:`cmtrack.evaluate`."""
         return cls._draw_curve_of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
 
     @classmethod
@@ -188,17 +188,17 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def _arguments(cls, evaluation: Evaluation) -> dict[str, Any]:
-        """Return the Display's arguments from the evaluation, except the curve."""
+        """Return the Display's other arguments, which are read from the evaluation."""
         return {}
 
     what: ClassVar[str]
     """Name of the curve in error messages."""
     part: ClassVar[str]
-    """Name of the evaluation's attribute that has the curve."""
+    """Name of the evaluation's attribute that contains the curve."""
 
 
 class ReducedRocDisplay(_CurveDisplay):
-    """ROC curve of the positive group, which ends below 1 if there are mismatches.
+    """ROC curve of the positive group; it ends below 1 if there are intragroup mismatches.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ class ReducedRocDisplay(_CurveDisplay):
 class PrecisionRecallDisplay(_CurveDisplay):
     """Precision-recall curve of the positive group, drawn in steps.
 
-    If there are mismatches, the recall ends below 1.
+    If there are intragroup mismatches, the recall does not reach 1.
 
     Parameters
     ----------
@@ -259,16 +259,17 @@ class PrecisionRecallDisplay(_CurveDisplay):
 class ReliabilityDisplay(_CurveDisplay):
     """Share of positives at each score of the positive group, without bins.
 
-    If you pass ``ax``, the distribution of the scores below the curve is not drawn.
+    The Display also draws the distribution of the scores below the curve, unless you pass ``ax``.
 
     Parameters
     ----------
     curve : CalibrationCurve
         ``evaluation.calibration``.
     interval : (float, float), optional
-        Interval of the calibration error, ``evaluation.intervals.get("calibration/error")``.
+        Confidence interval of the calibration error, from
+        ``evaluation.intervals.get("calibration/error")``.
     negative : label, optional
-        The name of the other group.
+        The name of the negative group.
 
     Examples
     --------
@@ -347,14 +348,14 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Score unlabelled rows with a fitted classifier of two classes, and draw the likelihood.
+        """Score unlabelled rows with a fitted binary classifier, and draw the likelihood.
 
         Parameters
         ----------
         X : array-like of shape (m, n_features)
             Unlabelled rows.
         calibration : (X_cal, y_cal)
-            Labelled rows that the classifier was **not** fitted on.
+            Labelled rows that were **not** used to fit the classifier.
         **options
             Options of :func:`cmtrack.estimate_prevalence`.
         """
@@ -381,7 +382,7 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw from the scores of unlabelled rows (:func:`cmtrack.estimate_prevalence`)."""
+        """Draw the likelihood from scores; see :func:`cmtrack.estimate_prevalence`."""
         estimate = estimate_prevalence(scores, calibration=calibration, **options)
         if not isinstance(estimate, PrevalenceEstimate):
             raise ValueError(f"the likelihood needs two classes, got {list(estimate.classes)}")

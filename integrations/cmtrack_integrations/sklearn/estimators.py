@@ -38,28 +38,30 @@ def evaluate_estimator(
     segments: Any = None,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Evaluate a fitted classifier on rows that it was not fitted on.
+    """Evaluate a fitted classifier on rows that were not used to fit it.
 
     Parameters
     ----------
     estimator : classifier, pipeline or fitted search
-        For a search such as ``GridSearchCV``, the refitted best candidate is evaluated. Without
-        ``predict_proba``, the predicted labels are evaluated, and the ranking by
-        ``decision_function`` if it exists. ``Evaluation.warnings`` has a note on this.
+        For a search such as ``GridSearchCV``, the refitted best candidate is evaluated. If the
+        classifier has no ``predict_proba``, its predicted labels are evaluated. Metrics of the
+        ranking then use ``decision_function``, if it exists. A note in ``Evaluation.warnings`` says
+        so.
     X : array-like of shape (n, n_features)
-        Held-out features, in any form that the estimator accepts.
+        Features of held-out rows, in any form that the estimator accepts.
     y : array-like of shape (n,)
-        Actual labels. Classes that were not in the training rows have the probability 0.
+        Actual labels. A class that did not occur in the training rows gets the probability 0.
     labels : sequence, optional
-        All classes in order; by default ``estimator.classes_`` and the classes in ``y``.
+        All classes in order; by default the classes in ``estimator.classes_`` and in ``y``.
     calibration : (X_cal, y_cal) or CrossValidated, optional
-        Labelled rows that the classifier was **not** fitted on, in scikit-learn's order, or the
-        out-of-fold scores of :func:`cross_validate_evaluation` on its training rows. Other fits
-        made these scores, so you get a warning if the classifier scores the target.
+        Labelled rows that were **not** used to fit the classifier, with the features first as in
+        scikit-learn, or the result of :func:`cross_validate_evaluation` on the training rows. The
+        out-of-fold scores in this result come from the models of the folds, so you get a warning if
+        the classifier itself scores the target.
     target : array-like of shape (m, n_features), optional
-        Features of the unlabelled rows whose prevalence to estimate. If ``calibration`` is a
-        ``CrossValidated`` that kept its models, these models score the rows instead of the
-        classifier.
+        Features of the unlabelled rows in which the prevalence is estimated. If ``calibration`` is
+        a ``CrossValidated`` that kept its models, these models score the unlabelled rows instead of
+        the classifier.
     sample_weight, groups, row_ids, segments
         As in :func:`cmtrack.evaluate`. The evaluated decisions come from ``predict``, or
         from the option ``threshold``.
@@ -73,7 +75,7 @@ def evaluate_estimator(
     Raises
     ------
     ValueError
-        If the input is wrong, or the classifier has several outputs.
+        If the input is invalid, or the classifier has several outputs.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
 
@@ -114,8 +116,8 @@ def log_estimator(
     Parameters
     ----------
     estimator, X, y
-        As in :func:`evaluate_estimator`. For a fitted search, the best candidate is
-        logged. :func:`log_candidates` logs the other candidates as nested runs.
+        As in :func:`evaluate_estimator`. For a fitted search, the best candidate is logged. To log
+        several candidates as nested runs, use :func:`log_candidates`.
     step : int, optional
     **options
         Options of :func:`evaluate_estimator`, and ``run_id``, ``model_id``, ``prefix``,
@@ -158,7 +160,7 @@ def log_estimator(
     try:
         evaluation = with_notes(evaluate(y, **arguments, **questions), notes)
     except Exception:
-        # log_evaluation fails with the same error, reports it, and keeps the inputs.
+        # log_evaluation runs into the same error. It reports the error and saves the inputs.
         return log_evaluation(y, **arguments, **questions, **run_options, step=step)
     return log_evaluation(evaluation, **run_options, step=step)
 
@@ -170,9 +172,9 @@ def _predict(
     sources: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the arguments of ``evaluate`` that the classifier makes, and notes on them.
+    """Return the arguments of ``evaluate`` that come from the classifier, and notes on them.
 
-    ``sources`` has the caller's ``labels``, ``calibration`` and ``target``.
+    ``sources``: the arguments ``labels``, ``calibration`` and ``target`` of the caller.
     """
     X = align_rows({"y": y, "X": X})["X"]
     predicted = predict(estimator, X, y, sources["labels"])
@@ -184,7 +186,8 @@ def _predict(
     if calibration is not None:
         arguments["calibration"] = _calibration(estimator, calibration, predicted.labels)
     if target is not None:
-        # The fold models made the calibration scores, so they must also score the target.
+        # The calibration scores come from the models of the folds, so these must also score the
+        # target.
         if isinstance(calibration, CrossValidated) and calibration.models is not None:
             arguments["target"] = calibration.score(target, predicted.labels)
         else:
@@ -193,7 +196,7 @@ def _predict(
 
 
 def _calibration(estimator: Any, calibration: Any, labels: Sequence[Label] | None) -> Any:
-    """Return the argument ``calibration`` of ``evaluate``: labels and scores of other rows."""
+    """Return the argument ``calibration`` of ``evaluate``, which are labels and scores."""
     if isinstance(calibration, CrossValidated):
         return calibration.calibration_for(labels)
     if isinstance(calibration, str):

@@ -1,4 +1,4 @@
-"""Predictions of a fitted classifier: labels, and probabilities if it has them.
+"""Predictions of a fitted classifier: labels, and probabilities if it returns them.
 
 Start with :func:`predict`.
 """
@@ -24,16 +24,16 @@ class Predicted:
     Attributes
     ----------
     y_pred : ndarray of shape (n,)
-        Labels that ``predict`` returned. With a tuned threshold, they are not always the most
-        probable classes.
+        Labels that ``predict`` returned. If the classifier has a tuned threshold, some labels are
+        not the most probable classes.
     y_prob : ndarray of shape (n, K) or None
         Probabilities in the order of ``labels``.
     y_score : ndarray of shape (n, K) or None
-        Decision values in the order of ``labels``, if the classifier has no probabilities.
+        Decision values in the order of ``labels``. None if the classifier returns probabilities.
     labels : tuple of length K or None
-        The classes of the classifier, and further classes in the rows.
+        The classes of the classifier, and additional classes that occur in the rows.
     notes : tuple of str
-        Notes on what is missing, and why.
+        Notes that say what the classifier could not return, and why.
     model : classifier or None
         The model that made the predictions, if it is kept.
     """
@@ -46,7 +46,7 @@ class Predicted:
     y_score: FloatArray | None = None
 
     def arguments(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments of ``evaluate``, without labels if ``options`` has a threshold."""
+        """Return arguments for ``evaluate``; omit the labels if ``options`` sets a threshold."""
         return {
             "y_pred": unless_decided(self.y_pred, options),
             "y_prob": self.y_prob,
@@ -56,7 +56,7 @@ class Predicted:
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
-    """Return the evaluation with further notes."""
+    """Return the evaluation with additional notes."""
     if not notes:
         return evaluation
     return replace(evaluation, remarks=(*evaluation.remarks, *notes))
@@ -67,13 +67,13 @@ def predict(
 ) -> Predicted:
     """Predict labels and probabilities with a fitted classifier, pipeline or search.
 
-    Classes of ``y`` or ``labels`` that were not in the training rows get the probability 0. If
-    the classifier was fitted on class numbers 0 to K - 1, their names come from ``labels``.
+    A class in ``y`` or ``labels`` that did not occur in the training rows gets the probability 0.
+    If the classifier was fitted on class numbers 0 to K - 1, their names come from ``labels``.
 
     Raises
     ------
     ValueError
-        If the classifier has several outputs, or has a class that is not in ``labels``.
+        If the classifier has several outputs, or if one of its classes is not in ``labels``.
     """
     class_names = encoded_names(estimator, labels)
     order = known_labels(estimator, y, labels)
@@ -95,14 +95,15 @@ def predict(
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Return whether the classifier, as configured, has ``predict_proba``."""
+    """Return whether the classifier has ``predict_proba`` in its current configuration."""
     return hasattr(estimator, "predict_proba")
 
 
 def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray | None:
     """Return decision values of shape (n, K) in the order of ``labels``; None if a label lacks one.
 
-    A classifier of two classes has one value per row, which is used with both signs.
+    A binary classifier returns one value per row. This value is used for the second class, and its
+    negative for the first class.
     """
     classes = _fitted_classes(estimator)
     if classes is None or not hasattr(estimator, "decision_function") or _has_pairs(estimator):
@@ -120,7 +121,7 @@ def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> F
 
 
 def _has_pairs(estimator: Any) -> bool:
-    """Return whether decision values compare pairs of classes, as an SVC can return them."""
+    """Return whether decision values compare pairs of classes, which an SVC can return."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     return any(
         name.endswith("decision_function_shape") and value == "ovo"
@@ -143,7 +144,7 @@ def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> Flo
 
 
 def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | None) -> FloatArray:
-    """Reorder the classifier's columns to ``labels``, with 0 for classes that it does not have."""
+    """Reorder the classifier's columns to ``labels``; unknown classes get columns of zeros."""
     if labels is None or list(classes) == list(labels):
         return values
     column_by_label = {label: column for column, label in enumerate(labels)}
@@ -158,9 +159,9 @@ def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | 
 
 
 def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
-    """Return the names (K,) of the classes of a classifier fitted on 0 to K - 1; else None.
+    """Return the class names (K,) of a classifier fitted on 0 to K - 1; None for any other.
 
-    The names are ``labels``, in this order, if there are K labels and none is a number.
+    If there are K ``labels`` and none of them is a number, they are the names in this order.
     """
     classes = _fitted_classes(estimator)
     if classes is None or labels is None or len(labels) != len(classes):
@@ -169,7 +170,7 @@ def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
         return None
     if any(isinstance(label, (int, float, np.number)) for label in labels):
         return None
-    # NumPy would make an array of two dimensions of labels that are sequences.
+    # If labels are sequences, NumPy would convert their list to a two-dimensional array.
     names = np.empty(len(classes), dtype=object)
     names[:] = list(labels)
     return names
@@ -178,7 +179,7 @@ def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
 def known_labels(
     estimator: Any, y: Any = None, labels: Sequence[Label] | None = None
 ) -> tuple[Label, ...] | None:
-    """Return all classes: ``labels``, or the sorted classes of the classifier and ``y``."""
+    """Return ``labels`` if given, otherwise the sorted classes of the classifier and of ``y``."""
     if labels is not None:
         return tuple(labels)
     classes = _fitted_classes(estimator)
@@ -200,7 +201,7 @@ def known_labels(
 
 
 def _fitted_classes(estimator: Any) -> list[Any] | None:
-    """Return the classes of a classifier; None if it has none or has several outputs."""
+    """Return the classes of a classifier; None if it has no classes or several outputs."""
     classes = getattr(estimator, "classes_", None)
     if classes is None or isinstance(classes, list):
         return None
@@ -208,7 +209,7 @@ def _fitted_classes(estimator: Any) -> list[Any] | None:
 
 
 def name_of(estimator: Any) -> str:
-    """Return the class name of an estimator, or of the final one inside a pipeline or search."""
+    """Return the class name of an estimator; for a pipeline or search, of its final estimator."""
     inner = getattr(estimator, "best_estimator_", None)
     if inner is None and hasattr(estimator, "cv_results_"):
         inner = getattr(estimator, "estimator", None)
@@ -221,7 +222,7 @@ def name_of(estimator: Any) -> str:
 
 
 def no_probabilities(estimator: Any, ranked: bool = False) -> str:
-    """Return the note for a classifier without probabilities, whose decision values may rank."""
+    """Return the note for a classifier without probabilities; ``ranked``: it can rank rows."""
     instead = ""
     if hasattr(estimator, "decision_function"):
         instead = ", only a decision_function, whose values are not probabilities"

@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn's own searches and cross-validation."""
+"""Scorers that scikit-learn's searches and cross-validation functions accept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cmtrack_integrations.sklearn.predictions import (
 
 @dataclass(frozen=True)
 class CmtrackScorer:
-    """Scikit-learn scorer of a metric, whose larger values are better.
+    """Scorer in the form of scikit-learn for one metric; larger scores are always better.
 
     :func:`get_scorer` returns such a scorer. Call it as ``scorer(estimator, X, y)``.
 
@@ -40,15 +40,15 @@ class CmtrackScorer:
     costs: Costs | None = None
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
-        """Return the metric of a fitted classifier on rows.
+        """Return the score of a fitted classifier on the given rows.
 
         The result is NaN if the metric is undefined, and minus infinity if a loss is infinite.
 
         Raises
         ------
         ValueError
-            If the metric needs probabilities and the classifier has none, or if the evaluation of
-            the rows does not have the metric.
+            If the metric needs probabilities and the classifier does not return them, or if the
+            evaluation of the rows does not contain the metric.
         """
         entry = lookup(self.metric)
         X = align_rows({"y_true": y_true, "X": X})["X"]
@@ -110,12 +110,12 @@ def get_scorer(
     Parameters
     ----------
     metric : str
-        A metric of the registry that has a direction, such as ``"binary/matthews_corrcoef"`` or
-        ``"class/3/recall"``.
+        Name of a metric in the registry for which higher or lower values are better, such as
+        ``"binary/matthews_corrcoef"`` or ``"class/3/recall"``.
     grouping, positive
         As in :func:`cmtrack.evaluate`.
     labels : sequence, optional
-        All classes in order. By default the classes of the classifier and of the labels.
+        All classes in order; by default all classes of the classifier and all labels in the rows.
     costs : Costs or mapping of (actual, predicted) to float, optional
         Costs of decisions, which metrics such as ``cost/mean`` need.
 
@@ -127,8 +127,8 @@ def get_scorer(
     Raises
     ------
     ValueError
-        If there is no such metric, it has no direction, it is not computed from a classifier's
-        predictions, or it needs costs and ``costs`` is missing.
+        If no metric has this name, if neither higher nor lower values of it are better, if it is
+        not computed from a classifier's predictions, or if it needs costs and ``costs`` is missing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The candidates of a fitted search as nested runs."""
+"""Logging of a fitted search's candidates as nested runs."""
 
 from __future__ import annotations
 
@@ -39,31 +39,34 @@ def log_candidates(
 ) -> tuple[LoggedEvaluation, ...]:
     """Log the candidates of a fitted search as nested runs, evaluated on the **training** rows.
 
-    The candidates are evaluated out of fold. A search keeps the scores of its candidates, but not
-    their predictions. The best ``max_candidates`` candidates are therefore fitted once more on
-    every fold. All candidates get the same folds, so that :func:`cmtrack.compare` can compare them
-    row by row. Do not use held-out rows here, because rows that choose a candidate cannot evaluate
-    it without bias. Evaluate the chosen candidate on them with :func:`log_estimator`.
+    The candidates are evaluated by cross-validation. A search stores the scores of its candidates,
+    but not their predictions. The best ``max_candidates`` candidates are therefore fitted once more
+    on every fold. All candidates get the same folds, so that :func:`cmtrack.compare` can compare
+    them row by row. Do not pass held-out rows here: rows that you use to choose a candidate cannot
+    evaluate this candidate without bias. Use the held-out rows to evaluate the chosen candidate
+    with :func:`log_estimator`.
 
     Parameters
     ----------
     search : fitted GridSearchCV, RandomizedSearchCV or the like
         Any fitted search that has ``estimator``, ``cv`` and ``cv_results_``.
     X, y : array-like of n rows
-        The rows that the search was fitted on.
+        The rows on which the search was fitted.
     max_candidates : int or None, default 10
-        Largest number of candidates to log, best first. None logs all candidates.
+        Largest number of candidates to log, starting with the best. None logs all candidates.
     groups : array-like of shape (n,), optional
-        Clusters of rows. The splitter gets them, and intervals take them into account.
+        Cluster of each row. The clusters are passed to the splitter, and the intervals take them
+        into account.
     fit_params : mapping, optional
-        Parameters of ``fit``. Values with one entry per row are limited to the training rows.
+        Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
+        the training rows are passed.
     n_jobs : int, optional
         Number of folds to fit in parallel.
     labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
         As in :func:`cmtrack.log_evaluation`. ``run_id`` is the parent run, by default the active
-        run. If there is no parent run, no candidate is fitted. You get a warning and an empty
+        run. If there is no parent run, no candidate is fitted. You then get a warning and an empty
         result.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
@@ -91,7 +94,7 @@ def log_candidates(
     """
     Spec.check_names(options, log_candidates)
     try:
-        # The run is chosen before the fits, which may take hours.
+        # Fitting may take hours, so the run is chosen first.
         run_id = chosen_run(run_id)
     except ValueError as error:
         if strict:
@@ -101,7 +104,7 @@ def log_candidates(
         return ()
 
     def evaluate_candidates() -> Iterator[NestedEvaluation]:
-        """Yield the candidates, best first, each evaluated when it is logged."""
+        """Yield the candidates, best first; evaluate each one only when it is to be logged."""
         from sklearn.base import clone
 
         results = _check_search(search, max_candidates)
@@ -143,7 +146,7 @@ def log_candidates(
 
 
 def _check_search(search: Any, max_candidates: int | None) -> Mapping[str, Any]:
-    """Return the results of a search.
+    """Return the ``cv_results_`` of a search after checking the arguments.
 
     Raises
     ------
@@ -161,12 +164,12 @@ def _check_search(search: Any, max_candidates: int | None) -> Mapping[str, Any]:
 
 
 def _ranks(results: Mapping[str, Any], refit: Any) -> Any:
-    """Return the candidates' ranks, by the refit metric if there are several metrics."""
+    """Return the rank of each candidate; with several metrics, the refit metric decides."""
     wanted = f"rank_test_{refit}" if isinstance(refit, str) else "rank_test_score"
     names = [name for name in results if name.startswith("rank_test_")]
     if wanted in results:
         return np.asarray(results[wanted])
     if names:
         return np.asarray(results[names[0]])
-    # Without scores, the candidates stay in the order in which they were tried.
+    # If the search has no scores, the candidates stay in the order in which they were tried.
     return np.arange(1, len(results["params"]) + 1)
