@@ -31,10 +31,13 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs of a sorted array.
+    """Runs, which are sequences of equal values, in a sorted array.
 
-    ``key``, ``start``, ``size``, shape (R,), int64: the value, first position and length of a run.
-    ``of_item``, shape (n,), int64: the run of each item.
+    ``key``, shape (R,), int64: the value of each run.
+    ``start``, shape (R,), int64: the position of the first item of each run.
+    ``size``, shape (R,), int64: the number of items in each run.
+    ``of_item``, shape (n,), int64: for each item of the array, the number of the run that contains
+    it.
     """
 
     key: IntArray
@@ -44,7 +47,7 @@ class Runs:
 
     @classmethod
     def of(cls, keys: IntArray) -> Runs:
-        """Find the runs of sorted keys (n,)."""
+        """Find the runs of equal values in an array of sorted keys, shape (n,)."""
         is_first = np.empty(len(keys), dtype=bool)
         is_first[:1] = True
         np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
@@ -52,14 +55,17 @@ class Runs:
         return cls(keys[start], start, np.diff(start, append=len(keys)), np.cumsum(is_first) - 1)
 
     def sum(self, flags: BoolArray) -> IntArray:
-        """Return the number of true flags in each run."""
+        """Count the true flags within each run."""
         if not len(self.start):
             return np.zeros(0, dtype=np.int64)  # reduceat refuses an empty array
         return np.add.reduceat(flags, self.start, dtype=np.int64)
 
 
 def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the position of each side's distinct sorted keys on the other side, or -1."""
+    """For each key of two sorted arrays of distinct keys, find its position in the other array.
+
+    The position is -1 if the other array does not contain the key.
+    """
     in_second = np.full(len(first), -1, dtype=np.int64)
     in_first = np.full(len(second), -1, dtype=np.int64)
     if len(first) and len(second):
@@ -74,28 +80,32 @@ def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
 # -- pairs of unmatched codes -------------------------------------------------------------------
 
 _PAIRS = 2_000_000
-"""Number of pairs that are made at a time: eight arrays of them take about 130 MB."""
+"""Number of pairs to create at a time; eight arrays of this length take about 130 MB."""
 
 
 class GroupedCodes(NamedTuple):
-    """Codes of one side, ordered by (document, family), and the number of codes of each group."""
+    """Predicted or actual codes in order of document and family, and the size of each group.
+
+    A group contains the codes of one family in one document.
+    """
 
     code: IntArray
     size: IntArray
 
     @property
     def start(self) -> IntArray:
-        """Position at which each group begins."""
+        """Position of the first code of each group."""
         return np.cumsum(self.size) - self.size
 
 
 class PairSum:
-    """Sums of pairs of codes of one family, for every matching.
+    """Sums of the masses of pairs of codes within a family, for each of the four matchings.
 
-    If ``a`` predicted and ``b`` actual codes of a family are unmatched in a document, a pair counts
-    1 (product), 1/b (row: each predicted code has mass 1), 1/a (column: each actual code has mass
-    1) or 1/max(a, b) (balanced: the mean of all largest one-to-one pairings). The remainder of a
-    code's balanced mass is out of family.
+    If a document contains ``a`` unmatched predicted codes and ``b`` unmatched actual codes of a
+    family, the matching determines how much each pair counts. A pair counts 1 (product), 1/b (row:
+    the pairs of a predicted code sum to 1), 1/a (column: the pairs of an actual code sum to 1) or
+    1/max(a, b) (balanced: the mean over all largest one-to-one pairings). If the balanced pairs of
+    a code sum to less than 1, the remainder counts as out of family.
     """
 
     def __init__(self, families: Families) -> None:
@@ -105,7 +115,7 @@ class PairSum:
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
 
     def add(self, predicted: GroupedCodes, actual: GroupedCodes) -> None:
-        """Add the pairs of groups (G), which have the same order on both sides."""
+        """Add all pairs of codes within each of G groups, which both sides list in the same order."""
         a = predicted.size
         b = actual.size
         balanced = _share(np.maximum(a, b))
@@ -129,8 +139,8 @@ class PairSum:
         self._pending += len(self._sums[-1][0])
         if len(self._sums) > 1 and self._pending > 4 * _PAIRS:
             self._sums = [self._merged()]
-            # Only half of the merged table counts as pending. If a large merged table counted
-            # fully, each call would merge it again.
+            # Only half the length of the merged table counts as pending. If a large merged table
+            # counted with its full length, each call would merge it again.
             self._pending = len(self._sums[0][0]) // 2
 
     def _add_surplus(self, column: int, codes: GroupedCodes, surplus: IntArray) -> None:
@@ -144,12 +154,15 @@ class PairSum:
         return sum_by_key(np.concatenate(keys), np.concatenate(shares))
 
     def result(self) -> PairCounts:
-        """Return the pairs added so far."""
+        """Return the sums of all pairs that were added so far."""
         return PairCounts(*self._merged(), self._surplus)
 
 
 def _pieces(ends: IntArray, most: int = _PAIRS) -> list[tuple[int, int]]:
-    """Cut a sequence into ranges of about ``most`` items; ``ends`` are cumulative numbers."""
+    """Split groups of items into ranges that contain about ``most`` items each.
+
+    ``ends``: the cumulative numbers of items after each group.
+    """
     total = ends[-1:].sum()  # 0 if the sequence is empty
     cuts = np.searchsorted(ends, np.arange(0, total, most)[1:])
     edges = np.unique(np.concatenate(([0], cuts, [len(ends)])))
@@ -157,16 +170,16 @@ def _pieces(ends: IntArray, most: int = _PAIRS) -> list[tuple[int, int]]:
 
 
 def _share(n: IntArray) -> IntArray:
-    """Return UNIT / n, rounded."""
+    """Return UNIT / n, rounded to a whole number."""
     return (2 * UNIT + n) // (2 * n)
 
 
 # -- documents ----------------------------------------------------------------------------------
 
 _LABELS = 400_000
-"""Number of labels in a block on each side."""
+"""Number of labels to process at a time on each side."""
 _SMALL = 8
-"""Number of codes below which patterns are counted in a table, which needs no sort."""
+"""Number of codes below which a table counts patterns, because a table needs no sorting."""
 
 
 def collect_families(
@@ -181,7 +194,8 @@ def collect_families(
 
     ``actual``, ``predicted``: label sets of the same documents. Code numbers are positions in
         ``families``.
-    ``remove_matches``: if False, pairs of all codes, including matches, are also counted.
+    ``remove_matches``: if False, the function also counts the pairs of all codes, including
+    matches.
     """
     collector = _Collector(families, actual.size, remove_matches)
     labels_end = (actual.indptr + predicted.indptr)[1:]
@@ -214,7 +228,7 @@ def collect_families(
 
 
 class _Side:
-    """One side's labels of a block, and their runs by (document, family)."""
+    """Predicted or actual labels of a block of documents, with runs by document and family."""
 
     def __init__(
         self, labels: tuple[IntArray, IntArray], hit: BoolArray, families: Families
@@ -230,11 +244,12 @@ class _Side:
     def meet(self, other: _Side, other_run: IntArray) -> None:
         """Find the unmatched siblings on the other side.
 
-        ``other_run``: the run of the same document and family on the other side; -1 if there is
-            none.
+        ``other_run``: for each run, the run of the same document and family on the other side, or
+        -1 if the other side has no such run.
         """
         self.has_other = other_run >= 0
-        # -1 finds the last entry, which is for runs that do not exist on the other side.
+        # Index -1 selects the last entry, which is reserved for runs that the other side does not
+        # have.
         self.siblings = np.append(other.unmatched, 0)[other_run]
         self.outside = ~self.hit & (self.siblings == 0)[self.runs.of_item]
 
@@ -246,7 +261,7 @@ class _Side:
 
 
 class _Collector:
-    """Sums over all documents so far."""
+    """Accumulator of sums over all documents that were added so far."""
 
     def __init__(self, families: Families, n_documents: int, remove_matches: bool) -> None:
         self.families = families
@@ -261,7 +276,7 @@ class _Collector:
         self.actual_hits: list[BoolArray] = []
         self._small = np.zeros((len(families.names), _SMALL**3), dtype=np.int64)
         self._large: list[IntArray] = []
-        # If a node is a code or a family, its numbers are already counted.
+        # If a node is a code or a family, its documents are already counted elsewhere.
         self._other_depths: list[IntArray] = []
         self._depths_of_codes = 0
         self._depths_of_families = 0
@@ -280,7 +295,7 @@ class _Collector:
         predicted_labels: tuple[IntArray, IntArray],
         actual_labels: tuple[IntArray, IntArray],
     ) -> None:
-        """Add the documents ``first`` to ``last``, with their labels as (document, code)."""
+        """Add the documents ``first`` to ``last``, whose labels are given as (document, code)."""
         predicted_match, actual_match = partners(
             self._label_keys(*predicted_labels), self._label_keys(*actual_labels)
         )
@@ -316,7 +331,7 @@ class _Collector:
         return document * self.size + code
 
     def _add_with_matches(self, predicted: _Side, actual: _Side) -> None:
-        """Add all pairs of a family's codes, and codes whose family is not on the other side."""
+        """Add pairs of all codes of a family, and codes whose family is missing on the other side."""
         groups = []
         for column, side in enumerate((predicted, actual)):
             has_other = side.has_other[side.runs.of_item]
@@ -327,7 +342,11 @@ class _Collector:
     def _count_patterns(
         self, family: IntArray, matched: IntArray, predicted: IntArray, actual: IntArray
     ) -> None:
-        """Count documents by family, and by its matches, unmatched predicted and actual codes."""
+        """Count documents by family and by the family's pattern in the document.
+
+        A pattern is the numbers of matched codes, unmatched predicted codes and unmatched actual
+        codes.
+        """
         is_small = np.maximum(np.maximum(matched, predicted), actual) < _SMALL
         key = ((family * _SMALL + matched) * _SMALL + predicted) * _SMALL + actual
         counts = np.bincount(key[is_small], minlength=self._small.size)
@@ -337,7 +356,7 @@ class _Collector:
             self._large.append(count_rows(table[~is_small]))
 
     def patterns(self) -> IntArray:
-        """Return the numbers of documents by family and pattern, shape (R, 5)."""
+        """Return a table (R, 5) with the number of documents for each family and pattern."""
         family, key = np.nonzero(self._small)
         matched = key // _SMALL**2
         predicted = key // _SMALL % _SMALL
@@ -346,7 +365,7 @@ class _Collector:
         return count_rows(np.concatenate([small, *self._large]))
 
     def _count_documents(self, tallies: TallyTable, predicted: _Side, actual: _Side) -> None:
-        """Write the tallies of a block's documents in the order of ``TALLIES``."""
+        """Compute the tallies of each document in a block, in the order of ``TALLIES``."""
 
         def by_document(*labels: IntArray) -> IntArray:
             counts = [np.bincount(documents, minlength=len(tallies)) for documents in labels]
@@ -379,9 +398,9 @@ class _Collector:
 
 
 def _distinct(document: IntArray, node: IntArray, n_nodes: int) -> IntArray:
-    """Return the sorted distinct ``document * n_nodes + node`` of labels.
+    """Return the distinct keys ``document * n_nodes + node`` of labels, in ascending order.
 
-    Nodes must not decrease within a document. A node of -1 means that there is none.
+    The nodes of a document must be in ascending order. A node of -1 marks a label without a node.
     """
     has_node = node >= 0
     return Runs.of(document[has_node] * n_nodes + node[has_node]).key
@@ -396,7 +415,8 @@ def _macro_influence(
 ) -> FloatArray:
     """Return the influence of each document on macro precision, recall and F1, shape (n, 3).
 
-    A code of a document contributes what it adds to its own ratio, averaged over all codes.
+    Each code in a document changes the ratio of this code only. The influence of the document is
+    the sum of these changes divided by the number of codes.
     """
     n = actual.size
     n_hits, n_predicted, n_actual = codes[:, :3].T
@@ -415,7 +435,10 @@ def _macro_influence(
 
 
 def _mean_of_ratios(above: IntArray, below: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return ratios, and how much their mean rises if a numerator grows by 1; 0 if undefined."""
+    """Return ratios, and the increase of their mean if a numerator increases by 1.
+
+    The increase is 0 for an undefined ratio.
+    """
     defined = below > 0
     value = np.zeros(len(above))
     scale = np.zeros(len(above))

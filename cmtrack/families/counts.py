@@ -1,7 +1,7 @@
-"""Mergeable statistics of label sets in families.
+"""Mergeable statistics of label sets whose codes are grouped into families.
 
-:class:`DocumentRows` has the tallies of each document. :class:`FamilyStatistics` has counts of
-documents, codes and pairs of codes.
+:class:`DocumentRows` stores the tallies of each document. :class:`FamilyStatistics` stores counts
+of documents, codes and pairs of codes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ TallyTable: TypeAlias = npt.NDArray[np.int32]
 
 
 class Sums8(NamedTuple):
-    """Sums of the documents' tallies.
+    """Sums, over documents, of the eight tallies of each document.
 
-    A document's tallies are the number of codes on both sides, the number of other codes with and
-    without an unmatched sibling on the other side, and the number of nodes of its codes with their
-    ancestors.
+    The tallies of a document count three kinds of things. They count the codes on both sides, the
+    unmatched codes with and without an unmatched sibling on the other side, and the nodes that are
+    codes of the document or their ancestors.
     """
 
     hits: Any
@@ -41,29 +41,29 @@ class Sums8(NamedTuple):
 
     @property
     def predicted(self) -> Any:
-        """Predicted codes."""
+        """Number of predicted codes."""
         return self.hits + self.predicted_confused + self.predicted_outside
 
     @property
     def actual(self) -> Any:
-        """Actual codes."""
+        """Number of actual codes."""
         return self.hits + self.actual_confused + self.actual_outside
 
     @property
     def labels(self) -> Any:
-        """Predicted and actual codes together."""
+        """Number of predicted codes plus number of actual codes."""
         return self.predicted + self.actual
 
 
 TALLIES = Sums8._fields
 _BLOCK = 1 << 16
-"""Number of documents whose tallies are multiplied at a time."""
+"""Number of documents whose products of tallies are computed at a time."""
 
 
 def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
-    """Return sums (8,) and sums of products (8, 8) of documents' tallies (n, 8).
+    """Return the sums (8,) and the sums of products (8, 8) of tallies (n, 8) of n documents.
 
-    These are whole numbers, so the sums of shards add up exactly.
+    All sums are whole numbers, so the sums of several shards add up exactly.
     """
     products = np.zeros((len(TALLIES), len(TALLIES)), dtype=np.int64)
     for start in range(0, len(table), _BLOCK):
@@ -79,14 +79,15 @@ MACROS = ("precision_macro", "recall_macro", "f1_macro")
 
 @dataclass(frozen=True, eq=False)
 class DocumentRows:
-    """Numbers of each single document, which paired comparisons need.
+    """Numbers stored for each individual document, which paired comparisons require.
 
     Attributes
     ----------
     tallies : ndarray of shape (n, 8), int32
-        In the order of :data:`TALLIES`.
+        Tallies of each document, in the order of :data:`TALLIES`.
     macros : ndarray of shape (n, 3)
-        Influence values of :data:`MACROS`, which depend on every code of a document.
+        Influence values of each document on the macro averages, in the order of :data:`MACROS`.
+        They depend on every code of the document, so the tallies do not determine them.
     """
 
     tallies: TallyTable
@@ -97,7 +98,7 @@ class DocumentRows:
 
     @property
     def design(self) -> Design:
-        """The design of the documents, which are independent and have no weights."""
+        """The sampling design, in which documents are independent and have no weights."""
         return Design(len(self))
 
 
@@ -105,9 +106,12 @@ class DocumentRows:
 
 MATCHINGS = ("product", "row", "column", "balanced")
 UNIT = 232_792_560
-"""Shares are stored as whole numbers of 1/UNIT, the least common multiple of 1 to 20, so that
-shards add up exactly, in any order. Halves, thirds, ... twentieths are exact. Smaller shares are
-rounded to 4e-9."""
+"""Denominator of the stored shares: the least common multiple of 1 to 20.
+
+A share is stored as a whole number of units of 1/UNIT, so that shards add up exactly in any order.
+The fractions 1/2, 1/3, ..., 1/20 are exact. Smaller fractions are rounded to a multiple of 1/UNIT,
+which is about 4e-9.
+"""
 HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 
 
@@ -115,11 +119,13 @@ HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 class PairCounts(Record):
     """Pairs of an actual and a predicted code of the same family, for all matchings.
 
-    ``keys``, shape (R,), int64, increasing: ``actual * L + predicted``, positions among the codes.
-    ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in units of 1, the others in
-        1/UNIT.
-    ``surplus``, shape (L, 2), int64: balanced mass, in 1/UNIT, of predicted and of actual codes
-        that have siblings on the other side, but too few of them. This mass is out of family.
+    ``keys``, shape (R,), int64, in ascending order: ``actual * L + predicted``, with the positions
+    of the actual and the predicted code among the L codes.
+    ``masses``, shape (R, 4), int64: mass of each pair for each matching, in the order of
+    :data:`MATCHINGS`. The unit is 1 for the product matching, and 1/UNIT for the other matchings.
+    ``surplus``, shape (L, 2), int64: mass, in units of 1/UNIT, that is left over by the balanced
+    matching because the other side has fewer unmatched siblings. The first column is for each code
+    as a predicted code, the second as an actual code. This mass counts as out of family.
     """
 
     keys: IntArray
@@ -127,7 +133,7 @@ class PairCounts(Record):
     surplus: IntArray
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the arrays by name as plain data."""
+        """Return the arrays as plain data, by the names of the fields."""
         return {name: encode_array(getattr(self, name)) for name in ("keys", "masses", "surplus")}
 
     @classmethod
@@ -139,7 +145,7 @@ class PairCounts(Record):
         return cls(keys, _whole(data["masses"], (len(keys), 4)), _whole(data["surplus"], (size, 2)))
 
     def renumbered(self, position: IntArray, size: int) -> PairCounts:
-        """Return the pairs with new code numbers below ``size``: i becomes ``position[i]``."""
+        """Replace each code number i by ``position[i]``, a number below ``size``."""
         old_size = len(self.surplus)
         keys = position[self.keys // old_size] * size + position[self.keys % old_size]
         order = np.argsort(keys)
@@ -152,9 +158,9 @@ class PairCounts(Record):
         return PairCounts(*sum_by_key(keys, masses), self.surplus + other.surplus)
 
     def within(self, start: int, stop: int, matching: str) -> FloatArray:
-        """Return the masses of the pairs among codes ``start`` to ``stop``, shape (k, k).
+        """Return the masses of all pairs of the codes from ``start`` to ``stop``, shape (k, k).
 
-        Rows are actual codes, columns predicted ones.
+        Rows are actual codes, and columns are predicted codes.
         """
         size = len(self.surplus)
         low, high = np.searchsorted(self.keys, [start * size, stop * size])
@@ -169,23 +175,25 @@ class PairCounts(Record):
 
 @dataclass(frozen=True, eq=False)
 class FamilyStatistics(Record):
-    """Mergeable statistics of documents' predicted and actual codes.
+    """Mergeable statistics of the predicted and the actual codes of documents.
 
     ``digest``: digest of the documents' actual codes.
-    ``codes``, shape (L, 5), int64: number of documents for each code: code on both sides,
-        predicted, actual, predicted out of family, actual out of family.
+    ``codes``, shape (L, 5), int64: five numbers of documents for each code. They are the documents
+    in which the code is on both sides, predicted, actual, predicted and out of family, and actual
+    and out of family.
     ``pairs``: pairs of unmatched codes.
     ``patterns``, shape (R, 5), int64: family; its codes on both sides, unmatched predicted codes
         and unmatched actual codes; number of documents with these values. Documents without a code
         of the family are left out.
-    ``sums``, shape (8,), and ``products``, shape (8, 8), int64: of the documents' tallies, from
-        :func:`tally_sums`.
-    ``repeated``, shape (2,), int64: number of actual and of predicted codes that occurred more
-        than once in a document. Each counts once.
+    ``sums``, shape (8,), and ``products``, shape (8, 8), int64: sums of the documents' tallies and
+    of the products of two tallies, computed by :func:`tally_sums`.
+    ``repeated``, shape (2,), int64: number of actual codes, and number of predicted codes, that
+    occurred more than once in a document. Each of these codes counts only once.
     ``row_ids``: digest of the documents' names.
-    ``together``: pairs of all codes, including matched ones; None unless requested.
-    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code at
-        all of the family, by predicted and actual code.
+    ``together``: pairs of all codes, including matched codes; None if they were not requested.
+    ``alone``, shape (L, 2), or None without ``together``: number of documents whose other side
+    contains no code of this code's family. The first column is for each code as a predicted code,
+    the second as an actual code.
     """
 
     families: Families
@@ -201,7 +209,7 @@ class FamilyStatistics(Record):
     alone: IntArray | None = part(lambda data, size: _whole(data, (size, 2)))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return everything except the families as plain data, without absent parts."""
+        """Return all fields except the families as plain data, without the fields that are None."""
         plain: dict[str, Any] = {}
         for item in fields(self)[1:]:
             value = getattr(self, item.name)
@@ -234,7 +242,7 @@ class FamilyStatistics(Record):
         return statistics
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
-        """Merge disjoint sets of documents; sorted codes may differ."""
+        """Merge the statistics of disjoint sets of documents; sorted codes may differ."""
         families = self.families.merged(other.families)
         first = self.renumbered(families)
         second = other.renumbered(families)
@@ -278,16 +286,16 @@ class FamilyStatistics(Record):
 
 
 def _spread(table: IntArray, position: IntArray, size: int) -> IntArray:
-    """Return a table with ``size`` rows; row i of the table (L, c) goes to ``position[i]``."""
+    """Return a table with ``size`` rows whose row ``position[i]`` is row i of the given table."""
     spread = np.zeros((size, table.shape[1]), dtype=np.int64)
     spread[position] = table
     return spread
 
 
 def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
-    """Read an array of whole numbers; None in its shape is any length."""
+    """Read an array of whole numbers and check its shape, in which None allows any length."""
     if data == [] and shape[0] in (None, 0):
-        # The number of columns of a list without rows is unknown.
+        # An empty list does not show the number of columns.
         return np.zeros((0, *shape[1:]), dtype=np.int64)  # type: ignore[arg-type]
     array = decode_counts(data, shape)
     if array.dtype.kind != "i":
@@ -296,7 +304,7 @@ def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
 
 
 def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys in order, and the sums of the rows of ``values`` (n, c) per key."""
+    """Return the distinct keys in order, and for each key the sum of its rows of ``values``."""
     if not len(keys):
         return keys, values
     order = np.argsort(keys, kind="stable")
@@ -306,7 +314,7 @@ def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def count_rows(table: IntArray) -> IntArray:
-    """Return the distinct rows, in order, with the sums of their last column."""
+    """Merge rows that are equal except for the last column, and add up their last column."""
     if not len(table):
         return table
     distinct, index = np.unique(table[:, :-1], axis=0, return_inverse=True)

@@ -1,4 +1,4 @@
-"""``evaluate_families``: sets of codes -> :class:`FamilyEvaluation`."""
+"""Functions that evaluate sets of codes and return a :class:`FamilyEvaluation`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def evaluate_families(
     row_ids: Any = None,
     confidence_level: float = 0.95,
 ) -> FamilyEvaluation:
-    """Evaluate predicted sets of codes, some of which are confused within families of codes.
+    """Evaluate predicted sets of codes, with confusions of codes within families of codes.
 
     A wrong code of the correct family is a smaller error than a code of another family.
 
     Parameters
     ----------
     y_true_sets, y_pred_sets
-        The documents' actual and predicted codes, both in one of these forms:
+        The actual and the predicted codes of each document. Both arguments must have the same form,
+        which is one of two forms:
 
         * iterables with a set (list, array) of codes for each document; a set may be empty;
         * long frames (pandas, polars) with a row for each code of a document; ``columns`` names
@@ -45,24 +46,26 @@ def evaluate_families(
         ``Prefix(separator=".")``, ``Prefix(length=3)``, ``Tree({child: parent}, level=1)``, or a
         function.
     matching : "product", "row", "column" or "balanced"
-        How much a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`. If a document
-        has a predicted and b actual unmatched codes of a family, it is 1, 1/b, 1/a, or 1/max(a, b)
-        with the remainder out of family. The evaluation stores all four and shows this one by
-        default. Metrics do not depend on it.
+        Determines how much a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`. If
+        a document has a predicted and b actual unmatched codes of a family, a pair counts 1, 1/b,
+        1/a or 1/max(a, b), respectively. With "balanced", the remainder of a code's mass is out of
+        family. The evaluation stores the sums of all four matchings and shows the given matching by
+        default. Metrics do not depend on the matching.
     remove_matches : bool, default True
-        If False, matrices contain the plain co-occurrence within families: a code on both sides
-        also has partners. Metrics and distributions are not affected.
+        If False, matrices contain all co-occurrences of codes within families, so a code on both
+        sides is also paired with other codes. This option does not affect metrics and
+        distributions.
     codes : sequence, optional
-        All codes in order. By default, all codes in the data, sorted.
+        All codes in the order to use. By default, the codes that occur in the data are sorted.
     unassigned : label, optional
-        The family of codes that have no family in ``families``. Without it, such a code is an
-        error.
+        The family to use for codes that have no family in ``families``. By default, such a code
+        raises an error.
     columns : (str, str), default ("document", "code")
     documents : array-like of shape (n,), optional
-        Names of all documents of long frames, including those without any code.
+        Names of all documents that long frames describe, including documents without any code.
     row_ids : array-like of shape (n,), optional
         Names of the documents (for long frames, use ``documents``). A paired comparison checks that
-        they are the same in both evaluations.
+        the names are the same in both evaluations.
     confidence_level : float, default 0.95
 
     Returns
@@ -72,7 +75,7 @@ def evaluate_families(
     Raises
     ------
     ValueError, TypeError
-        Invalid input; the message states the rule and the value.
+        If an argument is invalid. The message states the rule and the invalid value.
 
     Notes
     -----
@@ -130,9 +133,9 @@ def evaluate_family_levels(
     Parameters
     ----------
     tree : Tree
-        The tree's own level is ignored.
+        The tree of codes. Its attribute ``level`` is ignored.
     levels : iterable of int
-        0 is the top.
+        The levels to evaluate; 0 is the top level.
     y_true_sets, y_pred_sets, matching, remove_matches, codes, unassigned
         As in :func:`evaluate_families`.
     columns, documents, row_ids, confidence_level
@@ -145,7 +148,7 @@ def evaluate_family_levels(
     Raises
     ------
     ValueError, TypeError
-        Invalid input; the message states the rule and the value.
+        If an argument is invalid. The message states the rule and the invalid value.
 
     Examples
     --------
@@ -188,7 +191,7 @@ def evaluate_family_levels(
 def _evaluated(
     label_sets: GivenSets, families: Families, spec: FamilySpec, remove_matches: bool
 ) -> FamilyEvaluation:
-    """Return the evaluation of label sets with the given assignment of codes to families."""
+    """Evaluate label sets, with codes assigned to families by ``families``."""
     actual, predicted = label_sets.renumbered(families.codes)
     statistics, rows = collect_families(
         actual, predicted, families, remove_matches=remove_matches, row_ids=label_sets.row_ids

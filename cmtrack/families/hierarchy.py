@@ -1,7 +1,8 @@
 """Codes, their families, and the label sets of documents.
 
-A mapping or a callable gives the families, such as a :class:`Prefix` or one level of a
-:class:`Tree`. Label sets are passed as lists of sets or as long frames, and are numbered once.
+A mapping or a callable assigns a family to each code. Examples of such a callable are a
+:class:`Prefix` and a level of a :class:`Tree`. Label sets are passed as lists of sets or as long
+frames, and each code gets a number when they are read.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ Path: TypeAlias = tuple[Label, ...]
 
 @dataclass(frozen=True)
 class Prefix:
-    """Families by the beginning of a code.
+    """Rule that uses the beginning of a code as its family.
 
-    Both ``Prefix(separator=".")`` and ``Prefix(length=3)`` put 364.01 into 364.
+    Both ``Prefix(separator=".")`` and ``Prefix(length=3)`` assign the code 364.01 to the family
+    364.
 
     Attributes
     ----------
@@ -36,7 +38,8 @@ class Prefix:
         The family is the text before the first separator. A code without a separator is its own
         family.
     length : int, optional
-        The family is the first ``length`` characters. A code that is not longer is its own family.
+        The family consists of the first ``length`` characters. A code that is not longer than this
+        is its own family.
 
     Examples
     --------
@@ -67,7 +70,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Tree:
-    """Families by one level of a tree of codes.
+    """Rule that uses the nodes at one level of a tree of codes as families.
 
     Attributes
     ----------
@@ -75,10 +78,11 @@ class Tree:
         The parent of every node that has one. Codes may be anywhere in the tree, including inner
         nodes.
     level : int, default 0
-        Families are the nodes of this level, counted from the top. A code above it is its own
-        family. Level 0 are the roots. If there is only one root, level 0 are its children, because
-        a root that contains everything adds no information. Such a root is also left out of the
-        hierarchical measures (Kiritchenko et al. 2005).
+        The families are the nodes at this level of the tree. Levels are counted from the top, and
+        level 0 consists of the roots. A code above this level is its own family. If the tree has
+        only one root, level 0 consists of the root's children, because a root that contains all
+        codes adds no information. The hierarchical measures (Kiritchenko et al. 2005) also ignore
+        such a root.
 
     Examples
     --------
@@ -111,14 +115,14 @@ class Tree:
 
     @cached_property
     def _single_root(self) -> Path:
-        """The path of the only root; empty if there are several roots."""
+        """The path that contains only the root; empty if the tree has several roots."""
         roots = tuple(self._nodes - set(self._parents))
         if len(roots) > 1:
             return ()
         return roots
 
     def path(self, code: Label) -> Path | None:
-        """Return the nodes from the top to a code; None if it is not in the tree.
+        """Return the nodes from the top to a code; None if the code is not in the tree.
 
         Raises
         ------
@@ -144,7 +148,7 @@ class Tree:
         return path
 
     def __call__(self, code: Label) -> Label | None:
-        """Return the family of a code; None if it is not in the tree."""
+        """Return the family of a code; None if the code is not in the tree."""
         path = self.path(code)
         if path is None:
             return None
@@ -155,18 +159,18 @@ Rule: TypeAlias = Mapping[Label, Label] | Callable[[Any], Label | None]
 
 
 def _family_in(path: Path, level: int) -> Label:
-    """Return the family in a path; a code above the level is its own family."""
+    """Return the node of a path at the given level, or the last node of a shorter path."""
     return path[min(level, len(path) - 1)]
 
 
 @dataclass(frozen=True)
 class Families:
-    """Codes in order, with the codes of a family next to each other.
+    """Codes and their families, ordered so that the codes of a family are next to each other.
 
-    ``paths``, tuple of tuple of labels, length L: for each code the nodes from the top down to the
-        code itself.
+    ``paths``, tuple of L tuples of labels: for each code, the nodes from the top of the hierarchy
+    to the code itself.
     ``level``: the position of the family in a path. A code with a shorter path is its own family.
-    ``chosen``: True if the caller gave the order of the codes; otherwise they are sorted.
+    ``chosen``: True if the caller specified the order of the codes; False if the codes are sorted.
     """
 
     paths: tuple[Path, ...]
@@ -175,32 +179,32 @@ class Families:
 
     @cached_property
     def codes(self) -> tuple[Label, ...]:
-        """The codes, length L."""
+        """All L codes in order."""
         return tuple(path[-1] for path in self.paths)
 
     @cached_property
     def names(self) -> tuple[Label, ...]:
-        """The families in order, length F."""
+        """All F families in order."""
         return tuple(dict.fromkeys(self._family_of_paths))
 
     @cached_property
     def family_of_code(self) -> IntArray:
-        """The number of each code's family, shape (L,), never decreasing."""
+        """The position of each code's family among the families, shape (L,), in ascending order."""
         numbers = [self._number_of[name] for name in self._family_of_paths]
         return np.array(numbers, dtype=np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
-        """Position of each family's first code, then the number of codes, shape (F + 1,)."""
+        """Position of the first code of each family, then the number of codes, shape (F + 1,)."""
         return np.searchsorted(self.family_of_code, np.arange(len(self.names) + 1))
 
     @cached_property
     def nodes(self) -> IntArray:
-        """Numbers of each code's nodes by depth, including the code itself, shape (L, D).
+        """For each code, the numbers of its nodes from the top to the code itself, shape (L, D).
 
-        Depths below the code have -1. Numbers never decrease along the codes of a depth. A code
-        that is its own family is a single node, because the hierarchical measures use *sets* of
-        codes and ancestors (Kiritchenko et al. 2005).
+        Entries for depths below the code are -1. At each depth, the numbers are in ascending order
+        along the codes. A code that is its own family is a single node, because the hierarchical
+        measures use *sets* of codes and ancestors (Kiritchenko et al. 2005).
         """
         depth = max(map(len, self.paths))
         table = np.full((len(self.paths), depth), -1, dtype=np.int64)
@@ -217,7 +221,7 @@ class Families:
         return _position("code", self._position_of, code)
 
     def family_place(self, family: Label) -> int:
-        """Return the number of a family."""
+        """Return the position of a family."""
         return _position("family", self._number_of, family)
 
     @cached_property
@@ -233,7 +237,7 @@ class Families:
         return [_family_in(path, self.level) for path in self.paths]
 
     def merged(self, other: Families) -> Families:
-        """Merge the codes of both sides."""
+        """Return the families that contain the codes of both operands."""
         if self == other:
             return self
         if self.level != other.level or self.chosen or other.chosen:
@@ -264,11 +268,12 @@ def _position(kind: str, position_of: Mapping[Label, int], name: Label) -> int:
 def assign(
     rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassigned: Label | None = None
 ) -> Families:
-    """Put codes into families.
+    """Assign each code to a family.
 
-    ``chosen``: True if the caller chose the order of the codes. It is kept within families, and
-        families are in the order of their first code. Otherwise both are sorted.
-    ``unassigned``: the family of codes without a family.
+    ``chosen``: True if the caller specified the order of the codes. The codes of a family then keep
+    this order, and the families are in the order of their first codes. If False, both codes and
+    families are sorted.
+    ``unassigned``: the family to use for codes to which the rule assigns no family.
     """
     path_of, level = _paths_by(rule)
     paths: list[Path] = []
@@ -292,7 +297,7 @@ def assign(
 
 
 def _check_texts(kind: str, names: Sequence[Label]) -> None:
-    """Raise ValueError if names are equal as texts, because metric names contain them."""
+    """Raise ValueError if two names are equal as texts, because metric names contain the texts."""
     texts = Counter(map(str, names))
     if len(texts) != len(names):
         alike = [name for name in names if texts[str(name)] > 1][:6]
@@ -300,9 +305,9 @@ def _check_texts(kind: str, names: Sequence[Label]) -> None:
 
 
 def _paths_by(rule: Rule) -> tuple[Callable[[Label], Path | None], int]:
-    """Return a function from a code to its path, and the level of families in these paths.
+    """Return a function that returns the path of a code, and the level of families in paths.
 
-    The path is None if the rule has no family for a code.
+    The path is None if the rule assigns no family to the code.
     """
     if isinstance(rule, Tree):  # the nodes above a family count in the hierarchical measures
         return rule.path, rule.level
@@ -339,7 +344,7 @@ def _sorted(paths: Iterable[Path]) -> list[Path]:
 
 
 def _in_order_of_appearance(paths: Sequence[Path]) -> list[Path]:
-    """Put paths in the order of their nodes' first appearance, with a node's codes together."""
+    """Order paths by the first appearance of their nodes, keeping the codes of a node together."""
     ranks: dict[Path, int] = {}
 
     def ranks_of(path: Path) -> list[int]:
@@ -358,11 +363,13 @@ _NAMES = ("y_true_sets", "y_pred_sets")
 
 @dataclass(frozen=True, eq=False)
 class LabelSets:
-    """The codes of each document.
+    """Sets of codes, one set for each document.
 
     ``indptr``, shape (n + 1,), int64: position of each document's first label.
-    ``code``, shape (N,), int64: code numbers, increasing within a document.
-    ``repeated``: number of labels that were left out because the document already had them.
+    ``code``, shape (N,), int64: the code number of each label, in ascending order within a
+    document.
+    ``repeated``: number of labels that were dropped because they repeat a label of the same
+    document.
     """
 
     indptr: IntArray
@@ -376,7 +383,7 @@ class LabelSets:
 
     @classmethod
     def of(cls, document: IntArray, code: IntArray, size: int, n_codes: int) -> LabelSets:
-        """Sort labels given by document and code (< ``n_codes``), and remove repeated labels."""
+        """Sort labels by document and code, and remove labels that repeat within a document."""
         n_codes = max(1, n_codes)  # documents without any code have none
         keys = document * n_codes + code
         if not (keys[1:] > keys[:-1]).all():
@@ -385,13 +392,16 @@ class LabelSets:
         return cls(indptr, keys % n_codes, len(document) - len(keys))
 
     def part(self, first: int, last: int) -> tuple[IntArray, IntArray]:
-        """Return the document, counted from ``first``, and the code of each label in a range."""
+        """Return the document and the code of each label in a range of documents.
+
+        Documents are counted from ``first``.
+        """
         sizes = np.diff(self.indptr[first : last + 1])
         labels = slice(int(self.indptr[first]), int(self.indptr[last]))
         return np.repeat(np.arange(last - first), sizes), self.code[labels]
 
     def sum(self, values: FloatArray) -> FloatArray:
-        """Sum values of the labels (N,) by document, shape (n,)."""
+        """Add up the values (N,) of the labels of each document; the result has the shape (n,)."""
         sums = np.zeros(self.size)
         filled = np.flatnonzero(np.diff(self.indptr))
         if len(filled):
@@ -399,9 +409,9 @@ class LabelSets:
         return sums
 
     def document_hashes(self, codes: Sequence[Label]) -> Any:
-        """Return a hash of each document's set of codes, shape (n,), uint64.
+        """Compute a hash of the set of codes of each document, shape (n,), uint64.
 
-        It does not depend on the codes' numbers.
+        The hash depends on the codes themselves, not on the numbers assigned to them.
         """
         sums = np.zeros(len(self.code) + 1, np.uint64)
         np.cumsum(label_hashes(codes)[self.code], out=sums[1:])
@@ -415,11 +425,11 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class GivenSets:
-    """Label sets of both sides, each with separate code numbers.
+    """Actual and predicted label sets as given, before both use the same code numbers.
 
-    ``names``: codes by number.
+    ``names``: for each side, the codes in the order of their numbers.
     ``ids``: names of the documents, if the input has them.
-    ``remarks``: remarks for the user.
+    ``remarks``: remarks to show to the user about the input.
     """
 
     names: list[Label]
@@ -436,7 +446,7 @@ class GivenSets:
         return LabelDigest.from_codes(*encode_row_ids(self.ids, self.actual.size))
 
     def listed(self, codes: Sequence[Label] | None) -> list[Label]:
-        """Return the codes to evaluate: the given ones, or those that some document has."""
+        """Return the codes to evaluate: the given codes or, by default, all codes that occur."""
         if codes is None:
             is_used = np.zeros(len(self.names), dtype=bool)
             is_used[self.actual.code] = True
@@ -449,7 +459,7 @@ class GivenSets:
         return chosen
 
     def renumbered(self, codes: Sequence[Label]) -> tuple[LabelSets, LabelSets]:
-        """Return both sides with the positions in ``codes`` as code numbers."""
+        """Return both sides with codes numbered by their positions in ``codes``."""
         position_of = {code: position for position, code in enumerate(codes)}
         position = np.array([position_of.get(name, -1) for name in self.names], dtype=np.int64)
         sides = []
@@ -479,12 +489,13 @@ def read_sets(
     documents: Any = None,
     row_ids: Any = None,
 ) -> GivenSets:
-    """Read the label sets of both sides.
+    """Read the actual and the predicted label sets.
 
-    ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes, or long frames
-        (pandas, polars) with a row for each document and code.
-    ``may_be_empty``: whether all documents are allowed to have no code.
-    ``columns``: the frames' columns of documents and codes.
+    ``y_true_sets``, ``y_pred_sets``: actual and predicted label sets, both in the same form. They
+    are iterables of sets of codes, or long frames (pandas, polars) with one row for each code of a
+    document.
+    ``may_be_empty``: whether the input is valid if no document has a code.
+    ``columns``: names of the frame columns that contain the documents and the codes.
     ``documents``, array-like of shape (n,): all documents of frames, including documents without a
         code.
     ``row_ids``, array-like of shape (n,): names of the documents.
@@ -600,7 +611,7 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
         code, code_names = encoded_codes[name]
         numbers = [number_of.setdefault(label, len(number_of)) for label in code_names]
         labels_by_side.append((rows[document], np.array(numbers, dtype=np.int64)[code]))
-    # The sets are made after both sides have numbered their codes.
+    # Sets can only be built after the codes of both sides have numbers.
     actual, predicted = (
         LabelSets.of(rows, code, len(ids), len(number_of)) for rows, code in labels_by_side
     )
@@ -608,7 +619,7 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
 
 
 def _sorted_documents(labels: Iterable[Label]) -> list[Label]:
-    """Return the names of documents in order, each once."""
+    """Return the distinct names of documents in sorted order."""
     names = list(dict.fromkeys(labels))
     try:
         return sorted(names)  # type: ignore[type-var]
@@ -621,7 +632,7 @@ def _sorted_documents(labels: Iterable[Label]) -> list[Label]:
 
 
 def _distinct_documents(documents: Any) -> list[Label]:
-    """Return the given names of documents; raise if a name repeats."""
+    """Return the given names of documents as a list; raise ValueError if a name is repeated."""
     numbers, names = encode_values("documents", documents)
     if len(names) != len(numbers):
         repeated = names[int(np.argmax(np.bincount(numbers)))]

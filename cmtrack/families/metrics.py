@@ -1,13 +1,13 @@
-"""Metrics of label sets in families of codes.
+"""Metrics computed from label sets whose codes are grouped into families.
 
 All metrics except the macro averages are ratios of sums over documents, ``Σ_d a·t_d / Σ_d b·t_d``,
 with the tallies ``t_d`` of a document. Documents are the sampling unit, so the standard error
 follows from the sums of products of the tallies.
 
-Shares are relative to all labels, predicted and actual. A label is a match (on both sides of its
-document), confused (unmatched, and the other side has an unmatched code of its family), or out of
-family. Hierarchical measures count the codes of a document with all their ancestors (Kiritchenko,
-Matwin, Famili 2005).
+The denominator of a share is the number of all labels, predicted and actual. A label is a match if
+it is on both sides of its document. It is confused if it is unmatched and the other side has an
+unmatched code of the same family. Otherwise it is out of family. Hierarchical measures count the
+codes of a document and all ancestors of these codes (Kiritchenko, Matwin, Famili 2005).
 """
 
 from __future__ import annotations
@@ -45,20 +45,21 @@ FEW = 20
 
 
 class CodeAverage(Function):
-    """Mean over codes.
+    """Macro average: the mean of a ratio over all codes for which the ratio is defined.
 
-    Its standard error assumes independent codes, unless standard errors by document are known.
+    The standard error assumes that codes are independent, unless standard errors that treat
+    documents as the sampling units are known.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, codes: IntArray) -> float:
-        """Return the macro average of a ratio over the codes."""
+        """Return the mean over the codes whose ratio is defined."""
         return macro_averages(codes)[self.name][0]
 
     def spread(self, codes: IntArray) -> float:
-        """Return the standard error."""
+        """Return the standard error of the macro average, assuming independent codes."""
         return macro_averages(codes)[self.name][1]
 
 
@@ -79,7 +80,7 @@ def _ratio(name: str, value: Any, source: str, reason: str, formula: str, **word
 def _of_both(
     name: str, value: Any, source: str, reason: str, formulas: tuple[str, str], **words: Any
 ) -> tuple[Metric, Metric]:
-    """Return a metric over all documents, and the metric of each family, with one function."""
+    """Return two metrics with the same formula: one for all documents, and one for each family."""
     of_all, of_family = formulas
     return (
         _ratio(name, value, source, reason, of_all, headline=True, **words),
@@ -265,18 +266,18 @@ OF_FAMILIES = Sections(FAMILY, places=("cmtrack.families.metrics.OF_FAMILIES",))
 
 
 class Codes(Samples):
-    """Counts of each code."""
+    """Counts of documents for each code, from which macro averages are computed."""
 
     def __init__(self, codes: IntArray) -> None:
         self.codes = codes
 
     def argument(self) -> IntArray:
-        """Return the counts (L, 5)."""
+        """Return the counts of documents for each code, shape (L, 5)."""
         return self.codes
 
 
 class FamilyViews(Views):
-    """The views of a family evaluation."""
+    """Access to the samples from which the metrics of a family evaluation are computed."""
 
     def __init__(self, statistics: FamilyStatistics) -> None:
         self.statistics = statistics
@@ -286,7 +287,7 @@ class FamilyViews(Views):
         return getattr(self, metric.of)
 
     def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
-        """Return the name parts of the families for a per-family metric."""
+        """Return the text of each family in the names of a metric that is computed per family."""
         if metric.of != "family":
             return None
         return self._families
@@ -298,7 +299,7 @@ class FamilyViews(Views):
 
     @cached_property
     def documents(self) -> Sums:
-        """All documents."""
+        """Tallies summed over all documents."""
         counts = self.statistics
         return Sums(
             Sums8,
@@ -309,19 +310,19 @@ class FamilyViews(Views):
 
     @cached_property
     def family(self) -> Sums:
-        """The documents of each family."""
+        """Tallies of each family, summed over all documents."""
         sums, products = family_tallies(self.statistics)
         return Sums(Sums8, sums.T, np.moveaxis(products, 0, -1), self.statistics.digest.rows)
 
     @cached_property
     def codes(self) -> Codes:
-        """The codes."""
+        """The samples with the counts of each code."""
         return Codes(self.statistics.codes)
 
     def influence(self, metric: Metric, rows: DocumentRows) -> FloatArray | None:
-        """Return the influence values (n,) of an overall metric.
+        """Return the influence of each document on a metric over all documents, shape (n,).
 
-        None for a single family, which has no values by document.
+        Returns None for a metric of a single family, because documents store no tallies by family.
         """
         if metric.of == "codes":
             return rows.macros[:, MACROS.index(metric.name.rsplit("/", 1)[1])]
@@ -340,8 +341,8 @@ def family_results(
 ) -> Results:
     """Return every metric with its standard error and interval.
 
-    ``macro_errors``: standard errors of the macro averages that allow for codes of the same
-        document. By default, codes are assumed to be independent.
+    ``macro_errors``: standard errors of the macro averages that account for the dependence of codes
+    in the same document. By default, codes are assumed to be independent.
     """
     results = Results(confidence_level, Clusters(macro_errors or {}))
     FamilyViews(statistics).put(results, FAMILY)
@@ -349,12 +350,12 @@ def family_results(
 
 
 def _counts(codes: IntArray) -> FloatArray:
-    """Return the number of matched, predicted and actual documents of each code, shape (3, L)."""
+    """Count the matched, predicted and actual documents of each code, shape (3, L)."""
     return codes.T[[HITS, PREDICTED, ACTUAL]].astype(np.float64)
 
 
 def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
-    """Return precision, recall and F1 of each code, shape (L,), NaN where undefined."""
+    """Return the precision, recall and F1 of each code as arrays (L,), with NaN if undefined."""
     hits, predicted, actual = _counts(codes)
     return {
         "precision": ratio(hits, predicted),
@@ -364,12 +365,12 @@ def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
 
 
 def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
-    """Return means over the codes with a defined ratio, and standard errors for independent codes.
+    """Return macro averages, and their standard errors under the assumption of independent codes.
 
-    Precision and recall have the variance of a share, p (1 - p) / n. The variance of F1 comes from
-    the delta method.
+    A mean includes the codes whose ratio is defined. The variance of a precision or a recall is the
+    variance of a share, p (1 - p) / n. The variance of an F1 is computed by the delta method.
 
-    ``codes``, shape (L, 5): as in :class:`FamilyStatistics`.
+    ``codes``, shape (L, 5): the counts that :class:`FamilyStatistics` stores under this name.
     """
     hits, predicted, actual = _counts(codes)
     values = code_ratios(codes)
@@ -404,9 +405,9 @@ def document_errors(statistics: FamilyStatistics, rows: DocumentRows) -> dict[st
 
 
 def family_tallies(statistics: FamilyStatistics) -> tuple[FloatArray, FloatArray]:
-    """Return sums (F, 5) and sums of products (F, 5, 5) of each family's tallies over documents.
+    """Return sums (F, 5) of each family's tallies over documents, and sums of products (F, 5, 5).
 
-    They are the first five tallies, which count codes.
+    Only the first five tallies are included, because the others count nodes, not codes.
     """
     family, matched, predicted, actual, documents = statistics.patterns.T
     has_siblings = (predicted > 0) & (actual > 0)
@@ -484,7 +485,7 @@ _WARNINGS = (_repeated_codes, _codes_without_ratio, _rare_codes, _rare_families)
 
 
 def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
-    """Return warnings: repeated codes, codes without a defined ratio, rare codes and families."""
+    """Return warnings about repeated codes, undefined ratios, rare codes and rare families."""
     return tuple(text for warning in _WARNINGS for text in warning(statistics))
 
 

@@ -1,7 +1,8 @@
-"""The :class:`FamilyEvaluation`: sparse counts, numbers and views of them, and its stored form.
+"""The :class:`FamilyEvaluation` class, and functions that store and read its documents.
 
-The stored form is a versioned JSON text with the statistics to compute from and the numbers to
-read. The single documents are stored as a compact Parquet file of tallies.
+An evaluation is stored as JSON text with a format version. The text contains the statistics from
+which all numbers are computed, and the computed numbers for other programs to read. The tallies of
+individual documents are stored in a compact Parquet file.
 """
 
 from __future__ import annotations
@@ -59,16 +60,17 @@ class FamilyEvaluation(BaseEvaluation):
     Attributes
     ----------
     statistics : FamilyStatistics
-        The stored statistics of the data.
+        The statistics of the documents, from which all numbers are computed.
     spec : FamilySpec
-        The options.
+        The options of the evaluation.
     remarks : tuple of str
         Remarks made while the data were read.
     macro_errors : dict of str to float, optional
         Standard errors of the macro averages, with documents as the sampling units.
     rows : DocumentRows or None
-        The single documents, which paired comparisons need. None if the evaluation was not made
-        from documents. Merging drops them, and comparing evaluations for equality ignores them.
+        Numbers of each individual document, which paired comparisons require. None if the
+        evaluation was not made from documents. Merging two evaluations drops these numbers, and the
+        equality of evaluations does not depend on them.
 
     Examples
     --------
@@ -92,12 +94,12 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def catalog(self) -> Catalog:
-        """The metrics of sets of codes."""
+        """The catalog that defines the metrics of label sets."""
         return Catalog(metrics_of.OF_FAMILIES)
 
     @property
     def matching(self) -> str:
-        """The matching of :meth:`matrix` by default: "product", "row", "column" or "balanced"."""
+        """The default matching of :meth:`matrix`: "product", "row", "column" or "balanced"."""
         return self.spec.matching
 
     @property
@@ -113,14 +115,14 @@ class FamilyEvaluation(BaseEvaluation):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings: rare codes and families, codes that averages leave out, repeated codes."""
+        """Warnings about rare codes, rare families, undefined ratios and repeated codes."""
         return (*self.notes, *metrics_of.family_warnings(self.statistics))
 
     # -- parts ------------------------------------------------------------------------------------
 
     @property
     def codes(self) -> tuple[Label, ...]:
-        """The codes, with the codes of a family next to each other."""
+        """All codes, ordered so that the codes of a family are next to each other."""
         return self.statistics.families.codes
 
     @property
@@ -141,7 +143,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of families and of codes."""
+        """The number of families and the number of codes."""
         return {"families": len(self.families), "codes": len(self.codes)}
 
     @property
@@ -155,14 +157,14 @@ class FamilyEvaluation(BaseEvaluation):
         return self.codes
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the actual codes that an average leaves out because they are never predicted."""
+        """Return the actual codes that an average ignores because they are never predicted."""
         if metric != "family/precision_macro":
             return ()
         return tuple(self.codes[i] for i in metrics_of.never_predicted(self.statistics))
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that must be equal in a common ranking: the families of the actual codes."""
+        """Properties that must be equal within a ranking: the families of the actual codes."""
         families = self.statistics.families
         actual = np.flatnonzero(self.statistics.codes[:, ACTUAL])
         paths = [families.paths[k] for k in actual.tolist()]
@@ -171,15 +173,15 @@ class FamilyEvaluation(BaseEvaluation):
     # -- views of a family and of a code ----------------------------------------------------------
 
     def matrix(self, family: Label, matching: str | None = None) -> FamilyMatrix:
-        """Return a family's confusion matrix: rows are actual codes, columns predicted ones.
+        """Return the confusion matrix of a family: rows are actual and columns are predicted codes.
 
-        The last row and column are out of family (OOF).
+        The last row and the last column are for codes that are out of family (OOF).
 
         Parameters
         ----------
         family : label
         matching : "product", "row", "column" or "balanced", optional
-            By default the evaluation's matching.
+            The matching to use; by default the matching of the evaluation.
 
         Raises
         ------
@@ -191,18 +193,20 @@ class FamilyEvaluation(BaseEvaluation):
     def distribution(
         self, family: Label, given: str = "predicted", normalization: str = "mass"
     ) -> FamilyMatrix:
-        """Return a family's conditional distributions.
+        """Return a family's distributions of actual codes given predicted codes, or the reverse.
 
         Parameters
         ----------
         family : label
         given : "predicted" or "actual"
-            "predicted": columns sum to 1, and the diagonal is precision; "actual": rows sum to 1,
-            and the diagonal is recall.
+            The side on which the distributions are conditioned. With "predicted", columns sum to 1
+            and the diagonal contains precisions. With "actual", rows sum to 1 and the diagonal
+            contains recalls.
         normalization : "mass" or "reference"
-            "reference" divides the product counts by their sum, like the source's code. Documents
-            with many mismatches then have more weight, and the diagonal is neither precision nor
-            recall.
+            With "mass", each code of a document has the mass 1. With "reference", the counts of the
+            product matching are divided by their sum, as in the code of the source. Documents with
+            many mismatches then have more weight, and the diagonal contains neither precisions nor
+            recalls.
 
         Raises
         ------
@@ -212,7 +216,7 @@ class FamilyEvaluation(BaseEvaluation):
         return family_distribution(self.statistics, family, given, normalization)
 
     def given_predicted(self, code: Label) -> CodeAnswer:
-        """Return the outcomes of a predicted code: correct, actually a sibling, or out of family.
+        """Return the shares of a predicted code's outcomes: correct, a sibling, or out of family.
 
         Raises
         ------
@@ -231,7 +235,7 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "predicted", self.confidence_level)
 
     def given_actual(self, code: Label) -> CodeAnswer:
-        """Return the outcomes of an actual code: correct, a sibling predicted, or out of family.
+        """Return the shares of an actual code's outcomes: correct, a sibling, or out of family.
 
         Raises
         ------
@@ -241,9 +245,10 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "actual", self.confidence_level)
 
     def family_figure(self, family: Label, given: str = "actual") -> Figure:
-        """Draw one family's matrix, coloured by shares.
+        """Draw the confusion matrix of a family, coloured by shares.
 
-        The shares are given the "actual" code (recall) or given the "predicted" one (precision).
+        The shares are conditional on the actual code ("actual": the diagonal is recall) or on the
+        predicted code ("predicted": the diagonal is precision).
 
         Raises
         ------
@@ -255,7 +260,7 @@ class FamilyEvaluation(BaseEvaluation):
         return plots.family_matrix_figure(self, family, given=given)
 
     def code_figure(self, code: Label) -> Figure:
-        """Draw the outcomes of a code, given that it is predicted and given that it is actual.
+        """Draw the outcomes of a code when it is predicted, and its outcomes when it is actual.
 
         Raises
         ------
@@ -269,21 +274,21 @@ class FamilyEvaluation(BaseEvaluation):
     def code_table(self) -> pd.DataFrame:
         """Return one row per code: family, documents, precision, recall, F1, shares and partners.
 
-        The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction. ``partner`` is
-        the sibling that most often replaces the code; if several are equally frequent, it is the
-        first of them.
+        For predicted codes and for actual codes, the shares ``match``, ``confused`` and ``oof`` sum
+        to 1. ``partner`` is the sibling that most often replaces the code; if several are equally
+        frequent, it is the first of them.
         """
         return code_table(self.statistics)
 
     def family_table(self) -> pd.DataFrame:
-        """Return one row per family: its metrics with their intervals."""
+        """Return a frame with one row per family: its metrics with their intervals."""
         return family_table(self.statistics, self._results)
 
     # -- doing ------------------------------------------------------------------------------------
 
     @property
     def _documents(self) -> DocumentRows:
-        """The documents one by one."""
+        """The numbers of each individual document."""
         if self.rows is None:
             raise ValueError("this evaluation was merged or loaded without its documents")
         return self.rows
@@ -291,7 +296,7 @@ class FamilyEvaluation(BaseEvaluation):
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         if self.catalog.lookup(metric).of != "documents":
             return None
-        # With random weights, different tallies give different sums, and equal tallies equal sums.
+        # Sums with random weights differ for different tallies and are equal for equal tallies.
         tallies = self._documents.tallies
         return tallies @ np.random.default_rng(0).random(tallies.shape[1])
 
@@ -345,17 +350,17 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def rows_size(self) -> int:
-        """Size of the documents' columns in bytes, before compression."""
+        """Size in bytes of the columns that describe the documents, before compression."""
         if self.rows is None:
             return 0
         return self.rows.tallies.nbytes + self.rows.macros.nbytes
 
     def write_rows(self, file: Path | BinaryIO) -> None:
-        """Write the documents as Parquet."""
+        """Write the numbers of each document as a Parquet file."""
         write_documents(file, self._documents)
 
     def with_rows(self, content: bytes) -> FamilyEvaluation:
-        """Return the evaluation with the documents that :meth:`write_rows` wrote."""
+        """Return the evaluation with the documents from a file that :meth:`write_rows` wrote."""
         return replace(self, rows=read_documents(content, self))
 
     # -- views ------------------------------------------------------------------------------------
@@ -378,11 +383,12 @@ class FamilyEvaluation(BaseEvaluation):
 def _merged_errors(
     first: FamilyEvaluation, second: FamilyEvaluation, merged: FamilyEvaluation
 ) -> dict[str, float] | None:
-    """Return standard errors of the macro averages of both sets of documents together.
+    """Return standard errors of the macro averages over two merged sets of documents.
 
-    They are the larger of two standard errors. The first comes from the sums of squares of both
-    sides. It allows for codes that share a document, but is too small if a side has few documents
-    of a code. The second assumes independent codes in the merged counts.
+    Each standard error is the larger of two estimates. The first estimate combines the sums of
+    squares of both sets. It accounts for codes that occur in the same document, but it is too small
+    if one set contains few documents with a code. The second estimate is computed from the merged
+    counts and assumes independent codes.
     """
     if first.macro_errors is None or second.macro_errors is None:
         return None
@@ -400,7 +406,7 @@ def _merged_errors(
 
 
 def _digest_of_paths(paths: Iterable[tuple[Any, ...]], level: int) -> str:
-    """Return a short digest of codes with their families."""
+    """Return a short digest of the paths of codes and of the level that defines families."""
     text = json.dumps([level, [[str(node) for node in path] for path in paths]])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -419,7 +425,7 @@ _INFLUENCES = tuple(f"influence/{name}" for name in MACROS)
 
 
 def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
-    """Write a row per document: its tallies, and its influence on each macro average."""
+    """Write one row per document: its tallies and its influence on each macro average."""
     columns = dict(zip(TALLIES, rows.tallies.T, strict=True))
     columns |= zip(_INFLUENCES, rows.macros.T, strict=True)
     write_table(path, columns)

@@ -17,7 +17,7 @@ class FamilySpec(Question):
     Attributes
     ----------
     matching : "product", "row", "column" or "balanced"
-        How predicted codes are paired with actual codes in the matrix of a family.
+        The rule by which the matrix of a family pairs predicted codes with actual codes.
     confidence_level : float
     """
 

@@ -40,9 +40,9 @@ NORMALIZATIONS = ("mass", "reference")
 
 
 class _Side(NamedTuple):
-    """Columns of ``codes`` for one side, and a matching.
+    """Columns of ``codes`` that describe predicted or actual codes, and the matching to use.
 
-    The matching gives each code of the side mass 1, which is divided among its pairs.
+    With this matching, the masses of the pairs of each code on this side sum to 1.
     """
 
     documents: int
@@ -56,24 +56,24 @@ _SIDES = {
 }
 _OTHER = {"predicted": "actual", "actual": "predicted"}
 MOST_TIED = 3
-"""Most codes with equal shares that a sentence names."""
+"""Largest number of codes with equal shares that a sentence lists by name."""
 
 
 @dataclass(frozen=True, eq=False)
 class FamilyMatrix:
-    """Confusion matrix of a family's codes, with out of family (OOF) as the last row and column.
+    """Confusion matrix of a family's codes, with a last row and column for out of family (OOF).
 
     Attributes
     ----------
     family : label
     codes : tuple of length k
     values : ndarray of shape (k + 1, k + 1)
-        ``values[i, j]``: how often code i was actual and code j predicted. The last row contains
-        predicted codes without an unmatched actual sibling, the last column actual codes without an
-        unmatched predicted sibling. The source of this matrix displays it transposed, with
-        predictions as rows.
+        ``values[i, j]`` counts the pairs of actual code i and predicted code j. The last row counts
+        predicted codes without an unmatched actual sibling. The last column counts actual codes
+        without an unmatched predicted sibling. The source of this matrix displays it transposed,
+        with predictions as rows.
     what : str
-        Description of the values.
+        Description of the values, for titles.
     """
 
     family: Label
@@ -82,9 +82,10 @@ class FamilyMatrix:
     what: str
 
     def __getitem__(self, pair: tuple[Label, Label]) -> float:
-        """Return the value of (actual, predicted).
+        """Return the value for a pair (actual, predicted).
 
-        ``"OOF"`` means out of family, unless a code has that name.
+        The name ``"OOF"`` selects the row or the column for out of family, unless a code has this
+        name.
         """
         actual, predicted = pair
         return float(self.values[self._position(actual), self._position(predicted)])
@@ -100,7 +101,7 @@ class FamilyMatrix:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the values with rows ``actual`` and columns ``predicted``, ``OOF`` last."""
+        """Return a frame whose rows are actual codes and whose columns are predicted codes."""
         from cmtrack._pandas import pd
 
         names = [*self.codes, OOF]
@@ -115,9 +116,10 @@ class FamilyMatrix:
 
 
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
-    """Return a family's matrix under one matching.
+    """Compute the confusion matrix of a family with one matching.
 
-    If the evaluation was made with ``remove_matches=False``, the pairs of matched codes are in it.
+    If the evaluation was made with ``remove_matches=False``, the matrix includes the pairs of
+    matched codes.
     """
     check_matching(matching)
     start, stop = _range(statistics, family)
@@ -155,15 +157,16 @@ def family_distribution(
 ) -> FamilyMatrix:
     """Return the distribution of a family's actual codes given the predicted one, or the reverse.
 
-    Given predicted codes, columns sum to 1; given actual codes, rows do. NaN if no document has the
-    code.
+    Given predicted codes, each column sums to 1. Given actual codes, each row sums to 1. The values
+    are NaN if no document has the code.
 
     Notes
     -----
-    "mass" gives each code of a document the mass 1, so the diagonal is exactly the precision or
-    recall (row matching given predicted codes, column matching given actual ones). "reference"
-    divides the product counts by their sum, like the source's own code. Documents with many
-    mismatches then have more weight, and the diagonal is neither precision nor recall.
+    With "mass", each code of a document has the mass 1, so the diagonal contains the exact
+    precisions or recalls. This is the row matching given predicted codes, and the column matching
+    given actual codes. With "reference", the counts of the product matching are divided by their
+    sum, as in the code of the source. Documents with many mismatches then have more weight, and the
+    diagonal contains neither precisions nor recalls.
     """
     if given not in _SIDES:
         raise ValueError(f"given must be 'predicted' or 'actual', got {given!r}")
@@ -178,7 +181,7 @@ def family_distribution(
     values = np.pad(statistics.pairs.within(start, stop, matching), (0, 1))
     index = np.arange(size)
     values[index, index] += codes[:, HITS]
-    # In this view each column belongs to one of the given codes.
+    # In this view, each column belongs to a code on which the distribution is conditioned.
     by_code = values.T if given == "actual" else values
     by_code[size, :size] = codes[:, side.outside]
     total = by_code[:, :size].sum(axis=0)
@@ -195,7 +198,7 @@ def family_distribution(
 
 
 def check_matching(matching: str) -> str:
-    """Return the name of a matching, or raise ValueError."""
+    """Return the name of a matching; raise ValueError if no such matching exists."""
     if matching not in MATCHINGS:
         raise ValueError(f"matching must be one of {list(MATCHINGS)}, got {matching!r}")
     return matching
@@ -222,18 +225,18 @@ class CodeAnswer:
     code, family : label
     given : "predicted" or "actual"
     documents : int
-        Number of documents in which the code is predicted (or actual).
+        Number of documents in which the code is predicted or, given "actual", is actual.
     right : float
-        Share of these documents in which it is correct: precision given a predicted code, recall
-        given an actual one.
+        Share of these documents in which the code is correct. This is the precision of a predicted
+        code or the recall of an actual code.
     outside : float
-        Share of these documents in which it is out of family: not correct, and without an
-        unmatched sibling on the other side.
+        Share of these documents in which the code is out of family: it is not correct, and the
+        other side has no unmatched sibling of it.
     siblings : tuple of (label, float)
-        Siblings that replace it on the other side, by their share of the documents, the most
-        frequent first. These shares, ``right`` and ``outside`` sum to 1.
+        Siblings with which the code is confused, and the share of the documents for each sibling,
+        in descending order of the shares. These shares, ``right`` and ``outside`` sum to 1.
     right_interval, outside_interval : (float, float)
-        Wilson intervals.
+        Wilson intervals of ``right`` and ``outside``.
     sibling_intervals : tuple of (float, float)
     confidence_level : float
     """
@@ -252,7 +255,7 @@ class CodeAnswer:
 
     @property
     def too_few(self) -> bool:
-        """True with fewer than 20 documents, which is too few for reliable shares."""
+        """True if fewer than 20 documents have the code, because shares are then unreliable."""
         return self.documents < FEW
 
     @property
@@ -264,7 +267,10 @@ class CodeAnswer:
 
     @property
     def most_likely(self) -> Label | None:
-        """The sibling most often confused with the code, the first of ties; None without one."""
+        """The sibling that is most often confused with the code.
+
+        Ties go to the first of the siblings. None if the code is never confused.
+        """
         if not self.siblings:
             return None
         return self.siblings[0][0]
@@ -301,9 +307,10 @@ class CodeAnswer:
         return f"{quoted(self.code)} is {self.given} in {documents}: {'; '.join(parts)}."
 
     def _most_frequent(self) -> str:
-        """Name the most frequent siblings for a sentence, with the share of each."""
+        """Return the names and shares of the most frequent siblings as part of a sentence."""
         largest = self.siblings[0][1]
-        # Shares are whole numbers of 1/UNIT. Equal shares may differ by the rounding of their sums.
+        # Shares are sums of multiples of 1/UNIT, so shares that should be equal may differ by
+        # rounding.
         tied = [
             quoted(code)
             for code, share in self.siblings
@@ -330,7 +337,7 @@ class CodeAnswer:
 def answer(
     statistics: FamilyStatistics, code: Label, given: str, confidence_level: float
 ) -> CodeAnswer:
-    """Return the outcomes of one code."""
+    """Compute the outcomes of a predicted code or of an actual code."""
     position = statistics.families.place(code)
     family = statistics.families.names[int(statistics.families.family_of_code[position])]
     distribution = family_distribution(statistics, family, given)
@@ -395,7 +402,7 @@ def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
 def _most_frequent_partners(
     statistics: FamilyStatistics, given: str
 ) -> tuple[list[Label | None], FloatArray]:
-    """Return each code's most frequent sibling on the other side, or None, and its mass."""
+    """Return for each code its most frequent sibling on the other side, or None, and the mass."""
     codes = statistics.families.codes
     pairs = statistics.pairs
     actual, predicted = np.divmod(pairs.keys, len(codes))
@@ -407,7 +414,8 @@ def _most_frequent_partners(
     mass = pairs.masses[:, MATCHINGS.index(_SIDES[given].matching)]
     partner = np.full(len(codes), -1)
     largest = np.zeros(len(codes))
-    # The last pair of each code in this order has the largest mass, and the first sibling of ties.
+    # In this order, the last pair of each code has the largest mass. Among pairs of equal mass, it
+    # has the first sibling.
     order = np.lexsort((-sibling, mass, code))
     largest[code[order]] = mass[order] / UNIT
     partner[code[order]] = sibling[order]
