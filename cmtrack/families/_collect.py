@@ -115,7 +115,7 @@ class PairSum:
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
 
     def add(self, predicted: GroupedCodes, actual: GroupedCodes) -> None:
-        """Add all pairs of codes within each of G groups, which both sides list in the same order."""
+        """Add all pairs of codes within each group; both sides list the groups in one order."""
         a = predicted.size
         b = actual.size
         balanced = _share(np.maximum(a, b))
@@ -331,7 +331,7 @@ class _Collector:
         return document * self.size + code
 
     def _add_with_matches(self, predicted: _Side, actual: _Side) -> None:
-        """Add pairs of all codes of a family, and codes whose family is missing on the other side."""
+        """Add pairs of all codes of a family, and codes whose family the other side lacks."""
         groups = []
         for column, side in enumerate((predicted, actual)):
             has_other = side.has_other[side.runs.of_item]

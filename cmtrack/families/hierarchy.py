@@ -425,9 +425,9 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class GivenSets:
-    """Actual and predicted label sets as given, before both use the same code numbers.
+    """Actual and predicted label sets as they were given, before the codes are put in order.
 
-    ``names``: for each side, the codes in the order of their numbers.
+    ``names``: the distinct codes of both sides, in the order of their code numbers.
     ``ids``: names of the documents, if the input has them.
     ``remarks``: remarks to show to the user about the input.
     """
