@@ -159,8 +159,9 @@ def test_an_old_spelling_works_and_prints_the_new_one(
     command, old, new, equals, folder, monkeypatch
 ):
     monkeypatch.chdir(folder)
-    # The demo then ends before it trains models.
-    monkeypatch.setitem(sys.modules, "statsmodels", None)
+    # The demo then ends before it trains models, also if another test has imported its data.
+    for name in ("statsmodels", "statsmodels.datasets"):
+        monkeypatch.setitem(sys.modules, name, None)
     *runs, value = USES[command, old][: 1 if command == "demo" else 2]
     rest = USES[command, old][len(runs) + 1 :]
 

@@ -152,7 +152,7 @@ def test_summary_counts_what_is_missing():
     empty = summary([[1.0, math.nan]])["1"]
     assert empty.blocks == 0
     assert math.isnan(empty.mean)
-    with pytest.raises(KeyError, match="no model 'c'"):
+    with pytest.raises(KeyError, match="no model named 'c'"):
         found["c"]
 
 
