@@ -47,7 +47,7 @@ _TAGS = (
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a run contains under an entry's prefix, read just before the entry is sent.
+    """The content of a run under an entry's prefix, read just before the entry is sent.
 
     MLflow shows the metrics of a run's highest step. Therefore the files of a run are also those of
     its highest step.
@@ -180,8 +180,7 @@ class Held:
             return f"a later evaluation of step {self.step}"
         return ""
 
-    # -- metrics and tags that the entry does not overwrite
-    # ---------------------------------------------------------
+    # -- metrics and tags that the entry does not overwrite ----------------------------------------
 
     def stale_metrics(self) -> list[str]:
         """Return the metrics of an earlier evaluation that are missing in the entry."""

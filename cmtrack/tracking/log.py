@@ -330,8 +330,7 @@ def _not_computed(
     return LoggedEvaluation(None, run_id, "failed", path, reason)
 
 
-# -- choose the run and the store
-# --------------------------------------------------------------------------
+# -- choose the run and the store ------------------------------------------------------------------
 
 
 def _checked(request: Entry) -> Entry:

@@ -19,7 +19,7 @@ CLASSES_FILE = "cmtrack_classes.json"
 SEGMENTS_FILE = "cmtrack_segments.json"
 PREDICTIONS_FILE = ROWS_NAME
 DIGESTS = "digests"
-"""Tag with machine-readable facts of an evaluation, as JSON; see :func:`digests`.
+"""Tag with machine-readable facts about an evaluation, as JSON; see :func:`digests`.
 
 All other tags are for people.
 """
@@ -95,12 +95,12 @@ def prefix_to_log(prefix: str | None) -> str:
 
 
 def under_prefix(prefix: str) -> str:
-    """Return words on a prefix to put after "an evaluation"; empty without a prefix."""
+    """Return words that name a prefix after "an evaluation"; empty if the prefix is empty."""
     return f" under the prefix {prefix!r}" if prefix else ""
 
 
 def file_name(name: str, prefix: str = "") -> str:
-    """Return a file name without folders: MLflow's compare page lists only root-level files."""
+    """Return a file name without folders, as MLflow's compare page lists only root-level files."""
     return prefix.replace("/", "_").replace(" ", "_") + name
 
 

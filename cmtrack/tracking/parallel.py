@@ -62,7 +62,7 @@ def in_forked_workers(action: Callable[[], object]) -> None:
 
 @functools.cache
 def watch_forks() -> None:
-    """Register the cleanup in forked processes; called for the first lock, not at import."""
+    """Register the cleanup in forked processes, when the first lock is made and not at import."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forked)
 

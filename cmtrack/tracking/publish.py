@@ -56,8 +56,8 @@ class LoggedReview:
     tagged_runs, tagged_models : tuple of str
         Ids of the runs and of the logged models that got the review's tags.
     alias : str
-        The alias that was set, such as ``"models:/name@challenger (version 3)"``; it is empty if no
-        alias was requested.
+        The alias that was set, such as ``"models:/name@challenger (version 3)"``, or an empty
+        string if no alias was requested.
     versions : tuple of str
         Model versions of the compared runs whose pages now show rank and decision, such as
         ``"models:/name/3"``.

@@ -175,7 +175,7 @@ class _Push:
         answer_of(partial(_create_run, entry, client, name))
 
     def _note_silence(self, uri: str, error: Exception) -> None:
-        """Stop using a store after a failed connection, or after two entries without an answer."""
+        """Stop using a store if a connection fails, or if it does not answer for two entries."""
         if isinstance(error, NoAnswer):
             self.unanswered[uri] += 1
             if self.unanswered[uri] == 1:

@@ -1,4 +1,4 @@
-"""Runs of a tracking store: listing, lookup by reference, and their model versions."""
+"""Runs in a tracking store: listing, lookup by reference, and model versions of a run."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ _MAX_ABOUT = 1 << 20
 _SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
 _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _NAME = re.compile(r"[^'\"`\\%]+")
-"""Matches names that can be searched for; MLflow's filters cannot escape quotes."""
+"""Matches names that MLflow's filters can search for, in which quotes cannot be escaped."""
 _RULE = "give a run's id, the first 8 characters of its id, or its name if no other run has it"
 _MODEL_SOURCE = re.compile(
     r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
 )
-"""Matches sources of a model version with a logged model's id: its URI or its folder."""
+"""Matches a model version's source if it is the URI or the folder of a logged model."""
 _VERSION_SOURCE = re.compile(r"models:/(?P<name>[^/@]+)/(?P<version>[0-9]+)")
 _RUN_SOURCE = re.compile(r"runs:/(?P<run>[^/]+)/(?P<model>.+)")
 _MOST_COPIES = 20
-"""Maximum copies of copies that are followed; a registry may contain a circle of copies."""
+"""Maximum number of copies that are followed to find the original of a model version.
+
+A registry may contain a circle of copies.
+"""
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
@@ -50,11 +53,14 @@ class TrackedRun(Run):
     """A run of a tracking store, with the status of its evaluations."""
 
     def status(self, prefix: str = "") -> str:
-        """Return the status of the evaluation under a prefix, such as "completed"; else empty."""
+        """Return the status of the evaluation under a prefix, such as "completed".
+
+        The status is empty if the run has no evaluation under the prefix.
+        """
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Return why the evaluation under a prefix is not complete, or an empty string if it is."""
+        """Return why the evaluation under a prefix is incomplete; empty if it is complete."""
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -64,7 +70,7 @@ class TrackedRun(Run):
 
     @property
     def prefixes(self) -> tuple[str, ...]:
-        """The prefixes of complete evaluations, as logged; "" stands for no prefix."""
+        """The prefixes under which complete evaluations were logged; "" stands for no prefix."""
         complete = (name for name, text in self.tags.items() if text == "completed")
         matches = (_STATUS.fullmatch(name) for name in complete)
         return tuple(sorted(self.logged_prefix(match[1] or "") for match in matches if match))
@@ -100,7 +106,8 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
 
     Raises ValueError if an id is invalid, because ids become parts of paths and URLs.
 
-    ``model_ids``: models by which the run was found; if given, the run's other models are ignored.
+    ``model_ids``: the models that were used to find the run. If they are given, all other models of
+    the run are ignored.
     """
     models = dict.fromkeys(model_ids) or evaluated_models(run)
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
@@ -125,14 +132,14 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
 
 
 def evaluated_models(run: Any) -> dict[str, None]:
-    """Return the ids of the models that an MLflow run logged, or else of its input models."""
+    """Return the ids of the models that a run logged, or else the ids of its input models."""
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     inputs = getattr(getattr(run, "inputs", None), "model_inputs", None) or []
     return dict.fromkeys(model.model_id for model in outputs or inputs)
 
 
 def _logged_size(tags: Mapping[str, str]) -> int:
-    """Return the bytes of the last logged model, by the tag of MLflow 2; 0 without the tag."""
+    """Return the last logged model's size in bytes from MLflow 2's tag; 0 if the tag is missing."""
     try:
         models = untrusted.parsed_json(tags.get("mlflow.log-model.history", "[]"))
         return int(models[-1]["model_size_bytes"])
@@ -141,7 +148,7 @@ def _logged_size(tags: Mapping[str, str]) -> int:
 
 
 def model_size(run: Run, client: MlflowClient) -> int:
-    """Return the total bytes of a run's logged models; 0 if the size of a model is not known."""
+    """Return the total size of a run's logged models in bytes; 0 if a size is not known."""
     total = 0
     for model_id in run.model_ids:
         try:
@@ -161,7 +168,7 @@ def search(
     max_runs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Iterator[TrackedRun]:
-    """Yield active runs page by page, filtered and ordered by the store.
+    """Yield the active runs page by page; the store filters and orders the runs.
 
     Raises ValueError if the store refuses the filter.
     """
@@ -187,7 +194,7 @@ def search(
 
 
 def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
-    """Return ids of experiments by name; ValueError, with similar names, if one does not exist."""
+    """Return the ids of named experiments; raise ValueError if an experiment does not exist."""
     ids = []
     for name in names:
         experiment = client.get_experiment_by_name(name)
@@ -201,10 +208,10 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
 
 
 def active_experiment_id() -> str:
-    """Return the id of the experiment for a new run.
+    """Return the id of the experiment in which MLflow would create a new run.
 
     ``mlflow.set_experiment`` stores the id in an environment variable. Users may also set a
-    variable with the id or the name. Like MLflow, create a named experiment that does not exist.
+    variable to the id or the name. As in MLflow, a named experiment that does not exist is created.
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
 
@@ -224,15 +231,15 @@ def active_experiment_id() -> str:
 def find(
     reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()
 ) -> TrackedRun:
-    """Find the run that a reference means.
+    """Find the run to which a reference refers.
 
-    Raises TypeError if the reference has another type, and ValueError if the stores do not have the
-    run, or if several runs match, and ConnectionError if a store does not answer.
+    Raises TypeError if the reference has an unsupported type, ValueError if the run is in none of
+    the stores or if several runs match, and ConnectionError if a store does not answer.
 
     ``reference``: a run id or its beginning (8 characters or more), a name that only one run has,
     ``runs:/<id>``, the id of a logged model (``m-…``), a model URI (``models:/<id>``,
-    ``models:/name/3``, ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or
-    ``info.run_id``.
+    ``models:/name/3``, ``models:/name@alias``), or an object with an attribute ``run_id``,
+    ``model_id`` or ``info.run_id``.
     ``clients``: clients of the stores, tried in order.
     ``experiments``: names of the experiments in which to search for a name or the beginning of an
     id; by default all experiments.
@@ -272,7 +279,7 @@ def find(
 def _matching(
     condition: str, clients: Sequence[MlflowClient], experiments: Sequence[str]
 ) -> list[TrackedRun]:
-    """Return runs of all stores that meet a condition, sorted by id, up to a limit."""
+    """Return runs from all stores that meet a condition, sorted by id, up to a limit."""
     by_id: dict[str, TrackedRun] = {}
     for client in clients:
         searched: list[Any] = [client.get_experiment_by_name(name) for name in experiments]
@@ -286,7 +293,7 @@ def _matching(
 
 
 def _only(runs: Sequence[TrackedRun], what_they_share: str) -> TrackedRun:
-    """Return the only run; ValueError, with the ids, if there are several."""
+    """Return the only run; raise ValueError, which lists the ids, if there are several runs."""
     if len(runs) == 1:
         return runs[0]
     listed = ", ".join(f"{run.run_id} ({run.name})" for run in runs[:_MOST_ALIKE])
@@ -322,7 +329,7 @@ def find_all(
     progress: Callable[[int], object] = lambda _: None,
     experiments: Sequence[str] = (),
 ) -> list[TrackedRun]:
-    """Return the referenced runs in order, fetched in parallel; errors as in :func:`find`."""
+    """Fetch the referenced runs in parallel, in the given order; errors as in :func:`find`."""
     asked = [(reference, clients_of(reference), experiments) for reference in references]
     jobs = each(lambda arguments: find(*arguments), asked, lambda _, done: progress(done))
     return [job.result() for job in jobs]
@@ -343,13 +350,13 @@ def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """Return a distinct name for each run id; equal names get the beginning of the id."""
+    """Return a distinct name for each run id; equal names are extended with part of the id."""
     times = Counter(runs.values())
     labels: dict[str, str] = {}
     taken = {name for name in times if times[name] == 1}
     for run_id, name in runs.items():
         label = name
-        # Add as much of the id as is needed to distinguish the runs.
+        # Add as many characters of the id as are needed to distinguish the runs.
         length = 4
         while times[name] > 1 and length <= len(run_id):
             label = f"{name} ({run_id[:length]})"
@@ -386,7 +393,7 @@ def _as_text(reference: Any) -> str:
 
 
 def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
-    """Return the run's id, and the logged model that the reference names."""
+    """Return the id of the run, and the id of the logged model that the reference names."""
     if text.startswith("runs:/"):
         return text.removeprefix("runs:/").split("/")[0], ()
     if text.startswith("m-"):
@@ -425,7 +432,7 @@ def _run_of_model(model_id: str, client: MlflowClient) -> str:
 
 
 def as_references(runs: Any) -> list[Any]:
-    """Return a list of references from a reference, a sequence or a frame of runs."""
+    """Return a list of references, given one reference, a sequence or a frame of runs."""
     if isinstance(runs, (str, TrackedRun)):
         return [runs]
     if hasattr(runs, "columns"):
@@ -442,9 +449,9 @@ def as_references(runs: Any) -> list[Any]:
 
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
-    """Return the only model version of a run or its logged models.
+    """Return the only model version that belongs to a run or to its logged models.
 
-    Raises ValueError if there is no version, or more than one.
+    Raises ValueError if there is no model version, or more than one.
     """
     versions = versions_of(run, client)
     model = ""
@@ -472,7 +479,7 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
     """Return the model versions of a run and its logged models."""
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))
-    # The store's list of runs has the models that the runs logged, but not their input models.
+    # The store's list of runs contains the models that the runs logged, but not their input models.
     model_ids = run.model_ids or tuple(evaluated_models(client.get_run(run.run_id)))
     if model_ids:
         # A run may also have registered models that were not evaluated.
@@ -491,11 +498,11 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
 
 
 def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
-    """Return the id of the logged model from which a version was registered, or None if unknown.
+    """Return the id of the logged model that was registered as a version; None if unknown.
 
-    Only Databricks sets the field ``model_id``. The open-source registry has the id in the
-    version's source. The source of a copied version is the original version. A source
-    ``runs:/<run>/<name>`` means the model that the run logged under this name.
+    Only Databricks sets the field ``model_id``. The open-source registry stores the id in the
+    source of the version. The source of a copied version is the original version. A source
+    ``runs:/<run>/<name>`` refers to the model that the run logged under this name.
     """
     if getattr(version, "model_id", None):
         return str(version.model_id)
@@ -515,7 +522,7 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 
 
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of a run's model with a name, or None unless there is exactly one."""
+    """Return the id of the only model of a run with a name; None for no or several models."""
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
     named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]

@@ -1,4 +1,4 @@
-"""Evaluation of past runs by new segments, from row attributes and the kept predictions."""
+"""Evaluation of past runs by new segments, from row attributes and the stored predictions."""
 
 from __future__ import annotations
 
@@ -39,27 +39,29 @@ def segment_runs(
     prefix: str = "",
     log: bool = False,
 ) -> list[Evaluation]:
-    """Evaluate past runs by segments, from their kept predictions and a table of row attributes.
+    """Evaluate past runs by segments, from their stored predictions and a table of row attributes.
 
-    A run keeps its rows in their order, but only a digest of their ids. Therefore the rows of the
-    table must be matched to the rows of the run in one of three ways: by ``row_ids``, by
-    ``y_true``, or by their order alone, which gives a warning.
+    A run stores its rows in their original order, but it stores only a digest of the row ids.
+    Therefore the rows of the table must be matched to the rows of the run in one of three ways:
+    with ``row_ids``, with ``y_true``, or by their order alone, which gives a warning.
 
     Parameters
     ----------
     runs : run references
-        As in :func:`cmtrack.compare`; all runs must be evaluated on the same rows.
+        References as in :func:`cmtrack.compare`; all runs must be evaluated on the same rows.
     table : frame or mapping of columns
         The attributes of the rows.
     segments : list of str, or of tuples of str
-        Columns of the table that divide the rows; a tuple divides them by several columns at once.
+        Columns of the table that divide the rows into segments. A tuple divides the rows by several
+        columns at once.
     row_ids : str or array-like of shape (n,), optional
-        The name of the table's column of row ids, if the table has the order of the run. Or the row
-        ids in the order of the run, which are looked up in the index of a DataFrame in any order.
-        The ids are checked against the run's digest.
+        Either the name of the table column that contains the row ids, if the rows of the table are
+        in the order of the run. Or the row ids in the order of the run, which are looked up in the
+        index of a DataFrame whose rows may be in any order. The ids are checked against the run's
+        digest.
     y_true : str, optional
-        The table's column of actual labels, if the table has the order of the run. The labels are
-        checked against the labels of the run.
+        The name of the table column that contains the actual labels, if the rows of the table are
+        in the order of the run. The labels are checked against the labels of the run.
     prefix : str, default ""
         The prefix under which the evaluations were logged.
     log : bool, default False
@@ -74,8 +76,8 @@ def segment_runs(
     Raises
     ------
     ValueError
-        If a run does not exist or keeps no rows, or if rows of the table do not match the rows of
-        the run. The message gives the number of such rows if it is known.
+        If a run does not exist or contains no rows, or if rows of the table do not match the rows
+        of the run. The message gives the number of rows that do not match, if it is known.
     TypeError
         If segments are not a list of names.
     ConnectionError
@@ -114,7 +116,7 @@ def segment_runs(
             )
             places = _places(evaluation, columns, table, row_ids, y_true)
             chosen = {name: columns[name] for division in divisions for name in division}
-            if places is not None:  # looked up in the index of a frame
+            if places is not None:  # the row ids were looked up in the index of a frame
                 chosen = {name: column.iloc[places] for name, column in chosen.items()}
             divided = with_segments(evaluation, (chosen, list(segments)))
         except ValueError as error:
@@ -128,9 +130,9 @@ def segment_runs(
 def _places(
     evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None
 ) -> Any:
-    """Return the table's row index for each row of a run, or None if both have the same order.
+    """Return the position in the table of each row of a run; None if the order is the same.
 
-    Raises ValueError if the rows do not match.
+    Raises ValueError if the rows of the table do not match the rows of the run.
     """
     statistics = evaluation.statistics
     places = places_in(
@@ -165,7 +167,7 @@ def _check_labels(evaluation: Evaluation, column: Any) -> None:
 
 
 def _log(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str) -> None:
-    """Write the table of segments to a run, and list it for the artifact view."""
+    """Write the table of segments to a run, and list the table for MLflow's artifact view."""
     file = names.file_name(names.SEGMENTS_FILE, prefix)
     filing(client, run.artifact_uri).log_text(run.run_id, segments_json(evaluation), file)
     list_table(client, run.run_id, prefix, file)

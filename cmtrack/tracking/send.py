@@ -1,4 +1,4 @@
-"""Send an entry to an existing run, which may replace an earlier evaluation."""
+"""Sending of an entry to an existing run, where it may replace an earlier evaluation."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 METRICS_ONLY = "metrics only"
-"""Status of an evaluation with metrics but without its file in the run."""
+"""Status of an evaluation whose metrics are in the run, but whose file is not."""
 _BATCH = 1000
-"""Maximum metrics of a request to MLflow."""
+"""Maximum number of metrics in one request to MLflow."""
 _PASSING = (408, 425, 429)
-"""HTTP codes between 400 and 499 after which a request may succeed later."""
+"""HTTP status codes between 400 and 499 after which a repeated request may succeed."""
 
 
 @dataclass(frozen=True)
 class Sent:
     """The outcome of sending an entry.
 
-    ``problems``: parts that were left out, such as a refused file or the link to a model that does
-    not exist.
-    ``replaced``: a sentence on the evaluation that was replaced; it is empty if none was replaced.
-    ``stays``: whether the run keeps its evaluation, because it is newer or of a higher step.
+    ``problems``: parts that were left out, such as a file that the store refused or a link to a
+    model that does not exist.
+    ``replaced``: a sentence that describes the replaced evaluation; empty if no evaluation was
+    replaced.
+    ``stays``: whether the run keeps its earlier evaluation, because that evaluation is newer than
+    the entry or belongs to a higher step.
     """
 
     problems: tuple[str, ...] = ()
@@ -48,11 +50,11 @@ class Sent:
 
 
 class NotThere(OSError):
-    """The store has accepted a file, but does not have it."""
+    """Error that the store has accepted a file but does not contain it."""
 
 
 class MixedUp(ConnectionError):
-    """Another process sent an evaluation to the same place at the same time.
+    """Error that another process sent an evaluation to the same place at the same time.
 
     This process must send its evaluation again.
     """
@@ -64,7 +66,7 @@ def send(
     answered: Callable[[], object] = lambda: None,
     late: Callable[[], bool] = lambda: False,
 ) -> Sent:
-    """Send an entry to its run: first the evaluation and all metrics, then files, then tags.
+    """Send an entry to its run: first the evaluation and metrics, then other files, then tags.
 
     The run is never opened, closed or re-opened, and no active run is needed. The tag
     ``cmtrack.status`` changes from ``started`` to ``completed``, so incomplete evaluations can be
@@ -76,10 +78,10 @@ def send(
     highest step, and an evaluation of a lower step logs only its metrics. An evaluation without a
     step is logged at the highest step.
 
-    Raises MlflowException if the run does not exist, is deleted, or refuses a write. Raises
-    ValueError if the run is deleted, or holds another evaluation that must not be replaced. Raises
-    ValueError also if the store refuses the evaluation's file; in that case the run has only the
-    metrics.
+    Raises MlflowException if the run does not exist, if it is deleted, or if the store refuses a
+    write. Raises ValueError if the run is deleted, or if it contains a different evaluation that
+    must not be replaced. Also raises ValueError if the store refuses the evaluation's file; in that
+    case the run gets only the metrics.
 
     ``answered``: called after each response of the store.
     ``late``: returns True if the entry has waited; a late entry does not replace a newer
@@ -121,7 +123,7 @@ def send(
 
 
 def _tell_waiting_senders(client: MlflowClient, held: Held) -> None:
-    """Tag the run with the entry's time if other, perhaps older, entries wait in the spool.
+    """Tag the run with the time of the entry if other entries, perhaps older, are waiting.
 
     Otherwise an older entry could later replace an evaluation that was just logged again.
     """
@@ -132,8 +134,8 @@ def _tell_waiting_senders(client: MlflowClient, held: Held) -> None:
 
 
 def _check_has_same_files(held: Held) -> None:
-    """Raise ValueError if a run holds a later evaluation with other files."""
-    # An entry of a killed process may lack files, but the run has them all.
+    """Raise ValueError if a run contains a later evaluation whose files differ from the entry's."""
+    # An entry left by a killed process may lack files, but the run contains all of them.
     if not held.has_same_files:
         raise ValueError(
             f"run {held.entry.run_id} holds an evaluation with a later time, which stays: "
@@ -146,7 +148,7 @@ class _Sending:
     """An entry that is being sent to a run.
 
     ``client``: a client that reads and writes the run's files only on allowed servers.
-    ``held``: the earlier content of the run.
+    ``held``: the content of the run before sending.
     ``answered``: called after each response of the store.
     ``late``: returns True if the entry is late by now.
     """
@@ -162,7 +164,7 @@ class _Sending:
         return str(self.entry.run_id)
 
     def send_whole(self, metrics: list[Any], problems: tuple[str, ...]) -> Sent:
-        """Send metrics, files and closing tags, and remove the earlier evaluation."""
+        """Send metrics, files and closing tags, and remove the files of the earlier evaluation."""
         entry = self.entry
         held = self.held
         shown_step = held.metrics_step
@@ -209,7 +211,7 @@ class _Sending:
     # -- metrics -----------------------------------------------------------------------------------
 
     def make_metrics(self) -> tuple[list[Any], tuple[str, ...]]:
-        """Return the points of the entry's metrics, and problems with their links."""
+        """Return the entry's metric points, and problems with linking them to a model."""
         from mlflow.entities import Metric
 
         entry = self.entry
@@ -228,7 +230,7 @@ class _Sending:
         return points, problems
 
     def _model_to_link(self) -> tuple[str | None, tuple[str, ...]]:
-        """Return the model that the metrics belong to, and a problem if it cannot be linked."""
+        """Return the model to which the metrics belong, and a problem if it cannot be linked."""
         from mlflow.exceptions import MlflowException
 
         entry = self.entry
@@ -246,7 +248,7 @@ class _Sending:
         return entry.model_id, ()
 
     def log_metrics(self, metrics: list[Any]) -> None:
-        """Log points of metrics in batches."""
+        """Log metric points in batches."""
         for start in range(0, len(metrics), _BATCH):
             batch = metrics[start : start + _BATCH]
             self.client.log_batch(self.run_id, metrics=batch, synchronous=True)
@@ -257,7 +259,8 @@ class _Sending:
     def _send_evaluation(self, metrics: list[Any]) -> str:
         """Send the evaluation's file, then its metrics; return the reason if the file is refused.
 
-        The returned text ends with the run, so that the caller can add what the run has.
+        The returned text ends with the run's name, so that the caller can add what the run
+        contains.
         """
         refusal = f"no folder could be written: run {self.run_id}"
         if self.entry.folder is not None:
@@ -269,7 +272,7 @@ class _Sending:
         return refusal
 
     def _send_other_files(self, files: Iterable[str]) -> dict[str, str]:
-        """Upload the optional files and the image; return refused files with the reasons."""
+        """Upload the other files and the image; return a mapping from refused files to reasons."""
         left_out = {}
         for name in files:
             reason = _refusal(
@@ -289,13 +292,13 @@ class _Sending:
         self.client.log_artifact(self.run_id, str(self.entry.path_of(name)))
 
     def _log_images(self) -> None:
-        """Log the images of MLflow's charts, unless the run has them already."""
+        """Log the images for MLflow's charts, unless the run already contains them."""
         entry = self.entry
         status = self.held.tag("status")
         paths: list[str] = []
         # Earlier images are possible only after an interrupted sender, or for an entry that has
-        # waited. A run of thousands of steps has thousands of images, and listing them would take
-        # longer at each step.
+        # waited. A run with thousands of steps contains thousands of images, and listing them would
+        # take longer at each step.
         if entry.images and status is not None and (self.late() or status != "completed"):
             paths = [file.path for file in self.client.list_artifacts(self.run_id, "images")]
         for key, file in entry.images.items():
@@ -306,13 +309,14 @@ class _Sending:
             if content is None or any(path.endswith(".webp") for path in logged):
                 continue
             self._log_image(key, content)
-            # Remove the first file of an incomplete image; some stores cannot remove files.
+            # Remove the first file of an incomplete image, although some stores cannot remove
+            # files.
             with contextlib.suppress(Exception):
                 for path in logged:
                     self._delete_file(path)
 
     def _image_name(self, key: str) -> re.Pattern[str]:
-        """Return a pattern for MLflow's paths of an image: key, step, time and a random part."""
+        """Return a pattern for MLflow's paths of an image, which contain key, step and time."""
         parts = (
             "images/" + "[~#]".join(map(re.escape, key.split("/"))),
             "step",
@@ -324,7 +328,7 @@ class _Sending:
         return re.compile("[+%]".join(parts))
 
     def _log_image(self, key: str, content: bytes) -> None:
-        # The import needs Pillow, which is installed if the figure could be drawn.
+        # This import requires Pillow, which is installed if the figure could be drawn.
         from cmtrack.tracking.images import DrawnImage
 
         with DrawnImage(content) as image:
@@ -342,7 +346,7 @@ class _Sending:
         artifacts.repository_for(uri, self.client.tracking_uri).delete_artifacts(path)
 
     def _remove_old_files(self, files: Iterable[str]) -> tuple[str, ...]:
-        """Remove other files of an earlier evaluation; return a problem if this fails."""
+        """Remove the other files of an earlier evaluation; return a problem if this fails."""
         start = names.file_name("cmtrack_", self.entry.prefix)
         try:
             items = self.client.list_artifacts(self.run_id)
@@ -351,7 +355,7 @@ class _Sending:
             # Check all names before the first file is removed.
             for path in [untrusted.file_name(path) for path in old]:
                 self._delete_file(path)
-        except Exception as error:  # errors of any type: some stores cannot remove files
+        except Exception as error:  # any error, because some stores cannot remove files
             reason = first_line(error)
             return (f"files of the replaced evaluation could not be removed: {reason}",)
         return ()
@@ -359,12 +363,12 @@ class _Sending:
     # -- reading back ------------------------------------------------------------------------------
 
     def _read_back(self, sent_files: list[str]) -> tuple[str, ...]:
-        """Compare the run's files with the sent files; return a problem if this is not possible.
+        """Compare the run's files with the sent files; return a problem if this is impossible.
 
-        A proxy may answer 200 with its own page, or redirect to a login. So the copy in the spool
-        must not be removed before the files are checked. If a store cannot list its files, the
-        evaluation's file is read. Raises NotThere if a file is missing, and MixedUp if a file has
-        another size, because another writer sent it.
+        A proxy may respond with status 200 and its own page, or redirect to a login page. Therefore
+        the copy in the spool must not be removed before the files are checked. If a store cannot
+        list its files, the evaluation's file is read. Raises NotThere if a file is missing, and
+        MixedUp if the size of a file is different because another writer sent it.
         """
         try:
             items = self.client.list_artifacts(self.run_id)
@@ -402,7 +406,7 @@ class _Sending:
     # -- closing -----------------------------------------------------------------------------------
 
     def _closing_tags(self, left_out: Mapping[str, str]) -> dict[str, str]:
-        """Return the tags of a sent entry, including the names of refused files."""
+        """Return the tags to write at the end, which include the names of refused files."""
         entry = self.entry
         rows = names.file_name(names.PREDICTIONS_FILE, entry.prefix)
         tags = entry.tags_with_rows(None) if rows in left_out else dict(entry.tags)
@@ -414,7 +418,7 @@ class _Sending:
         return tags
 
     def _close(self, tags: dict[str, str], sent_files: list[str]) -> tuple[str, ...]:
-        """Write the closing tags, and check that no other writer replaced the tags or the file.
+        """Write the closing tags, and check that no other writer has replaced them or the file.
 
         Raises MixedUp if the evaluation's file comes from another writer.
         """
@@ -435,7 +439,7 @@ class _Sending:
         problems: tuple[str, ...] = ()
         if missing:
             problems = (f"{some_of(missing, 3)}: no room in MLflow's tag",)
-        if entry.step is None:  # the next step replaces this one in any case
+        if entry.step is None:  # otherwise, the next step replaces it anyway
             problems += self._compare_with_tags(tags_after, sent_files[0])
         return problems
 
@@ -449,7 +453,7 @@ class _Sending:
             return ("another evaluation was sent at the same time, and has replaced it",)
         try:
             content = self._read(file)
-        except (OSError, ValueError):  # a store that allows writing but not reading
+        except (OSError, ValueError):  # the store allows writing but not reading
             return ()
         if digest_of(content) == sent_digest:
             return ()
@@ -458,19 +462,19 @@ class _Sending:
 
 
 def _logged_models(run: Any) -> list[Any]:
-    """Return the models that a run logged; empty for MLflow 2, which has no such attribute."""
+    """Return the models that a run logged, or an empty list in MLflow 2."""
     return getattr(getattr(run, "outputs", None), "model_outputs", None) or []
 
 
 def _model_of_another_run(run: Any, metrics: list[Any]) -> str | None:
-    """Return the model that the metrics are linked to, if another run logged it; else None."""
+    """Return the model to which the metrics are linked if another run logged it, else None."""
     model_id = next((metric.model_id for metric in metrics), None)
     is_of_run = model_id in {model.model_id for model in _logged_models(run)}
     return None if is_of_run else model_id
 
 
 def _replacement(run_id: str, replaced: str, stale_metrics: list[str]) -> str:
-    """Return a sentence on an evaluation that was replaced."""
+    """Return a sentence that describes the replaced evaluation."""
     text = (
         f"run {run_id} held {replaced}, which was replaced: "
         "use prefix= for several evaluations in the same run"
@@ -488,11 +492,11 @@ def _named(left_out: Mapping[str, str]) -> str:
 
 
 def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | None = None) -> str:
-    """Upload, and return the reason if the store refuses, or an empty string if it accepts.
+    """Upload a file; return the reason if the store refuses it, else an empty string.
 
     A proxy may close the connection instead of answering that a file is too large. If the store
-    answers ``ask_store`` and the connection is closed again at the second attempt, this also counts
-    as a refusal. Other exceptions are raised, because the upload may succeed later.
+    answers ``ask_store``, but the connection is closed again at the second attempt, this also
+    counts as a refusal. All other exceptions are raised, because the upload may succeed later.
     """
     for is_second_try in (False, True):
         try:
@@ -510,10 +514,10 @@ def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | Non
 
 
 def _reason_of(error: BaseException) -> str:
-    """Return why a store or a proxy refuses permanently, or an empty string for other errors."""
+    """Return the reason for a permanent refusal, or an empty string for other errors."""
     for cause in causes(error):
         response = getattr(cause, "response", None)
-        if isinstance(response, dict):  # the error of an S3 client
+        if isinstance(response, dict):  # an error that an S3 client raised
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             reason = response.get("Error", {}).get("Code")
         else:

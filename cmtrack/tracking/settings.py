@@ -1,4 +1,4 @@
-"""Privacy settings of a user, project or organisation, which decide what rows may be sent.
+"""Privacy settings of a user, project or organisation, which decide which rows may be sent.
 
 By default a logged evaluation includes the evaluated rows: each row's actual and predicted label,
 its probabilities, weight and group, and its segment by each declared column. The environment
@@ -8,15 +8,15 @@ regardless of the code::
     [tool.cmtrack]
     predictions = "off"     # or "labels", "auto", "on"
 
-"labels" writes rows without probabilities, "auto" follows the code, and "on" writes rows of any
-size.
+With "labels", rows are written without probabilities. With "auto", the arguments in the code
+decide. With "on", all rows are written, regardless of their size.
 
-The environment variable wins over the project's file, which is the nearest ``pyproject.toml`` with
-the setting, going up from the working directory. A setting that cannot be read counts as "off" and
-gives a single warning: private data stay on the machine, and the training continues. The settings
-apply to ``log_evaluation``, the hooks, ``push`` and the command line. They do not apply to
-``Evaluation.save``, which writes to a folder that its caller names, sends nothing, and has the
-option ``rows=``.
+The environment variable takes precedence over the project's file. This file is the nearest
+``pyproject.toml`` with the setting, in the working directory or in a folder above it. A setting
+that cannot be read counts as "off" and gives a single warning, so that private data stay on the
+machine and the training continues. The settings apply to ``log_evaluation``, the hooks, ``push``
+and the command line. They do not apply to ``Evaluation.save``, which sends nothing, writes to a
+folder that the caller names, and has its own option ``rows=``.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 VARIABLE = "CMTRACK_PREDICTIONS"
 ROW_IDS = "CMTRACK_ROW_IDS"
 KEPT_IDS = ("off", "hashed", "on")
-"""Values of ``CMTRACK_ROW_IDS``, from the strictest to the widest."""
+"""Values of ``CMTRACK_ROW_IDS``, from the most restrictive to the least restrictive."""
 PROJECT = "pyproject.toml"
 SETTINGS = ("off", "labels", "auto", "on")
-"""Values of ``CMTRACK_PREDICTIONS``, from the strictest to the widest."""
+"""Values of ``CMTRACK_PREDICTIONS``, from the most restrictive to the least restrictive."""
 _ALIKE = {"false": "off", "0": "off", "no": "off", "true": "on", "1": "on", "yes": "on"}
 _MAX_PROJECT = 1 << 20
 
@@ -64,10 +64,10 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The decision about an evaluation's rows: what may be written, and why not more.
+    """The decision about an evaluation's rows: the content to write, and why some is left out.
 
     ``content``: "off", "labels" or "all".
-    ``limited``: whether rows of more than 32 MB are left out.
+    ``limited``: whether all rows are left out if their size exceeds 32 MB.
     ``reason``: the setting that leaves something out, such as ``CMTRACK_PREDICTIONS=off``; it is
     empty if nothing is left out.
     """
@@ -97,14 +97,17 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
 
 
 def lists_rows() -> bool:
-    """Return True if a review may list rows, because the settings allow their probabilities."""
+    """Return True if a review may list rows, because the settings allow complete rows."""
     return kept_rows().content == "all"
 
 
 def with_kept_rows(
     evaluation: BaseEvaluation, asked: bool | str = "auto"
 ) -> tuple[BaseEvaluation | None, str]:
-    """Return the evaluation with the rows to write (None without rows), and a sentence on them."""
+    """Return the evaluation with the rows to write, and a sentence that describes these rows.
+
+    Returns None instead of the evaluation if no rows are to be written.
+    """
     setting = kept_rows(asked)
     if evaluation.rows is None:
         return None, "0 rows are logged: the evaluation has none."
@@ -127,7 +130,7 @@ def with_kept_rows(
 
 
 def _contents_of(rows: Any) -> list[str]:
-    """Return the content of the rows in words."""
+    """Return words for the content of the rows."""
     contents = ["matches and confusions, no codes"]
     if isinstance(rows, Predictions):
         contents = ["actual and predicted labels"]
@@ -146,7 +149,7 @@ def _contents_of(rows: Any) -> list[str]:
 
 
 def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation:
-    """Return the evaluation with the row ids that the setting allows: ids, hashes or none."""
+    """Return the evaluation with the row ids that the setting allows: ids, hashes or no ids."""
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions) or not rows.ids:
         return evaluation
@@ -167,7 +170,7 @@ def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation
 def kept_ids() -> str:
     """Read the setting ``CMTRACK_ROW_IDS``: "off", "hashed" or "on".
 
-    The setting is "off" by default, and if it is invalid.
+    The setting counts as "off" if it is missing or invalid.
     """
     setting = os.environ.get(ROW_IDS, "").strip().lower() or "off"
     if setting in KEPT_IDS:
@@ -182,7 +185,7 @@ def kept_ids() -> str:
 def kept_inputs(
     arrays: Mapping[str, Any], asked: bool | str = "auto"
 ) -> tuple[dict[str, Any], str]:
-    """Return the inputs of a failed evaluation that may be stored, and why others may not."""
+    """Return the inputs of a failed evaluation that may be stored, and why some may not."""
     try:
         setting = kept_rows(asked)
     except ValueError:
@@ -200,7 +203,7 @@ def kept_inputs(
 
 
 def _has_no_scores(name: str, values: Any) -> bool:
-    """Return False for probabilities and scores, even if they were given as labels by mistake."""
+    """Return False for probabilities and scores, even if they were passed as labels by mistake."""
     if name not in ("y_true", "y_pred") or values is None:
         return name not in ("y_prob", "y_score")
     array = as_array(values)
@@ -217,7 +220,7 @@ def _is_label(value: Any) -> bool:
 
 
 def safe(asked: bool | str) -> bool | str:
-    """Return the caller's ``predictions=`` if it is valid, else False."""
+    """Return the caller's ``predictions=`` if its value is valid, else False."""
     try:
         _asked(asked)
     except ValueError:
@@ -226,9 +229,9 @@ def safe(asked: bool | str) -> bool | str:
 
 
 def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
-    """Remove rows that may no longer be sent from an entry; return what was removed.
+    """Remove from an entry the rows that may no longer be sent; return what was removed.
 
-    The rows are also removed from the entry's folder, so they are not kept for later.
+    The rows are also removed from the entry's folder, so that they cannot be sent later.
     """
     setting = kept_rows()
     ids = kept_ids()
@@ -265,7 +268,7 @@ def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | Non
 
 
 def _stripped_pages(entry: Entry) -> dict[Path, bytes]:
-    """Return the reports of an entry that list rows, without the rows."""
+    """Return a copy, without rows, of each report in an entry that lists rows."""
     stripped = {}
     for name in entry.files:
         if name.endswith(names.REPORT_FILE):
@@ -293,7 +296,7 @@ def _asked(asked: Any) -> str:
 
 
 def _setting() -> tuple[str, str]:
-    """Return the setting and its source; "auto" by default."""
+    """Return the setting and its source; the default setting is "auto"."""
     text = os.environ.get(VARIABLE, "").strip()
     if text:
         return _read(text, VARIABLE, f"{VARIABLE}={text}")
@@ -309,7 +312,7 @@ def _setting() -> tuple[str, str]:
 
 
 def _of_project(path: Path) -> tuple[str, str] | None:
-    """Return the setting in a project's file, or None if it is not set."""
+    """Return the setting in a project's file and its source, or None if it is not set."""
     try:
         if not path.is_file():
             return None
@@ -341,13 +344,13 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 
 
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
-    """Warn that a setting cannot be read, and return "off"."""
+    """Warn that a setting cannot be read, and return "off" with the source."""
     _tell_once(f"{problem}: no rows are written or sent until this is corrected")
     return "off", source
 
 
 def _tell_once(problem: str) -> None:
-    """Warn of a setting once for each process, because a training reads it at each step."""
+    """Warn about a setting only once per process, because a training reads it at each step."""
     if problem not in _told:
         _told.add(problem)
         tell(problem)

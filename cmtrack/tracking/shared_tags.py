@@ -1,10 +1,10 @@
 """Tags that all evaluations of a run share: the run's description and its list of tables.
 
-MLflow has no transactions. The shared tags are made from the current tags of the run, and made
-again if another process has written them meanwhile. In a run with several evaluations, each
-evaluation also writes its part to a separate tag. From these tags, any writer can complete the
-shared tags. If two writers write at the same time, the later writer reads the tags after both parts
-were written.
+MLflow has no transactions. Therefore a writer makes the shared tags from the current tags of the
+run, and makes them again if another process has changed the run's tags in the meantime. In a run
+with several evaluations, each evaluation also has its own tag with its part of the shared tags.
+From these tags, any writer can complete the shared tags. If two writers write at the same time, the
+later writer reads the tags after both parts were written.
 """
 
 from __future__ import annotations
@@ -28,14 +28,20 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 TABLES = "mlflow.loggedArtifacts"
-"""Tag that lists the tables that MLflow's artifact view compares."""
+"""Name of the tag that lists the tables which MLflow's artifact view compares."""
 PART = "part"
-"""Tag with an evaluation's part of the shared tags, as JSON, in runs with several evaluations."""
+"""Tag with one evaluation's part of the shared tags, as JSON.
+
+Only runs with several evaluations have this tag.
+"""
 _PART = re.compile(r"cmtrack\.(?:.*\.)?part")
 _STATUS = re.compile(r"cmtrack\.(?:.*\.)?status")
 _EMPTY = {NOTE: "", TABLES: "[]"}
 _ROUNDS = 5
-"""Maximum attempts to write shared tags; the last writer has read the tags of the others."""
+"""Maximum number of attempts to write shared tags.
+
+The last of several writers has read the tags that the other writers wrote.
+"""
 _WAIT = 5.0
 """Seconds that a writer waits for another writer of the same spool."""
 
@@ -48,7 +54,7 @@ class Part:
     block: str
     """Block of the description; it is empty if only the tables are known."""
     tables: tuple[str, ...]
-    """Files in the list of tables."""
+    """Files that this part adds to the list of tables."""
 
     @property
     def text(self) -> str:
@@ -63,7 +69,7 @@ class Part:
 
     @classmethod
     def from_text(cls, text: str) -> Part | None:
-        """Read a part from a tag, or None if the tag is damaged."""
+        """Read a part from the text of its tag; return None if the text is damaged."""
         try:
             data = untrusted.parsed_json(text)
             prefix = names.check_prefix(data["prefix"])
@@ -74,11 +80,11 @@ class Part:
         return cls(prefix, block, tables) if isinstance(block, str) else None
 
     def is_block_missing(self, note: str) -> bool:
-        """Return True if this part has a block that is missing in a description."""
+        """Return True if this part contains a block that is missing in a description."""
         return bool(self.block) and not has_block(note, self.prefix)
 
     def missing_in(self, tags: Mapping[str, str]) -> list[str]:
-        """Name the texts of this part that are missing in the tags, which are limited in size."""
+        """Name the texts of this part that are missing in the tags, whose size is limited."""
         listed = tags.get(TABLES, _EMPTY[TABLES])
         missing = []
         if self.is_block_missing(tags.get(NOTE, _EMPTY[NOTE])):
@@ -88,7 +94,7 @@ class Part:
 
 
 def list_table(client: MlflowClient, run_id: str, prefix: str, table: str) -> None:
-    """Add a file to the list of tables of a run with an evaluation under the prefix."""
+    """Add a file to the list of tables of a run that contains an evaluation under the prefix."""
     tags = client.get_run(run_id).data.tags
     part = Part.from_text(tags.get(names.tag(PART, prefix), "")) or Part(prefix, "", ())
     tables = (*(name for name in part.tables if name != table), table)
@@ -105,9 +111,9 @@ def write_shared_tags(
     renews_block: bool = True,
     folder: Path | None = None,
 ) -> tuple[Mapping[str, str], list[str]]:
-    """Write a part into a run's shared tags, and repeat if another writer overwrites it.
+    """Write a part into a run's shared tags, and try again if another writer overwrites it.
 
-    ``tags``: other tags to write in the same request.
+    ``tags``: further tags to write in the same request.
     ``removed_tables``: tables to remove from the list.
     ``renews_block``: whether the part's block replaces its earlier version.
     ``folder``: the entry's folder in the spool; senders of the same spool wait for each other.
@@ -159,7 +165,7 @@ def _only_writer(folder: Path | None, run_id: str) -> Iterator[None]:
 
 
 def _is_shared(tags: Mapping[str, str], prefix: str) -> bool:
-    """Return True if a run has, or is getting, an evaluation under another prefix."""
+    """Return True if a run contains, or is about to get, an evaluation under another prefix."""
     return any(_STATUS.fullmatch(name) and name != names.tag("status", prefix) for name in tags)
 
 
@@ -181,7 +187,7 @@ def _shared_tags(
     removed_tables: Iterable[str],
     renews_block: bool,
 ) -> dict[str, str]:
-    """Return the description and the list of tables, with this part and missing other parts."""
+    """Return the description and the list of tables, with this part and any missing parts."""
     note = before.get(NOTE, _EMPTY[NOTE])
     listed = before.get(TABLES, _EMPTY[TABLES])
     for other in others:

@@ -1,11 +1,12 @@
 """Local queue of evaluations to be sent, in which each entry is complete or absent.
 
-Every evaluation passes through the spool on its way to the store, and is removed once it has
-arrived. So the spool contains the evaluations that could not be sent. An entry is written under a
-hidden name and renamed when it is complete. Its writer holds a lock, which the kernel releases when
-the process ends. This shows whether an unfinished entry is still being written, even from another
-container. If a place cannot be written, the next is used: the working folder, the user's data
-folder, the temporary folder, shared memory.
+Every evaluation passes through the spool on its way to the store, and is removed from the spool
+once it has arrived. Therefore the spool contains the evaluations that could not be sent. An entry
+is written under a hidden name and renamed when it is complete. Its writer holds a lock, which the
+kernel releases when the process ends. The lock shows whether an unfinished entry is still being
+written, even by a process in another container. The places for the spool are, in this order, the
+working folder, the user's data folder, the temporary folder and shared memory. If a place is not
+writable, the next place is used.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ MANIFEST = "manifest.json"
 INPUTS = "inputs.npz"
 LOCK = ".lock"
 STAMP = "%Y%m%dT%H%M%S%f"
-"""Format of the creation time in UTC, with which an entry's name begins."""
+"""Format of the creation time (in UTC) at the beginning of an entry's name."""
 SENT = ".sent"
 GRACE = 600.0
-"""Seconds without a write after which an unfinished entry without a lock is abandoned."""
+"""Seconds without a write after which an unlocked, unfinished entry counts as abandoned."""
 
 _TEMPORARY = "cmtrack-spool-"
 _MEMORY = Path("/dev/shm")
@@ -48,12 +49,12 @@ _held: set[int] = set()
 
 
 def spool_folder() -> Path:
-    """Return the folder in the variable ``CMTRACK_SPOOL``, or ``./cmtrack_spool``."""
+    """Return the folder that the variable ``CMTRACK_SPOOL`` names, or ``./cmtrack_spool``."""
     return Path(os.environ.get("CMTRACK_SPOOL") or DEFAULT).absolute()
 
 
 def spool_folders() -> list[Path]:
-    """Return every folder in which ``log_evaluation`` may have put entries, the usual first."""
+    """Return all folders in which ``log_evaluation`` may have put entries, the usual one first."""
     folders = [_of_user()]
     with contextlib.suppress(OSError):  # the working folder was deleted
         folders.insert(0, spool_folder())
@@ -74,7 +75,7 @@ def _temporary_bases() -> list[Path]:
 
 
 def _own_temporaries(base: Path) -> list[Path]:
-    """Return private temporary spool folders of this user, and not of other users."""
+    """Return the private temporary spool folders that belong to this user."""
     folders = []
     with contextlib.suppress(OSError):
         for path in sorted(base.glob(f"{_TEMPORARY}*")):
@@ -86,7 +87,7 @@ def _own_temporaries(base: Path) -> list[Path]:
 
 
 def places() -> Iterator[Path]:
-    """Yield candidate folders in order of preference; temporary folders are created if needed."""
+    """Yield candidate folders in order of preference, and create temporary folders if needed."""
     for place in (spool_folder, _of_user):
         # the working folder was deleted, or the user has no home
         with contextlib.suppress(OSError, RuntimeError):
@@ -104,12 +105,12 @@ def places() -> Iterator[Path]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, creating its folder."""
+    """Write a file that only its owner can read, and create its folder if necessary."""
     write_whole({path: content}, private=True, synced=False)
 
 
 def remove(entry: Path) -> None:
-    """Remove an entry atomically, with remains of killed processes and an empty spool folder."""
+    """Remove an entry atomically, and also what killed processes left, and an empty folder."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
     leftovers = entry.parent.glob(f".{glob.escape(entry.name)}.*")
     for folder in (entry.with_name(f".{entry.name}"), *leftovers):
@@ -126,11 +127,11 @@ def tidy(folder: Path) -> None:
         folder.rmdir()
 
 
-# -- looking ---------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def waiting(folder: str | Path | None = None) -> list[Path]:
-    """Return the folders of the waiting entries, oldest first, without other folders and links.
+    """Return the folders of the waiting entries, oldest first, ignoring other folders and links.
 
     ``folder``: a spool folder; by default all of :func:`spool_folders`.
     """
@@ -143,7 +144,7 @@ def waiting(folder: str | Path | None = None) -> list[Path]:
 
 
 def made(name: str) -> int | None:
-    """Return the creation time in an entry's name, in milliseconds since 1970; None without it."""
+    """Return the creation time in an entry's name, in ms since 1970; None if it has no time."""
     try:
         made_at = datetime.strptime(name.split("-")[0], STAMP).replace(tzinfo=UTC)
     except ValueError:
@@ -169,7 +170,7 @@ def _has_any(folder: Path, *files: str) -> bool:
 
 
 def size_of(folder: Path) -> int:
-    """Return the total bytes of an entry's files."""
+    """Return the total size of an entry's files in bytes."""
     files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     return sum(path.stat().st_size for path in files)
 
@@ -181,10 +182,11 @@ def is_foreign(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
-    """Lock an entry, or the place it is sent to; yield False if another sender holds the lock.
+    """Lock an entry, or the place to which it is sent; yield False if it is already locked.
 
-    A temporary file next to the entries locks a place, so that entries of the same spool do not mix
-    there. ``anew`` takes the lock from a thread that will stop.
+    A place is locked with a temporary file next to the entries, so that two entries of the same
+    spool are not sent to it at the same time. With ``anew``, the lock is taken from a thread that
+    is about to stop.
     """
     digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = folder.with_name(f".{digest}{LOCK}") if digest else folder / LOCK
@@ -192,7 +194,7 @@ def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> It
         if anew:
             lock.unlink(missing_ok=True)
         handle = acquire(lock)
-    except (BlockingIOError, FileNotFoundError):  # held, or sent meanwhile
+    except (BlockingIOError, FileNotFoundError):  # locked, or already sent
         yield False
         return
     except OSError:
@@ -214,7 +216,7 @@ def _is_linked(handle: int) -> bool:
 
 
 def _abandoned(folder: Path) -> bool:
-    """Return True if no process is still writing the entry."""
+    """Return True if no process is writing the entry any more."""
     try:
         if (folder / LOCK).is_file():
             handle = acquire(folder / LOCK)
@@ -224,7 +226,7 @@ def _abandoned(folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return False  # another user's entry
+        return False  # the entry belongs to another user
     newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
     return time.time() - newest > GRACE
 
@@ -242,7 +244,7 @@ def release(handle: int) -> None:
 
 
 def acquire(lock: Path) -> int | None:
-    """Lock a file until its handle is closed, or None if the file system has no locks.
+    """Lock a file until its handle is closed; return None if the file system has no locks.
 
     Raises BlockingIOError if another process holds the lock.
     """

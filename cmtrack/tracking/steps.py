@@ -1,7 +1,7 @@
-"""Reports during a training: at most one in ten seconds, and one for the last step.
+"""Reports during a training: at most one report in ten seconds, and one for the last step.
 
-Every step sends its metrics, its evaluation and the image for the charts to the run. Drawing the
-report takes longer than all of these, and nobody reads a report of every step.
+Each step sends its metrics, its evaluation and the image for MLflow's charts to the run. Drawing
+the report takes longer than all of these, and nobody reads a report of every step.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from cmtrack.tracking._warn import first_line, tell
 from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 QUIET = 10.0
-"""Seconds between two reports of a place, and from the last step to its report."""
+"""Seconds between two reports for a place, and between the last step and its report."""
 
 Place: TypeAlias = tuple[str, str, str]
-"""Tracking URI, run and prefix."""
+"""Place of an evaluation: tracking URI, run id and prefix."""
 
 _waiting: dict[Place, tuple[Callable[[], object], threading.Timer, int]] = {}
 _made: dict[Place, float] = {}
@@ -27,7 +27,7 @@ _at_work = threading.RLock()
 
 
 def claim_report(place: Place, step: int | None = None) -> bool:
-    """Claim the next report of a place, and return True if it is due now.
+    """Claim the next report for a place, and return True if it should be made now.
 
     A waiting report of an earlier step is dropped. A waiting report of a higher step is kept,
     because a run holds the evaluation of its highest step.
@@ -44,7 +44,7 @@ def claim_report(place: Place, step: int | None = None) -> bool:
 
 
 def later(place: Place, make: Callable[[], object], step: int = 0) -> None:
-    """Schedule a report for when no other step follows, or for the end of the process."""
+    """Schedule a report, to be made when no further step follows or when the process ends."""
     _register()
     timer = threading.Timer(QUIET, _make, (place,))
     timer.daemon = True
@@ -78,8 +78,8 @@ def _make(place: Place) -> None:
         waiting = _waiting.pop(place, None)
     if waiting is None:
         return
-    # No lock is held while the report is drawn, so the next step does not wait and forked workers
-    # do not inherit the lock.
+    # No lock is held while the report is drawn, so that the next step does not wait and forked
+    # workers do not inherit the lock.
     make, timer, _ = waiting
     timer.cancel()
     try:

@@ -1,4 +1,4 @@
-"""Tracking stores: clients, a temporary tracking URI, quiet mode, experiments and runs.
+"""Tracking stores: clients, temporary settings of MLflow, experiments and runs.
 
 Context managers restore the settings that they change.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PROBE_SECONDS = (3.0, 10.0)
-"""Timeouts for connecting and for the response."""
+"""Timeouts, in seconds, for connecting to a server and for its response."""
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 _ENV = "MLFLOW_TRACKING_URI"
 _NO_LINKS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
@@ -34,7 +34,7 @@ _LOGGERS = ("mlflow", "alembic")
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """Return a client for a store, by default the current store, after checking that it answers.
+    """Return a client for a store (by default the current one), after checking that it answers.
 
     The client of the current store uses the current model registry. Raises ConnectionError if the
     tracking server does not answer, and ImportError if mlflow-skinny does not support the store.
@@ -50,7 +50,7 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 
 
 def import_what_reaches(tracking_uri: str) -> None:
-    """Import MLflow's code for a kind of store; raise ImportError if it is not installed.
+    """Import MLflow's code for a kind of store, or raise ImportError if a package is missing.
 
     The first import takes seconds, which must not count as time without a response.
     """
@@ -64,7 +64,7 @@ def import_what_reaches(tracking_uri: str) -> None:
 
 
 def probe(tracking_uri: str) -> None:
-    """Check with a single request that the tracking server answers; MLflow would retry for minutes.
+    """Check with a single request that the server answers, as MLflow would retry for minutes.
 
     Raises ConnectionError if there is no connection within three seconds, or no response within
     ten. The body of the response is not read, because a server may send it byte by byte.
@@ -113,7 +113,7 @@ def tracking_store(uri: str | None) -> Iterator[str]:
 
 @contextmanager
 def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
-    """Set an environment variable inside the block, if a value is given; yield its old value."""
+    """Set an environment variable inside the block if a value is given, and yield the old value."""
     before = os.environ.get(name)
     if value is not None:
         os.environ[name] = value
@@ -145,13 +145,13 @@ def quiet() -> Iterator[None]:
 # -- experiments and runs --------------------------------------------------------------------------
 
 made_runs: dict[str, str] = {}
-"""Names of runs that this process made, by id."""
+"""Names of the runs that this process has created, for each run id."""
 
 
 def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
     """Return an experiment's id, and create it if necessary; raise ValueError if it is deleted.
 
-    ``location``: artifact location of a new experiment; by default the store's.
+    ``location``: artifact location of a new experiment; by default, the store chooses it.
     """
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
@@ -168,14 +168,14 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
 def create_run(
     client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None
 ) -> Any:
-    """Create a run, and remember its name for figures."""
+    """Create a run, and remember its name, which figures show."""
     run = client.create_run(experiment_id, run_name=name, tags=tags)
     made_runs[str(run.info.run_id)] = name
     return run
 
 
 def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
-    """End a run; suppress the link that MLflow prints if it would show a password."""
+    """End a run, and suppress the link that MLflow prints if the link would show a password."""
     has_password = untrusted.without_credentials(client.tracking_uri) != client.tracking_uri
     with _environment(_NO_LINKS, "true" if has_password else None):
         client.set_terminated(run_id, status)

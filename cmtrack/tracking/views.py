@@ -1,9 +1,10 @@
 """Saved views: MLflow's own list of runs and charts, arranged for a ranking.
 
-A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). MLflow's pages read the tag if
-their address names the key. MLflow documents neither the tag nor its value. The format of the value
-depends on the server's version, and with a wrong format the page shows no runs. Therefore the
-server's version is requested first, and nothing is written for an unknown version.
+A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). An MLflow page reads the tag
+if the page's address contains the key. MLflow documents neither the tag nor its value. The format
+of the value depends on the server's version, and with a wrong format the page shows no runs.
+Therefore the server is asked for its version first, and nothing is written if the version is
+unknown.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ lose the view.
 MAX_NAME = 100
 MAX_PARAMETERS = 6
 MAX_LISTED = 60
-"""Maximum runs that a view's filter lists by id."""
+"""Maximum number of runs that a view's filter lists by id."""
 MAX_LINKS = 5
-"""Maximum views that the experiment's description links to, newest first."""
+"""Maximum number of views to which the experiment's description links, newest first."""
 _SECTION = "cmtrack"
 _DATABASES = ("", "file", "sqlite", "postgresql", "mysql", "mssql")
 _LABEL = " <!-- cmtrack views -->"
@@ -64,8 +65,9 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
 class Form:
     """The format of saved views in a range of MLflow versions.
 
-    ``longest``: maximum characters of an experiment's tag.
-    ``named``: whether the state is stored together with the view's name for the menu of views.
+    ``longest``: maximum number of characters in an experiment's tag.
+    ``named``: whether the tag also contains the view's name, which MLflow shows in its menu of
+    views.
     """
 
     longest: int
@@ -75,7 +77,8 @@ class Form:
 _FORMS = {(3, 5): Form(5_000, named=False), (3, 16): Form(20_000, named=True)}
 """Formats by the first MLflow version that reads them.
 
-Checked on pages of 3.5.1, 3.15.2 and 3.17.2, and in the code of 3.10.1 and 3.16.0.
+The formats were checked on the pages of MLflow 3.5.1, 3.15.2 and 3.17.2, and in the code of 3.10.1
+and 3.16.0.
 """
 _BEYOND = (4, 0)
 """The first version whose pages have not been checked."""
@@ -90,16 +93,17 @@ class SavedView:
     name : str
     experiment_id : str
     key : str
-        Part of the view's address. The same name in the same experiment gives the same key.
+        Part of the view's address. Views with the same name in the same experiment have the same
+        key.
     link : str
         Address of the view's list of runs. It is absolute if the store is a server. Otherwise it
         starts with ``#``: append it to the address of ``mlflow server``.
     charts : str
-        Address of the view's charts, in the same form.
+        Address of the view's charts, in the same form as ``link``.
     mlflow_version : str
         The MLflow version for which the view was written.
     notes : tuple of str
-        What the view does not show.
+        Sentences on what the view does not show.
     """
 
     name: str
@@ -112,7 +116,7 @@ class SavedView:
 
 
 def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
-    """Write the saved view of a comparison; see :meth:`Comparison.view`."""
+    """Write a saved view of a comparison; see :meth:`Comparison.view`."""
     compared = _compared(comparison)
     name = f"cmtrack: {comparison.criterion}"[:MAX_NAME] if name is None else name
     _check_name(name)
@@ -177,7 +181,7 @@ def _check_name(name: Any) -> None:
 
 
 def _compared(comparison: Comparison) -> list[Run]:
-    """Return the ranked and stopped runs that are in a store."""
+    """Return the ranked runs and the runs that a gate stopped, if they are in a store."""
     judged = [entry.run for entry in comparison.runs]
     judged += [stop.run for stop in comparison.failed if stop.run_id]
     if not judged:
@@ -196,11 +200,11 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
             client.set_experiment_tag(experiment_id, key, text)
 
 
-# -- the version, and the form that it reads -------------------------------------------------------
+# -- the MLflow version and its format -------------------------------------------------------------
 
 
 def server_version(client: MlflowClient) -> str:
-    """Return the MLflow version that shows a store's pages: the server's or the installed one.
+    """Return the version of MLflow that shows a store's pages: the server's or the local one.
 
     Raises ValueError if the store is not an MLflow server or a local store, or if the server does
     not return a version, and ConnectionError if the server does not answer.
@@ -242,7 +246,7 @@ def form_for(version: str) -> Form:
 def fitted(
     state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
 ) -> tuple[str, int]:
-    """Return the tag's value with all cards that fit, and the number of other cards.
+    """Return the tag's value with all cards that fit into it, and the number of omitted cards.
 
     Raises ValueError if the value is too long even without cards.
     """
@@ -272,13 +276,13 @@ def fitted(
     return value(most), len(cards) - most
 
 
-# -- what it shows ---------------------------------------------------------------------------------
+# -- the content of a view -------------------------------------------------------------------------
 
 
 def _state(
     comparison: Comparison, runs: Sequence[Run], notes: list[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the page's state, and the unused cards, which are marked as deleted."""
+    """Return the state of the page, and the unused chart cards, which are marked as deleted."""
     criterion = comparison.criterion
     prefix = str(comparison.how.get("prefix") or "")
     logged = _logged(runs)
@@ -351,7 +355,7 @@ _PLAIN_STATE = {
         "selectedXAxisMetricKey": "",
     },
 }
-"""The constant part of the state; MLflow's page needs each of these keys."""
+"""The constant part of the state; MLflow's page requires all of these keys."""
 
 
 def _unused_cards(
@@ -369,7 +373,7 @@ def _unused_cards(
 
 
 def _logged(runs: Iterable[Run]) -> list[str]:
-    """Return the logged metrics, most frequent first."""
+    """Return the metrics that the runs logged, most frequent first."""
     times = Counter(metric for run in runs for metric in run.metrics if "`" not in metric)
     return sorted(times, key=lambda metric: (-times[metric], metric))
 
@@ -381,13 +385,13 @@ def _second(
     logged: Sequence[str],
     prefix: str,
 ) -> str:
-    """Return the second metric of the scatter plot, from criterion, gates or headline metrics."""
+    """Return the second metric of the scatter plot: from criterion, gates or headline metrics."""
     headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
     wanted = [*deciding[1:2], *(prefix + gate.metric for gate in comparison.gates)]
     wanted += [prefix + metric for metric in headline]
 
     def other(metric: str) -> bool:
-        """Return True if the metric's values differ from the criterion's."""
+        """Return True if the metric's values differ from the values of the criterion's metric."""
         return not deciding or any(
             run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs
         )
@@ -398,13 +402,13 @@ def _second(
 def _differing(runs: Sequence[Run]) -> list[str]:
     names = {name for run in runs for name in run.params if "`" not in name}
     differing = [name for name in names if len({run.params.get(name) for run in runs}) > 1]
-    # Parameters that all runs have come first: a run without a parameter is missing in the chart.
+    # Parameters that all runs have come first, because the chart omits runs without a parameter.
     times = Counter(name for run in runs for name in run.params)
     return sorted(differing, key=lambda name: (-times[name], name))[:MAX_PARAMETERS]
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
-    """Return the search filter: the named runs, or all runs with an evaluation, even later ones."""
+    """Return a search filter for the given runs, or for all present and future evaluated runs."""
     named = comparison.how.get("runs") is not None and not comparison.how.get("experiment_names")
     if named and len(runs) <= MAX_LISTED:
         return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"
@@ -480,7 +484,7 @@ def _column(kind: str, name: str) -> str:
 
 
 def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
-    """Add a line of links to saved views before an experiment's description.
+    """Add a line with links to saved views before an experiment's description.
 
     The description itself does not change. Earlier links follow the new link if their views still
     exist.
