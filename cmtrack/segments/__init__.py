@@ -1,9 +1,9 @@
-"""Segments of the rows: columns that define them, inference over segments, search for the worst.
+"""Segments of the rows: their definition by columns, inference, and search for bad segments.
 
-Start with ``columns``, which divides the rows into segments. ``inference`` has intervals,
-differences and gaps that hold simultaneously for several segments, and ``search`` looks for the
-segments where a model fails. The segments of an evaluation are in ``cmtrack.evaluation``;
-``cmtrack.statistics`` counts rows by segment.
+Start with ``columns``, which divides the rows into segments. ``inference`` computes intervals,
+differences and gaps that hold simultaneously for several segments. ``search`` looks for the
+segments in which a model performs worst. ``cmtrack.statistics`` counts the rows of each segment,
+and ``cmtrack.evaluation`` computes metrics by segment from these counts.
 """
 
 from typing import TYPE_CHECKING

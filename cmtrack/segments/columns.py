@@ -21,25 +21,29 @@ from cmtrack.statistics.segment_values import (
 )
 
 MAX_NUMBERS = 20
-"""Most distinct numbers that a search treats as categories; with more it cuts at quantiles."""
+"""Largest number of distinct values for which a search treats numbers as categories.
+
+A search cuts a column with more distinct numbers at quantiles.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentColumn:
-    """Rows divided by the values of one column.
+    """A division of the rows into segments by the values of one column.
 
     Attributes
     ----------
     name : str
     values : tuple of length S
-        The value of each segment: a text, a number or a boolean, or None for rows without a value.
-        A part of a column that was cut has the pair of its limits.
+        The value of each segment: a text, a number or a boolean, or None for the segment of rows
+        without a value. If a column of numbers was cut, the value is the pair of limits of a part.
     texts : tuple of str, of length S
-        The values as unique texts, for tables and names.
+        The values as distinct texts, which tables and metric names use.
     codes : ndarray of shape (n,), int64
-        The segment of each row.
+        For each row, the position of its segment in ``values``.
     note : str
-        Changes made to the column (numbers cut, segments merged); empty if there are none.
+        A sentence on changes to the column, such as numbers that were cut or segments that were
+        merged; empty if nothing was changed.
 
     Examples
     --------
@@ -57,7 +61,7 @@ class SegmentColumn:
 
     @property
     def sizes(self) -> IntArray:
-        """Rows of each segment, shape (S,)."""
+        """Number of rows in each segment, shape (S,)."""
         return np.bincount(self.codes, minlength=len(self.texts))
 
 
@@ -69,24 +73,26 @@ def segment_columns(
     Parameters
     ----------
     data : frame, mapping of columns, series or array
-        Integers, texts, booleans, categorical data or times. Missing values form a segment.
+        Columns of integers, texts, booleans, categorical data or times. Missing values form a
+        separate segment.
     n_rows : int
         Number of evaluated rows.
     names : sequence, optional
-        The columns to use; by default all.
+        Names of the columns to use; by default all columns.
 
     Returns
     -------
     tuple of SegmentColumn
         Segments in the order of their values (categorical columns keep their own order), missing
-        values last. If a column has more than 1,000 segments, the 999 largest stay, the others are
-        merged into one, and ``note`` reports it.
+        values last. If a column would have more than 1,000 segments, the 999 largest segments are
+        kept, all others are merged into a single segment, and ``note`` reports the merge.
 
     Raises
     ------
     ValueError
-        If a column does not exist, has another length, has only one value, has a different value in
-        each row, or is continuous (more than 20 distinct numbers that are not whole).
+        If a column does not exist, if its length is not ``n_rows``, if it contains only one value
+        or a different value in each row, or if it is continuous. A column is continuous if it
+        contains more than 20 distinct numbers that are not all whole.
 
     Examples
     --------
@@ -102,17 +108,18 @@ def segment_columns(
 def search_columns(
     data: Any, n_rows: int, names: Sequence[Any] | None = None, bins: int = 5
 ) -> tuple[SegmentColumn, ...]:
-    """Divide the rows by each column, and cut columns of more than 20 numbers at quantiles.
+    """Divide the rows by each column, and cut columns with many distinct numbers at quantiles.
 
-    All other columns are divided as :func:`segment_columns` does. Give numbers that are names, such
-    as postal codes, as texts or categorical data; they are then never cut.
+    Columns of more than 20 distinct numbers are cut. :func:`segment_columns` divides all other
+    columns. If numbers are names, such as postal codes, pass them as texts or categorical data,
+    which are never cut.
 
     Parameters
     ----------
     data, n_rows, names
         As in :func:`segment_columns`.
     bins : int, default 5
-        Number of parts to cut a column of numbers into.
+        Number of parts into which a column of numbers is cut.
 
     Examples
     --------
@@ -135,23 +142,24 @@ def search_columns(
 def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
     """Divide the rows by a column of numbers, cut at its quantiles into parts of about equal size.
 
-    A part holds the numbers above its lower limit, up to and including its upper limit. Equal
-    numbers stay together, so the result may have fewer parts.
+    A part contains the numbers that are greater than its lower limit and less than or equal to its
+    upper limit. Equal numbers are always in the same part, so the result may have fewer than
+    ``bins`` parts.
 
     Parameters
     ----------
     name : str
     values : array-like of shape (n,)
-        Numbers; NaN is missing.
+        The numbers to cut; NaN is a missing value.
     n_rows : int
     bins : int, default 5
-        At least 2.
+        Number of parts, at least 2.
 
     Raises
     ------
     TypeError, ValueError
-        If the column has values that are not numbers, has another length or only one value, or if
-        ``bins`` is less than 2.
+        If the column contains values that are not numbers, if its length is not ``n_rows``, if it
+        contains only one value, or if ``bins`` is less than 2.
 
     Examples
     --------
@@ -189,7 +197,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
 
 
 def _quantiles(numbers: FloatArray, bins: int) -> FloatArray:
-    """Return the greatest number of each part except the last: the numbers to cut at."""
+    """Return the numbers at which to cut: the greatest number of each part except the last."""
     distinct = np.unique(numbers)
     if len(distinct) < 2:
         return np.zeros(0)
@@ -211,12 +219,12 @@ def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
 
 
 def _is_categorical(column: Any) -> bool:
-    # The name of the type identifies it without an import of pandas.
+    # The check uses the name of the type, so that pandas need not be imported.
     return type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
 
 
 def _numbers(column: Any) -> FloatArray | None:
-    """Return the numbers of a column, with NaN for missing ones; None for any other column."""
+    """Return the numbers of a column, with NaN for missing values; None if they are not numbers."""
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if _is_categorical(column) or kind in ("b", "m", "M"):  # booleans and times
         return None
@@ -241,11 +249,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _shortest(ends: FloatArray) -> list[str]:
-    """Return numbers as texts with the fewest digits that keep them distinct, at least three."""
+    """Format numbers with as few digits (at least three) as possible that keep them distinct."""
     for digits in range(3, 18):
         texts = []
         for end in ends:
-            # From a million on, fewer than seven digits would be written as a power of ten.
+            # With fewer than seven digits, numbers of a million or more would be written in
+            # scientific notation.
             n_digits = digits if abs(end) < 1e6 else max(digits, 7)
             texts.append(f"{end:.{n_digits}g}")
         rounded = np.array(texts, dtype=np.float64)

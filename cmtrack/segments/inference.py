@@ -1,7 +1,8 @@
-"""Simultaneous inference over several segments: intervals, differences, gaps, order, interaction.
+"""Simultaneous inference over several segments: intervals, differences, gaps and tests.
 
-All functions need only the values and standard errors of the segments and, for shares of rows, the
-numbers of rows. Some functions require disjoint segments; their docstrings say which.
+All functions use only the values and the standard errors of the segments and, for shares of rows,
+the numbers of rows. Some functions require disjoint segments, and the docstrings of these functions
+mention this requirement.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from cmtrack.metrics.intervals import (
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, to_float_array
 
 FEW = 20
-"""Rows of a side below which an exact test must confirm that two shares differ."""
+"""Number of rows below which only an exact test can show that two shares differ."""
 RARE = 20
-"""Hits or misses below which Wilson's interval is too short for several simultaneous intervals."""
+"""Number of hits or misses below which simultaneous Wilson intervals are too short."""
 
 
 def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
-    """Return the level of each of n simultaneous intervals: the n-th root of theirs (Šidák 1967).
+    """Return the confidence level of each individual interval among n simultaneous intervals.
 
-    The level is exact for disjoint segments. For overlapping segments it is valid if the errors are
-    normally distributed.
+    The level is the n-th root of the simultaneous level (Šidák 1967). It is exact for disjoint
+    segments. For overlapping segments, it is valid if the errors are normally distributed.
 
     Raises
     ------
@@ -60,12 +61,13 @@ class Estimates:
     values : ndarray of shape (S,)
         Value of each segment; NaN if the metric is undefined there.
     errors : ndarray of shape (S,)
-        Standard errors; NaN if unknown.
+        Standard error of each value; NaN if unknown.
     n : ndarray of shape (S,), optional
-        For a share of rows (recall, accuracy): the effective number of rows in the denominator. If
-        given, intervals are Wilson's and do not use ``errors``.
+        The effective number of rows in the denominator, if the metric is a share of rows such as
+        recall or accuracy. With these numbers, intervals are computed by Wilson's method, which
+        does not use ``errors``.
     degrees : ndarray of shape (S,), optional
-        Degrees of freedom of the standard errors, for data with few clusters.
+        Degrees of freedom of the standard errors, if the data contain few clusters.
     bounds : (low, high)
         Range of the metric.
 
@@ -97,7 +99,7 @@ class Estimates:
 
     @classmethod
     def of_shares(cls, hits: Any, n: Any) -> Estimates:
-        """Make shares from counts: ``hits`` of ``n`` rows in each segment, both of shape (S,)."""
+        """Compute the share of hits in each segment from numbers of hits and rows, shape (S,)."""
         hits = to_float_array("hits", hits)
         n = to_float_array("n", n)
         with np.errstate(all="ignore"):
@@ -110,7 +112,7 @@ class Estimates:
         return np.isfinite(self.values)
 
     def _take(self, positions: IntArray) -> Estimates:
-        """Return the estimates of some segments."""
+        """Return the estimates of the segments at the given positions."""
         n = self.n
         if n is not None:
             n = n[positions]
@@ -129,10 +131,11 @@ class Estimates:
         return quantiles
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return how far each interval reaches down and up: Wilson's for shares, else Wald's.
+        """Return the distances of a value from the lower and from the upper end of its interval.
 
-        An interval without a known standard error has NaN. A standard error of exactly 0 counts as
-        unknown, except for a share.
+        The intervals of shares are Wilson's, and all other intervals are Wald's. The distances are
+        NaN if the standard error is unknown. Unless the metric is a share, a standard error of
+        exactly 0 counts as unknown.
         """
         z = self._quantiles(level)
         values = self.values
@@ -141,19 +144,20 @@ class Estimates:
                 reach = np.where(self.errors > ROUNDING, z * self.errors, math.nan)
                 return reach, reach
             low, high = wilson_ends(values, np.where(self.n > 0, self.n, math.nan), z)
-            # Despite rounding, the interval must contain the value, and start at 0 or end at 1 if
-            # the value does.
+            # Despite rounding errors, the interval must contain the value. If the value is 0 or 1,
+            # this must also be an end of the interval.
             low = np.where(values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), values))
             high = np.where(values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), values))
         return values - low, high - values
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper end of each interval, exact for fewer than 20 hits or misses.
+        """Return the lower and the upper end of each interval.
 
-        All other intervals have the reach of :meth:`arms`. With fewer than 20 hits or misses,
-        simultaneous Wilson intervals at level 0.95 hold together in only 0.81 of data sets (0.91 if
-        each of ten segments has nine expected hits), so these segments get the interval of Clopper
-        and Pearson (1934). With few clusters, Student's t determines its level.
+        The intervals are exact (Clopper and Pearson 1934) for segments with fewer than 20 hits or
+        misses. With so few, all simultaneous Wilson intervals at level 0.95 contain the true values
+        in only 81% of data sets (91% if each of ten segments has nine expected hits). All other
+        intervals are computed from :meth:`arms`. With few clusters, the level of the exact
+        intervals is derived from Student's t distribution.
         """
         down, up = self.arms(level)
         low = self.values - down
@@ -167,7 +171,7 @@ class Estimates:
         return np.where(is_rare, exact_low, low), np.where(is_rare, exact_high, high)
 
     def _within(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return :meth:`arms` limited to the metric's range, which also limits differences."""
+        """Return the result of :meth:`arms`, limited to intervals within the metric's range."""
         down, up = self.arms(level)
         low, high = self.bounds
         down = np.minimum(down, np.maximum(self.values - low, 0.0))
@@ -177,15 +181,15 @@ class Estimates:
     def intervals(
         self, scale: str, confidence_level: float = 0.95, bounds: Interval = (-math.inf, math.inf)
     ) -> tuple[FloatArray, FloatArray]:
-        """Return simultaneous intervals, computed on a given scale.
+        """Compute simultaneous intervals of several segments on a given scale.
 
-        Returns the lower and the upper ends, both of shape (S,), with NaN for segments without an
-        interval.
+        Returns the lower ends and the upper ends as two arrays of shape (S,). They are NaN for
+        segments whose interval is undefined.
 
         Parameters
         ----------
         scale : "wilson", "atanh", "logit", "log" or "wald"
-            The scale to compute on; "wilson" needs ``n``.
+            The scale on which to compute the intervals; "wilson" requires ``n``.
         confidence_level : float
             The level at which all intervals hold together.
         bounds : (low, high)
@@ -228,9 +232,10 @@ class Differences:
     Attributes
     ----------
     values, low, high : ndarray of shape (S,)
-        NaN if a side is undefined or has no standard error.
+        The differences, and the lower and upper ends of their intervals. NaN if one of the two
+        values is undefined or has no standard error.
     level : float
-        Level of each single interval.
+        Confidence level of each individual interval.
 
     Examples
     --------
@@ -251,12 +256,14 @@ class Differences:
 def differences(
     first: Estimates, second: Estimates, confidence_level: float = 0.95, together: int | None = None
 ) -> Differences:
-    """Return the differences of two independent sides by segment, such as inside and outside.
+    """Compute, by segment, the differences between two independent sets of estimates.
 
-    Intervals of shares combine both Wilson intervals by the square-and-add method (Newcombe 1998,
-    method 10). If a side has fewer than 20 rows, an interval excludes 0 only if Fisher's exact test
-    (1935) at the same level agrees. The test does not allow for clusters or sampling weights, so
-    with these such an interval never excludes 0. All other metrics have Wald intervals.
+    An example is the difference between the rows inside a segment and the rows outside it. For
+    shares, Newcombe's square-and-add method (1998, method 10) combines the Wilson intervals of the
+    two shares. If one of the shares is computed from fewer than 20 rows, the interval of the
+    difference excludes 0 only if Fisher's exact test (1935) rejects at the same level. The test
+    does not account for clusters or sampling weights, so with clusters or weights such an interval
+    never excludes 0. For all other metrics, the intervals are Wald intervals.
 
     Parameters
     ----------
@@ -296,14 +303,14 @@ def differences(
 
 
 def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
-    """Return interval ends; where ``where`` is true, the interval is extended to contain 0."""
+    """Return the interval ends, after extending the intervals marked by ``where`` to contain 0."""
     return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
 
 
 def _is_unproven(
     first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float
 ) -> BoolArray:
-    """Mark intervals of shares that exclude 0 but have too few rows to prove it, shape (S,)."""
+    """Mark intervals that exclude 0 but use too few rows to show a difference, shape (S,)."""
     unproven = np.zeros(len(low), dtype=bool)
     if first.n is None or second.n is None:
         return unproven
@@ -322,8 +329,9 @@ def _is_unproven(
 
 
 def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray) -> FloatArray:
-    """Return two-sided p-values of Fisher's exact test of two shares, one of them of few rows."""
-    # The smaller side has fewer than FEW rows, so one table holds all possible numbers of hits.
+    """Return two-sided p-values of Fisher's exact test for shares of which one has few rows."""
+    # The smaller side has fewer than FEW rows, so an array with FEW entries per segment can list
+    # all possible numbers of hits.
     small_n = np.minimum(n, n_2)[:, None]
     large_n = np.maximum(n, n_2)[:, None]
     small_hits = np.where(n > n_2, hits_2, hits)[:, None]
@@ -337,7 +345,8 @@ def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray
     logs = np.where(is_possible, logs, -math.inf)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     seen = np.take_along_axis(weights, small_hits.astype(np.int64), axis=1)
-    # Count all tables that are at most as likely as the observed one, despite rounding.
+    # Add up the probabilities of all tables that are at most as likely as the observed table. The
+    # tolerance allows for rounding errors.
     as_rare = weights * (weights <= seen * (1 + 1e-7))
     return np.asarray(as_rare.sum(axis=1) / weights.sum(axis=1))
 
@@ -352,15 +361,16 @@ class Disparity:
     Attributes
     ----------
     gap, gap_low, gap_high : float
-        Highest value minus lowest value, and its interval.
+        Highest value minus lowest value, and the ends of the interval of this difference.
     ratio, ratio_low, ratio_high : float
-        Lowest value divided by highest value, and its interval.
+        Lowest value divided by highest value, and the ends of the interval of this ratio.
     lowest, highest : int
-        Positions of these two segments; -1 if the gap is undefined.
+        Positions of the segments with the lowest and the highest value; -1 if the gap is undefined.
     pairs : int
-        Number of pairs of segments that the intervals account for.
+        Number of pairs of segments among which the two extreme segments were selected. The
+        intervals account for this selection.
     reason : str
-        Reason why a number is undefined.
+        Reason why a gap, a ratio or an interval is undefined.
 
     Examples
     --------
@@ -385,20 +395,21 @@ class Disparity:
 
 
 def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
-    """Return gap and ratio of the two extreme segments; the intervals allow for their selection.
+    """Return the difference and the ratio of the highest and the lowest value of the segments.
 
-    The true gap is the difference of one of all S (S - 1) / 2 pairs of segments. So it is between
-    the greatest lower and the greatest upper limit of the simultaneous intervals of all pairs. Two
-    segments get the interval of the difference between a segment and the rest, at the same level.
-    Pairs have the intervals of :func:`differences`. Ratios use the same method on the log scale,
-    and their interval contains 1 if the gap's interval contains 0. The observed gap itself is too
-    large on average.
+    The intervals account for the selection of the two extreme segments. The true gap is the largest
+    difference among all S (S - 1) / 2 pairs of segments. It is therefore between the greatest lower
+    limit and the greatest upper limit of the simultaneous intervals of all pairs, which
+    :func:`differences` computes. If there are only two segments, the interval is the same as the
+    interval of the difference between a segment and the remaining rows. The interval of the ratio
+    is computed by the same method on the log scale, and it contains 1 if the interval of the gap
+    contains 0. The observed gap is too large on average.
 
     Parameters
     ----------
     estimates : Estimates
-        Disjoint segments. Segments without a value are ignored. If a segment with a value has no
-        standard error, the interval is undefined.
+        Estimates of disjoint segments. Segments without a value are ignored. If the standard error
+        of a value is unknown, the interval is undefined.
     confidence_level : float
 
     Examples
@@ -459,10 +470,11 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
 
 
 def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: bool) -> Interval:
-    """Return the least lower and the least upper limit of the ratios of all pairs, at most 1.
+    """Return the smallest lower and the smallest upper limit of the ratios of all pairs.
 
-    Shares use Wilson's interval on the log scale. A value of 0 has no logarithm, so such a pair
-    gets the quotients of the ends of both intervals, which is wider.
+    The limits are at most 1. The intervals of shares are Wilson intervals on the log scale. The
+    logarithm of 0 does not exist, so for a pair with a value of 0 the limits are the quotients of
+    the ends of the two intervals. These limits are wider.
     """
     ends_low = np.maximum(values - down, 0.0)[:, None]
     ends_high = (values + up)[:, None]
@@ -492,7 +504,8 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
 def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
     """Return the positions of the segments from worst to best by their values, shape (S,).
 
-    If values are equal, the segment with more rows comes first. Segments without a value come last.
+    If two values are equal, the segment with more rows comes first. Segments without a value come
+    last.
 
     Parameters
     ----------
@@ -519,15 +532,16 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
 
 
 class Interaction(NamedTuple):
-    """Result of the test for "better in some segments, worse in others" (Gail, Simon 1985).
+    """Result of Gail and Simon's test (1985) for differences of both signs among segments.
 
     Attributes
     ----------
     positive, negative : float
-        Sums of (difference / standard error)^2 over segments with a positive, or a negative,
-        difference.
+        ``positive`` is the sum of (difference / standard error)^2 over the segments with a positive
+        difference, and ``negative`` is this sum over the segments with a negative difference.
     pvalue : float
-        NaN if fewer than two segments have a difference and a standard error.
+        p-value of the hypothesis that no two segments have differences of opposite sign. NaN if
+        fewer than two segments have a difference and a standard error.
     segments : int
         Number of segments with a difference and a standard error.
 
@@ -546,10 +560,10 @@ class Interaction(NamedTuple):
 
 
 def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
-    """Test for differences of both signs between two models among disjoint segments.
+    """Test if a model is better than another in some disjoint segments and worse in others.
 
-    The test is conservative: if all true differences are equal, it rejects far less often than its
-    level allows.
+    The test by Gail and Simon (1985) is conservative: if all true differences are equal, it rejects
+    far less often than its significance level permits.
 
     Parameters
     ----------

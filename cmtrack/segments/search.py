@@ -1,9 +1,10 @@
-"""Search for the segments where a model fails, with control of the family-wise error rate.
+"""Search for the worst segments of a model, with control of the family-wise error rate.
 
-The search covers every value of one column and every crossing of two columns. Under the null
-hypothesis the rows' losses are exchangeable. Permuting them shows how far the worst searched
-segment deviates by chance (Westfall, Young 1993). Clusters of rows are permuted as a whole. The
-value of a found segment is biased, because the segment was selected for a bad value.
+The segments to search are the rows with each value of a column, and the rows with each combination
+of values of two columns. Under the null hypothesis the rows' losses are exchangeable. Random
+permutations of the losses therefore show how far the worst segment deviates by chance (Westfall,
+Young 1993). Clusters of rows are permuted as a whole. The estimated value of a found segment is
+biased, because the segment was selected for having a bad value.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 N_PERMUTATIONS = 999
 SLICELINE_ALPHA = 0.95
-"""Weight of the loss, relative to the size, in SliceLine's score: the default of its authors."""
+"""Weight of the loss relative to the size in SliceLine's score; the default of its authors."""
 MAX_UNITS = 10**8
 MAX_SEGMENTS = 200_000
 _AT_ONCE = 64
 _NUMBERS_AT_ONCE = 1 << 23
-"""Most permuted numbers in memory at a time; ``_AT_ONCE`` limits the permutations."""
+"""Largest number of permuted values in memory; ``_AT_ONCE`` also limits the permutations."""
 _DIGITS = 9
-"""Decimal places to which z and the permuted z are rounded before they are compared."""
+"""Number of decimal places to which z values are rounded before they are compared."""
 SAMPLING_WEIGHTS = (
     "worst_segments works without weights and with integer weights, which count equal rows; "
     'for sampling weights, evaluation.segments["region"].to_frame() compares declared segments'
@@ -47,27 +48,29 @@ BIASED = "The value of a segment that was found is biased: it was chosen for bei
 
 @dataclass(frozen=True)
 class SearchedSegment:
-    """One segment of a search.
+    """One segment that a search examined.
 
     Attributes
     ----------
     where : tuple of (column, value) pairs of str
     rows : int
-        Number of rows of the segment that the metric covers.
+        Number of rows of the segment that the metric is computed from.
     clusters : int or None
-        Number of clusters in the segment; None without clusters.
+        Number of clusters in the segment; None if the rows are not in clusters.
     value, low, high : float
-        Mean of the segment, and its interval, simultaneous for all searched segments. Both are
-        biased if the segment was selected for its value.
+        Mean of the rows in the segment, and the ends of its interval, which is simultaneous for all
+        searched segments. The mean and its interval are biased if the segment was selected for its
+        value.
     rest, difference, difference_low, difference_high : float
-        Mean of all rows outside the segment, the difference from this mean, and its simultaneous
-        interval.
+        Mean of all rows outside the segment, ``value`` minus this mean, and the ends of the
+        simultaneous interval of this difference.
     divergence : float
-        Difference from the mean of all rows, as in DivExplorer.
+        ``value`` minus the mean of all rows, which is the divergence that DivExplorer computes.
     score : float
-        SliceLine's score at alpha 0.95; NaN if there are negative losses.
+        Score of the SliceLine algorithm with alpha = 0.95; NaN if a loss is negative.
     z : float
-        Standardised sum of deviations; positive is worse. NaN if all rows have the same value.
+        Standardised sum of the deviations from the mean of all rows. A positive sum means a worse
+        segment. NaN if all rows have the same value.
     p_adjusted : float
         Probability that the worst searched segment deviates at least this far by chance.
 
@@ -111,17 +114,18 @@ class SegmentSearch:
     segments : tuple of SearchedSegment
         The segments, in descending order of z.
     searched : int
-        Number of segments with enough rows. Every adjusted p-value and interval accounts for all of
-        them.
+        Number of segments with at least ``min_rows`` rows. The adjusted p-values and the intervals
+        account for all of these segments.
     rows : int
         Number of searched rows.
     clusters : int or None
-        Number of clusters; None without clusters.
+        Number of clusters; None if the rows are not in clusters.
     value : float
         The mean of all rows.
     depth, min_rows, n_permutations, seed : int
     confidence_level : float
-        The level at which all intervals hold together; ``level`` is the level of each interval.
+        The level at which all intervals hold simultaneously; ``level`` is the level of each
+        individual interval.
     notes : tuple of str
         Notes for readers, such as the bias of found segments and columns that were cut.
 
@@ -205,22 +209,26 @@ def worst_segments(
     columns : sequence of SegmentColumn
         Columns from :func:`~cmtrack.segments.search_columns`.
     values : array-like of shape (n,)
-        One number per row, whose mean is the metric: 1 or 0 for a correct or wrong prediction
-        (accuracy, recall), a cost, or -ln of the probability of the actual class.
+        One number per row; the metric is the mean of these numbers. For accuracy and recall, the
+        number is 1 for a correct prediction and 0 for a wrong prediction. For other metrics, it is
+        a cost or the negative logarithm of the probability of the actual class.
     better : "lower" or "higher"
         Direction in which values are better.
     where : array-like of shape (n,), bool, optional
-        The rows that the metric covers: for recall, the rows of the class. By default all rows.
+        The rows that the metric is computed from; for the recall of a class, these are the rows of
+        the class. By default all rows are used.
     weights : array-like of shape (n,), optional
-        Integers: the number of equal rows that each row stands for. Rows of weight 0 are ignored.
-        The search does not accept sampling weights.
+        Integer weights: the number of identical rows that each row represents. Rows with a weight
+        of 0 are ignored. The search does not accept sampling weights.
     clusters : array-like of shape (n,), optional
         Cluster of each row. Clusters are permuted as a whole, so all rows of a cluster must have
-        the same value in every column. Rows without a value get the value of their cluster.
+        the same value in every column. If a value is missing in a row, the row gets the value of
+        the other rows of its cluster.
     depth : 1 or 2
-        Most columns to cross: 2 also searches crossings of two columns.
+        Largest number of columns that define a segment. With 2, the search also covers combinations
+        of values of two columns.
     min_rows : int
-        Fewest rows of a searched segment.
+        Smallest number of rows of a segment to be searched.
     n_permutations : int, default 999
     confidence_level : float
     seed : int
@@ -228,22 +236,23 @@ def worst_segments(
     Returns
     -------
     SegmentSearch
-        ``z = sum of e over S / sqrt(m (n - m) / (n - 1) mean of e^2)``, where S has m of the n rows
-        (or clusters), and e are the weighted deviations from the mean. ``p_adjusted = (1 +
+        ``z = sum of e over S / sqrt(m (n - m) / (n - 1) mean of e^2)``, where S is a segment with m
+        of the n rows (or clusters), and e are the deviations of the values from their mean, added
+        up over the rows of a cluster and positive in the worse direction. ``p_adjusted = (1 +
         permutations whose greatest z is at least as large) / (1 + permutations)``, which is exact
         if no segment differs.
 
     Raises
     ------
     TypeError, ValueError
-        If columns, values, weights and clusters differ in length, the metric covers no row, values
-        are not finite, weights are sampling weights, a cluster is in two segments, no segment has
-        ``min_rows`` rows, or ``depth`` is not 1 or 2.
+        If columns, values, weights and clusters differ in length, if ``where`` selects no row, if a
+        value is not finite, if weights are sampling weights, if a cluster is in two segments of a
+        column, if no segment has at least ``min_rows`` rows, or if ``depth`` is not 1 or 2.
 
     Notes
     -----
-    The time grows with ``n_permutations``, the number of rows and the number of crossings. 10⁵ rows
-    and all crossings of 8 columns take about 6 s on one core.
+    The time grows with ``n_permutations``, the number of rows and the number of crossings. A search
+    over 10⁵ rows and all pairs of 8 columns takes about 6 s on one core.
 
     Examples
     --------
@@ -360,7 +369,7 @@ def _common_length(columns: Sequence[SegmentColumn]) -> int:
 
 
 def _searched_rows(values: Any, where: Any, weights: Any, n_rows: int) -> IntArray:
-    """Return the positions of the rows that the metric covers, each repeated by its weight."""
+    """Return the positions of the rows to search, each repeated as often as its weight states."""
     if np.ndim(values) != 1 or len(values) != n_rows:
         raise ValueError(
             f"values must have one number per row, got {np.shape(values)} for {n_rows:,} rows"
@@ -394,11 +403,11 @@ def _mask(where: Any, n: int) -> BoolArray:
 
 
 class _Units(NamedTuple):
-    """The rows, or the clusters of rows, that are permuted as a whole.
+    """The units of the permutation test: individual rows, or clusters of rows.
 
-    ``codes``: segment of each unit, shape (u,), for each column.
+    ``codes``: for each column, the segment of each of the u units, shape (u,).
     ``rows``, shape (u,): number of rows of each unit.
-    ``sums``, shape (u,): sum of the deviations of each unit's rows from the mean.
+    ``sums``, shape (u,): for each unit, the sum of the deviations of its rows from the mean.
     """
 
     codes: list[IntArray]
@@ -415,7 +424,7 @@ def _units(
     n_rows: int,
     deviations: FloatArray,
 ) -> _Units:
-    """Return the searched rows, or their clusters, as units."""
+    """Return the searched rows, or the clusters of these rows, as the units to permute."""
     codes = [column.codes[rows] for column in columns]
     if clusters is None:
         return _Units(codes, np.ones(len(rows)), deviations)
@@ -439,7 +448,7 @@ def _units(
 def _segment_of_clusters(
     column: SegmentColumn, codes: IntArray, cluster: IntArray, n_clusters: int
 ) -> tuple[IntArray, int]:
-    """Return the segment of each cluster, and the number of rows that get its value."""
+    """Return each cluster's segment, and the number of rows whose missing value it replaces."""
     missing = column.values.index(None) if None in column.values else -1
     present = codes != missing
     segment = np.full(n_clusters, missing, dtype=np.int64)
@@ -459,12 +468,13 @@ def _segment_of_clusters(
 
 
 class _Slices(NamedTuple):
-    """The segments with enough rows: values of one column, and crossings of two columns.
+    """Segments with enough rows, which are defined by the values of one column or of two columns.
 
     ``where``: (column, value) pairs of each segment.
     ``rows``, shape (S,): number of rows of each segment.
-    ``members``: for each column or pair of columns, a scipy.sparse.csc_array of ones. It has a row
-    for each segment, a last row for all other cells, and a column for each unit.
+    ``members``: for each column or pair of columns, a scipy.sparse.csc_array of ones that marks the
+    units of each segment. Its rows are the segments, followed by one row for all other combinations
+    of values. Its columns are the units.
     """
 
     where: list[tuple[tuple[str, str], ...]]
@@ -472,7 +482,7 @@ class _Slices(NamedTuple):
     members: list[Any]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Sum values of the units, shape (u,) or (u, b), over each segment."""
+        """Add up the values of the units of each segment; values have the shape (u,) or (u, b)."""
         return np.concatenate([(member @ values)[:-1] for member in self.members])
 
 
@@ -527,7 +537,7 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
 
 
 def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
-    """Return the columns and, for depth 2, also the pairs of columns."""
+    """Return all single columns as tuples of positions and, for depth 2, also all pairs."""
     crossings: list[tuple[int, ...]] = []
     for n_crossed in range(1, depth + 1):
         crossings += combinations(range(n_columns), n_crossed)
@@ -559,7 +569,8 @@ def _permutation_test(
             draw[:] = permuted
         sums = slices.sums(np.ascontiguousarray(batch.T))
         greatest.append((sums / scale[:, None]).max(axis=0))
-    # The order of summation changes the last digits. Rounding makes equal values equal again.
+    # The order of summation affects the last digits of a sum. Rounding makes sums equal if they
+    # differ only for this reason.
     drawn = np.sort(np.round(np.concatenate(greatest), _DIGITS))
     as_large = len(drawn) - np.searchsorted(drawn, np.round(z, _DIGITS), side="left")
     return z, (1 + as_large) / (1 + options.n_permutations)
@@ -568,7 +579,10 @@ def _permutation_test(
 def _estimates(
     slices: _Slices, units: _Units, mean: float, shares: bool
 ) -> tuple[Estimates, Estimates]:
-    """Return the means inside and outside each segment, with standard errors across units."""
+    """Return the means inside and outside each segment, with their standard errors.
+
+    The standard errors are computed from the variation between units.
+    """
     s = units.sums
     w = units.rows
     parts = np.stack([s, w, s * s, s * w, w * w, np.ones(len(w))], axis=1)
@@ -603,9 +617,9 @@ def _means(sums: FloatArray, mean: float, shares: bool, clustered: bool) -> Esti
 def _sliceline(
     values: FloatArray, mean: float, x: FloatArray, better: str, share: FloatArray
 ) -> FloatArray:
-    """Return SliceLine's score (Sagadeeva, Boehm 2021), which weighs relative loss against size.
+    """Return each segment's SliceLine score (Sagadeeva, Boehm 2021), from its loss and its size.
 
-    The score is NaN if there are negative losses.
+    The score is NaN if a loss is negative.
     """
     if better == "higher":
         values = 1 - values
