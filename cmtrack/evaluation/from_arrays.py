@@ -1,4 +1,4 @@
-"""``evaluate``: from labels and probabilities to an :class:`Evaluation`."""
+"""``evaluate``: the function that turns labels and probabilities into an :class:`Evaluation`."""
 
 from __future__ import annotations
 
@@ -72,61 +72,65 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the predictions of a classifier.
 
-    Rows are matched by position. Pandas columns are matched by index if the index names rows, which
-    the default index (0 to n - 1) does not. If an index has the keys of ``y_true`` in another
-    order, cmtrack reorders the column. Any other difference raises a ValueError.
+    Rows are matched by position. Pandas columns are matched by their index, unless it is the
+    default index (0 to n - 1), which does not name rows. If an index contains the keys of
+    ``y_true`` in a different order, cmtrack reorders the column. Any other difference raises a
+    ValueError.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Actual labels: integers, strings or booleans, as a list or from NumPy, pandas, polars or
-        Arrow. Continuous values raise a ValueError unless ``labels`` names them, and masked entries
-        of ``numpy.ma`` always do. This also applies to ``y_pred``.
+        Arrow. Continuous values raise a ValueError unless ``labels`` lists them. Masked entries of
+        ``numpy.ma`` always raise a ValueError. The same rules apply to ``y_pred``.
     y_pred : array-like of shape (n,), optional
-        Predicted labels. By default, the class of highest probability (the first class on ties).
+        Predicted labels. By default, the class with the highest probability (the first class if
+        several are tied).
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label,
     optional
         Probability of the positive class if there are two classes, or of each class in the order of
-        ``labels``. Curves use these numbers without rounding: two numbers that differ in the last
-        digit are not tied.
+        ``labels``. Curves use these numbers without rounding: two numbers that differ only in the
+        last digit are not tied.
     y_score : array-like in the forms of ``y_prob``, optional
         Decision values instead of probabilities, for example from an SVC or a ridge classifier. For
         two classes, pass the values of the positive class, which is predicted above 0. Decision
-        values only rank rows, so only metrics of ranking are computed: ROC, precision and recall,
-        top k; with more than two classes for each class.
+        values only rank rows, so only ranking metrics are computed: ROC, precision and recall, and
+        top k. With more than two classes, they are computed for each class.
     labels : sequence of length K, optional
         All classes in order, including classes that do not occur in the data. By default, the
-        sorted labels of the data and the classes that ``grouping`` or the columns of ``y_prob``
-        name.
+        sorted labels that occur in the data, in ``grouping`` or as column names of ``y_prob``.
     calibration : (y, scores) or (y, scores, fold_ids), optional
-        Labelled scores for the calibrated prevalence, in the forms of ``y_true`` and ``y_prob``.
-        The estimate equals :func:`cmtrack.estimate_prevalence`. By default ("cross-fit"), the
-        evaluated rows calibrate it, and each row is left out of the density at its own score.
+        Labelled scores that calibrate the prevalence estimate, in the forms of ``y_true`` and
+        ``y_prob``. The estimate equals the result of :func:`cmtrack.estimate_prevalence`. By
+        default ("cross-fit"), the evaluated rows calibrate the estimate, and each row is left out
+        of the density at its own score.
 
-        The scores must be **held out or out of fold**. With scores of rows that the model was
-        trained on, the estimate is badly wrong (five times too high in a documented case), and
-        nothing in the data shows it. Out-of-fold scores come from other fits than the evaluated
-        model, which ruins the estimate for some learners. Pass the id of each row's fold, and the
-        target scored by each fold's model. If only one model scored the target, you get a warning.
+        The scores must be **held out or out of fold**. If the model was trained on the scored rows,
+        the estimate is badly wrong (five times too high in a documented case), and nothing in the
+        data shows it. Out-of-fold scores come from other fits than the evaluated model, which makes
+        the estimate unusable for some learners. Therefore pass the id of each row's fold, and the
+        target's scores by each fold's model. If only one model scored the target, you get a
+        warning.
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
         Unlabelled scores of the rows whose prevalence is estimated. By default, the evaluated rows.
-        With ``fold_ids``, a list with the scores of the target's rows by each fold's model, in the
-        sorted order of the ids.
+        If you pass ``fold_ids``, a list with one entry for each fold, in the sorted order of the
+        ids: the scores that the fold's model gives to the target's rows.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights. ``weights_are`` sets their meaning.
     groups : array-like of shape (n,), optional
-        The cluster of each row, such as the person that it comes from. Intervals then assume
-        independent clusters instead of independent rows.
+        The cluster of each row, for example the person from whom the row comes. Intervals then
+        assume independent clusters instead of independent rows.
     row_ids : array-like of shape (n,), optional
-        Names of the rows. Paired comparisons check that two evaluations have the same names, and
-        match their rows by name. Without names, they check that the labels have the same order.
+        Names of the rows. Paired comparisons check that two evaluations contain the same names, and
+        match their rows by name. If the rows have no names, they check that the actual labels of
+        both evaluations are in the same order.
     segments : frame, mapping of columns, series, or pair of one of these and a list of names,
     optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of
         names, a tuple of names crosses these columns: ``(frame, ["region", ("region",
-        "age_band")])``. Missing values form their own segment. If a column has more than 1,000
-        values, the 999 with most rows are segments, all other values form one segment, and a note
-        reports it.
+        "age_band")])``. Rows with a missing value form their own segment. If a column contains more
+        than 1,000 values, the 999 values with the most rows are segments, all other values form one
+        segment, and a note reports this.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -142,18 +146,19 @@ def evaluate(
     Warns
     -----
     ScaledProbabilitiesWarning
-        If rows of probabilities were scaled. :attr:`Evaluation.warnings` has the same warning.
+        If rows of probabilities were scaled. :attr:`Evaluation.warnings` contains the same warning.
     MixedUpClassesWarning
-        If predictions or probabilities seem to belong to other classes than they are given for.
+        If predictions or probabilities seem to be assigned to the wrong classes.
 
     Notes
     -----
-    Cost: one pass over n rows. The time is O(n) without probabilities and O(n K) with them, or
-    O(n K²) for at most 30 classes. On one core, 10⁶ rows of 11 classes take about 0.03 s without
-    probabilities and 0.3 s with them. Segments add about 0.1 s per column. ``groups`` adds about
-    8 s, because the influence of every metric is summed by group. Arrays of float64 are not
-    copied: 2 * 10⁶ rows of 11 probabilities took 35 MB more than the input. The statistics have
-    size O(K²), or O(K³) for at most 30 classes with probabilities.
+    Cost: one pass over n rows. The time is O(n) without probabilities. With probabilities it is O(n
+    K), or O(n K²) for at most 30 classes. On one core, 10⁶ rows with 11 classes take about 0.03 s
+    without probabilities and 0.3 s with them. Each column of segments adds about 0.1 s. ``groups``
+    adds about 8 s, because the influence of every metric is summed for each group. Arrays of
+    float64 are not copied: 2 * 10⁶ rows with 11 probabilities needed 35 MB of memory in addition to
+    the input. The size of the statistics is O(K²), or O(K³) for at most 30 classes with
+    probabilities.
 
     Examples
     --------
@@ -204,13 +209,13 @@ class Inputs:
     segments: Any = None
 
     def arrays(self) -> dict[str, Any]:
-        """The columns to keep if the evaluation fails, by name."""
+        """The columns that are saved if the evaluation fails, by name."""
         columns = ("y_true", "y_pred", "y_prob", "y_score", "sample_weight")
         return {name: getattr(self, name) for name in columns}
 
 
 def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, list[UserWarning]]:
-    """Return the evaluation of :func:`evaluate` and its warnings, without issuing them."""
+    """Evaluate as :func:`evaluate` does, and return the warnings instead of issuing them."""
     spec = Spec.of(options, evaluate)
     scores_name, scores, normalize = one_of_both(
         inputs.y_pred, inputs.y_prob, inputs.y_score, spec.normalize
@@ -288,8 +293,8 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
 
 
 def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
-    """Return a remark if unnamed columns follow the order of categories or texts; else empty."""
-    is_mixed = len({type(label) for label in order}) > 1  # labels of mixed types have no order
+    """Return a remark if unnamed columns follow the order of categories or texts; else ""."""
+    is_mixed = len({type(label) for label in order}) > 1  # labels of mixed types cannot be ordered
     if is_mixed or column_names(scores) is not None:
         return ""
     if list(order) == sorted(order):  # type: ignore[type-var]
@@ -302,7 +307,7 @@ def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
 
 
 def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-    """Return the segments of the rows by each column or crossing, at most 1,000 segments each."""
+    """Divide the rows by each column or crossing, each into at most 1,000 segments."""
     if not divisions:
         return ()
     columns = {}
@@ -317,7 +322,7 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
 def one_of_both(
     y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str
 ) -> tuple[str, Any, bool | str]:
-    """Return the name of the argument with scores, the scores, and the rule for normalizing."""
+    """Return the name of the argument that holds scores, the scores, and the normalization rule."""
     if y_score is None:
         if y_pred is None and y_prob is None:
             raise ValueError("evaluation needs y_pred or y_prob, got neither")
@@ -334,20 +339,20 @@ def assemble(
     weights_are: str | None,
     rows: Predictions | None = None,
 ) -> Evaluation:
-    """Make an evaluation from statistics, and record the positive class or group that was used."""
+    """Create an evaluation from statistics, and record which positive class was used."""
     check_own(statistics, step, spec.extra_metrics)
     return Evaluation(statistics, spec.settled(statistics.matrix.labels, step, weights_are), rows)
 
 
 def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
-    """Return the costs by actual and predicted class, shape (K, K); None without costs."""
+    """Return the costs by actual and predicted class, shape (K, K); None if no costs are given."""
     return None if spec.costs is None else spec.costs.matrix(labels, spec.grouping)
 
 
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
-    """Evaluate checked rows with the options of another evaluation.
+    """Evaluate rows that are already checked, with the options of an existing evaluation.
 
-    Its calibration and target sets are not used.
+    The calibration set and the target of the existing evaluation are not used.
     """
     step = scored_step(rows.labels, like.grouping, like.positive)
     statistics = collect_rows(rows, Counting(rows.labels, step, like.grouping, like.prices))
@@ -356,7 +361,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 
 
 def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
-    """Return the evaluation with its rows divided into segments.
+    """Return a copy of the evaluation whose rows are divided into segments.
 
     ``segments``: as in :func:`evaluate`, in the order of the rows.
     """
@@ -370,7 +375,7 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(
     evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]
 ) -> Evaluation:
-    """Return the evaluation with its rows divided into checked segments."""
+    """Return a copy of the evaluation whose rows are divided into segments that are checked."""
     rows = replace(rows, segments=segments)
     counted = collect_rows(rows, evaluation.counting)
     statistics = with_segments_of(evaluation.statistics, counted)
@@ -378,7 +383,7 @@ def divided_by(
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
-    """Return the classes that the columns of a frame, or the groups, name; None without names."""
+    """Return the classes named by columns of a frame or by groups; None if none are named."""
     if y_prob is not None and column_names(y_prob) is not None:
         return column_names(y_prob)
     if grouping is None:
@@ -393,7 +398,7 @@ def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
 def with_calibration(
     statistics: Statistics, counting: Counting, calibration: Any, target: Any, normalize: Normalize
 ) -> Statistics:
-    """Return the statistics with counts of the calibration and target scores, if given."""
+    """Add counts of the calibration scores and the target scores, if given, to the statistics."""
     order = counting.labels
     reader = _ScoreReader(counting, normalize)
     counts: dict[str, Any] = {}
@@ -431,7 +436,7 @@ def with_calibration(
 
 @dataclass
 class _ScoreReader:
-    """Reader of calibration and target scores, which counts the rows that it scaled."""
+    """Reader of calibration and target scores that counts the scaled rows."""
 
     counting: Counting
     normalize: Normalize
@@ -449,7 +454,7 @@ class _ScoreReader:
 def _count_labelled(
     counting: Counting, codes: IntArray, scores: FloatArray, folds: Folds | None
 ) -> dict[str, Any]:
-    """Return the counts of labelled scores by the field of the statistics that holds them."""
+    """Count labelled scores; return the counts by the name of their field in the statistics."""
     step = counting.step
     if step is None:
         rows, n_codes = by_fold(codes, folds, len(counting.labels))
@@ -468,7 +473,7 @@ def _count_labelled(
 def _count_target(
     counting: Counting, scores: FloatArray, weights: IntArray | None
 ) -> ScoreCounts | TopScoreCounts:
-    """Return the counts of a target's scores, all in one class because labels are unknown."""
+    """Count the scores of a target, all in a single class because the labels are unknown."""
     step = counting.step
     if step is None:
         codes = np.zeros(len(scores), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""``evaluate_table``: from a table in files or of any engine to an :class:`Evaluation`."""
+"""``evaluate_table``: the function that turns a file or table into an :class:`Evaluation`."""
 
 from __future__ import annotations
 
@@ -50,16 +50,17 @@ def evaluate_table(
     progress: bool | None = None,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Evaluate predictions in files or in a frame of any engine, without loading them.
+    """Evaluate predictions that are stored in files or in a frame of any engine, batch by batch.
 
     The rows are read once, in batches of columns, and the same code counts them for every kind of
     table. Files, DuckDB, Polars, pandas, PyArrow and Ibis stream their batches to this process.
     Spark, Dask and Ray count on the workers and return only small statistics. The counts, and all
-    metrics that follow from them, equal :func:`cmtrack.evaluate` on the same rows. Moments agree up
-    to rounding.
+    metrics computed from them, equal the results of :func:`cmtrack.evaluate` on the same rows.
+    Moments agree up to rounding.
 
     The workers of a cluster need the same version of cmtrack. Install it in their image or
-    environment, or send it along. ``wheel`` is the file that ``pip wheel --no-deps .`` makes.
+    environment, or send it with the job. ``wheel`` is the file that ``pip wheel --no-deps .``
+    creates.
 
     - Spark: ``spark.archives`` with an environment packed by venv-pack or conda-pack. If the
       workers already have NumPy, SciPy and PyArrow, ``spark.addArtifact`` or ``addPyFile`` with the
@@ -73,22 +74,23 @@ def evaluate_table(
         A file, glob or folder of Parquet or CSV; or a DuckDB relation, a frame of Polars
         (DataFrame, LazyFrame), pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other
         object that streams Arrow, or a :class:`cmtrack.sources.Source`. The table is read once. If
-        it has probabilities and nothing names the classes (``labels``, ``y_prob`` by label, a
+        it contains probabilities and nothing names the classes (``labels``, ``y_prob`` by label, a
         grouping or categories), the columns of labels are read twice. In CSV files, columns of
-        labels, ids and segments become numbers only if no value loses a digit. All label columns
-        have the same type.
+        labels, ids and segments are converted to numbers only if no value loses a digit. All label
+        columns are converted to the same type.
     y_true : str
         Column of actual labels.
     y_pred : str, optional
-        Column of predicted labels. By default, the class of highest probability (the first class on
-        ties).
+        Column of predicted labels. By default, the class with the highest probability (the first
+        class if several are tied).
     y_prob : str, list of str, or mapping of label to str, optional
-        The columns of each class's probability: in the order of ``labels``, by label, or by a
-        pattern such as ``"p_*"``, in which the star stands for the label. A single column has lists
-        of K probabilities, or the probability of the positive class of two.
+        The columns with the probability of each class: a list in the order of ``labels``, a mapping
+        by label, or a pattern such as ``"p_*"``, in which the star stands for the label. A single
+        column contains lists of K probabilities. If there are two classes, it may also contain the
+        probability of the positive class.
     y_score : str, list of str, or mapping of label to str, optional
-        Columns of decision values instead of probabilities, in the same forms. They give metrics of
-        ranking only.
+        Columns of decision values instead of probabilities, in the forms of ``y_prob``. Only
+        ranking metrics can be computed from them.
     labels
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame, (y, scores) or (y, scores, fold_ids), optional
@@ -96,27 +98,30 @@ def evaluate_table(
         arrays as in :func:`cmtrack.evaluate`.
     target : path, frame or array-like, optional
         Unlabelled rows whose prevalence is estimated: a table with the same columns of
-        probabilities, or arrays. With ``fold_ids``, a list of one array for each fold's model.
+        probabilities, or arrays. If you pass ``fold_ids``, a list that contains one array for each
+        fold's model.
     sample_weight : str, optional
         Column of non-negative weights. ``weights_are`` sets their meaning. By default, the type of
         the column decides.
     row_ids : str, optional
-        Column of integers or strings that name the rows. Rows of a table have no order, so without
-        ids two evaluations count as "of the same data" if each label has equally many rows.
+        Column of integers or strings that name the rows. The rows of a table have no fixed order.
+        Without ids, two evaluations therefore count as "of the same data" if each label has the
+        same number of rows in both.
     segments : list of str, or of tuples of str, optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple crosses
-        its columns. Missing values form their own segment. If a column has more than 1,000 values
-        (10,000 are the limit), the 999 with most rows are segments, all other values form one
-        segment, and a note reports it.
+        its columns. Rows with a missing value form their own segment. If a column contains more
+        than 1,000 values (at most 10,000 are allowed), the 999 values with the most rows are
+        segments, all other values form one segment, and a note reports this.
     progress : bool, optional
-        Whether to show on stderr how many rows were read. By default, if stderr is a terminal.
+        Whether to show on stderr how many rows were read. By default, this is shown if stderr is a
+        terminal.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
     Evaluation
-        Without rows (``rows=None``).
+        The evaluation does not keep the rows: its attribute ``rows`` is None.
 
     Raises
     ------
@@ -136,8 +141,8 @@ def evaluate_table(
     Notes
     -----
     Cost: one pass over the rows, with a thread for each core. Each thread needs memory for one
-    batch, not for the table. A Parquet file of 10⁶ rows of 11 probabilities takes about 0.5 s of
-    processor time.
+    batch, not for the whole table. A Parquet file of 10⁶ rows with 11 probabilities takes about 0.5
+    s of processor time.
 
     Examples
     --------
@@ -178,7 +183,7 @@ def evaluate_table(
     order = classes.find_before_reading()
     passes = [source, calibration_table, target_table]
     if order is None and columns.scores:
-        passes.append(source)  # once more, to find the classes
+        passes.append(source)  # read it once more to find the classes
     n_passes = sum(each is not None for each in passes)
     with watched(progress, n_passes) as begin:
         reader = _Reader(source, columns, begin, normalize, ("y_true", scores_name))
@@ -191,7 +196,8 @@ def evaluate_table(
         given = [name for name, column in predictions.items() if column is not None]
         step = deciding(step, spec.threshold, order, given)
         counting = Counting(order, step, grouping, prices_of(spec, order))
-        # If the classes had to be found and there are no scores, the rows are already counted.
+        # If the classes had to be found in the rows and there are no scores, the rows are already
+        # counted.
         if columns.scores or tally is None:
             tally = reader.count(counting, reader.places(counting, alone), classes.declared)
         statistics = tally.statistics(order, reader.categories)
@@ -222,7 +228,7 @@ def evaluate_table(
 
 @dataclass(eq=False)
 class _Classes:
-    """Finder of a table's classes, in the order that :func:`cmtrack.evaluate` gives them."""
+    """Finder of a table's classes, in the order in which :func:`cmtrack.evaluate` lists them."""
 
     source: Source
     columns: Columns
@@ -231,7 +237,7 @@ class _Classes:
     declared: bool = False
 
     def find_before_reading(self) -> tuple[Label, ...] | None:
-        """Return the classes that labels, categories or columns name; None if nothing does."""
+        """Return the classes named by labels, categories or columns; None if none are named."""
         if self.labels is not None:
             return _checked(self.labels)
         categories = self._categories
@@ -253,7 +259,7 @@ class _Classes:
         return (False, True) if kind is bool else None
 
     def find_in_rows(self, tally: Tally) -> tuple[Label, ...]:
-        """Return the classes in the rows, and all that categories, columns or groups name."""
+        """Return the classes that occur in rows or are named by categories, columns or groups."""
         categories = [values for values in self._categories if values is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
         declared = None
@@ -266,7 +272,8 @@ class _Classes:
         else:
             widths = tally.faults.lengths or [len(self.columns.scores)]
             declared = self._declared(max(widths))
-        # encode_labels needs columns of equal length, so the first label fills the shorter ones.
+        # encode_labels needs columns of equal length, so shorter columns are padded with the first
+        # label.
         longest = max(len(labels) for labels in seen.values())
         padded = {
             name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()
@@ -282,7 +289,7 @@ class _Classes:
         return [self.source.categories(name) for name in self._names]
 
     def _declared(self, width: int) -> list[Any] | None:
-        """Return the classes that the columns of probabilities, or the groups, name."""
+        """Return the classes named by the columns of probabilities or by the groups."""
         if self.columns.declared is not None and len(self.columns.declared) > 1:
             return list(self.columns.declared)
         if self.grouping is None:
@@ -293,7 +300,7 @@ class _Classes:
 
 @dataclass(eq=False)
 class _Reader:
-    """Counter of the rows of a source, which raises ValueError for wrong rows."""
+    """Counter of the rows that a source provides; it raises ValueError for wrong rows."""
 
     source: Source
     columns: Columns
@@ -304,7 +311,7 @@ class _Reader:
     width: int = 0
 
     def count_as_they_come(self, with_lists: bool) -> Tally:
-        """Count rows before the classes are known; of a table with scores only the labels."""
+        """Count rows before the classes are known; only labels if the table contains scores."""
         columns = self.columns
         if columns.scores:
             columns = replace(columns, weight=None, row_ids=None, segments=())
@@ -318,9 +325,9 @@ class _Reader:
     def count(
         self, counting: Counting, places: dict[int, list[int]], declared: bool = False
     ) -> Tally:
-        """Return the tally of all rows.
+        """Count all rows, and return the tally.
 
-        Raises ValueError if rows are wrong, and says how many are.
+        Raises ValueError if rows are wrong; the message gives the number of wrong rows.
         """
         tally = self._read(self.name, self.columns, self._kernel(counting, places))
         self._refuse(tally, counting.labels, declared)
@@ -329,9 +336,9 @@ class _Reader:
         return tally
 
     def places(self, counting: Counting, alone: int | None) -> dict[int, list[int]]:
-        """Return the column of each class's probability, for each possible number of columns.
+        """For each possible number of columns, return the column of each class's probability.
 
-        If the columns do not match the classes, wrong numbers in them are reported first.
+        If the columns do not match the classes, wrong numbers in the columns are reported first.
         """
         order = counting.labels
         if not self.columns.scores:
@@ -339,7 +346,7 @@ class _Reader:
         widths = [len(self.columns.scores)]
         if self.columns.lists:
             widths = [len(order)]
-            if len(order) == 2:  # a list may have the probability of one of two classes
+            if len(order) == 2:  # with two classes, a list may contain one probability
                 widths.append(1)
         try:
             return {width: _place(self.columns, width, counting, alone) for width in widths}
@@ -350,7 +357,7 @@ class _Reader:
 
     @property
     def categories(self) -> dict[str, list[Any]]:
-        """The ordered values of categorical segment columns."""
+        """The ordered values of each categorical segment column."""
         by_name = {name: self.source.categories(name) for name in self.columns.dividing}
         return {name: values for name, values in by_name.items() if values is not None}
 
@@ -359,7 +366,8 @@ class _Reader:
     ) -> Statistics:
         """Return the statistics of a calibration or target table with the same score columns.
 
-        ``names``: the names of its labels and its scores in messages; equal if it has no labels.
+        ``names``: the names of the table's labels and scores in messages; both names are equal if
+            the table contains no labels.
         """
         y_true = self.columns.y_true if names[0] != names[1] else None
         scores = list(self.columns.scores)
@@ -403,7 +411,7 @@ class _Reader:
 def _scored(
     columns: Columns, order: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
 ) -> tuple[ComposedStep | None, int | None]:
-    """Return the scored step, and the class that a single column of probabilities names."""
+    """Return the scored step, and the class to which a single column of probabilities belongs."""
     alone = None
     if columns.declared is not None and len(columns.scores) == 1:
         alone = _positions(columns.declared, order).index(0)
@@ -413,7 +421,7 @@ def _scored(
 
 
 def _place(columns: Columns, width: int, counting: Counting, alone: int | None) -> list[int]:
-    """Return the column of each class's probability, from 0; -1 for a class without a column."""
+    """Return the position of each class's probability column; -1 for a class without a column."""
     order = counting.labels
     if width == 1 and len(order) == 2:
         is_first = alone == 0 if alone is not None else scores_first(order, counting.step)
@@ -433,7 +441,7 @@ def _place(columns: Columns, width: int, counting: Counting, alone: int | None) 
 
 
 def _positions(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
-    """Return the position of each class among the names; -1 for a class without a name."""
+    """Return the position of each class in the names; -1 for a class that is not named."""
     by_text = {str(name): position for position, name in enumerate(names)}
     positions = [by_text.get(str(label), -1) for label in order]
     missing = [label for label, position in zip(order, positions, strict=True) if position < 0]
@@ -453,7 +461,7 @@ def _positions(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
 
 
 def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
-    """Return the labels as classes; ValueError or TypeError if they cannot be classes."""
+    """Convert labels to classes; raise ValueError or TypeError if they cannot be classes."""
     classes = [plain(label) for label in labels]
     return number_labels({"labels": classes}, classes).labels
 
@@ -461,7 +469,7 @@ def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
 def _with_calibration_table(
     statistics: Statistics, side: Statistics, step: ComposedStep | None
 ) -> Statistics:
-    """Return the statistics with the labelled scores of a calibration table."""
+    """Add the labelled scores of a calibration table to the statistics."""
     scaled_rows = _scaled_rows(statistics, side)
     if step is None:
         return replace(statistics, scaled_rows=scaled_rows, labelled_tops=side.tops)
@@ -470,7 +478,7 @@ def _with_calibration_table(
     scores = side.scores.channels((2, 3), (0, 1))
     if not scores.counts.any(axis=1).all():
         rows = side.matrix.counts.sum(axis=1).tolist()
-        # Only one group has rows. The message names its class with the most rows.
+        # Only one group has rows. The message names the class with the most rows.
         label = side.matrix.labels[rows.index(max(rows))]
         raise ValueError(
             f"calibration must have labels of both {list(step.labels)}, got {sum(rows)} labels "
@@ -482,7 +490,7 @@ def _with_calibration_table(
 def _with_target_table(
     statistics: Statistics, side: Statistics, step: ComposedStep | None
 ) -> Statistics:
-    """Return the statistics with the scores of a target table."""
+    """Add the scores of a target table to the statistics."""
     scaled_rows = _scaled_rows(statistics, side)
     if step is not None and side.scores is not None:
         scores = side.scores.channels((0, 1, 2, 3))
@@ -497,7 +505,7 @@ def _scaled_rows(statistics: Statistics, side: Statistics) -> int | None:
 
 
 def _names_of(*arguments: Any) -> list[str]:
-    """Return all column names in nested arguments."""
+    """Return all column names that occur in nested arguments."""
     names: list[str] = []
     for argument in arguments:
         if isinstance(argument, str):

@@ -1,4 +1,4 @@
-"""Gates: requirements that a run must meet to be ranked, such as ``binary/recall >= 0.9``."""
+"""Gates such as ``binary/recall >= 0.9``: requirements that a run must meet to be ranked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)"
 _PARTS_OF_SEGMENTS = re.compile(
     r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL
 )
-"""Pattern that finds the last comparison, because a segment may have the name "> 40"."""
+"""Pattern that finds the last comparison sign, because the name of a segment may be "> 40"."""
 _FORM_OF_SEGMENTS = (
     "the form is 'segment/column/value/metric >= number', with * for all values; write a slash in "
     "a name as _u2f_"
@@ -49,16 +49,16 @@ class Gate:
     Attributes
     ----------
     text : str
-        The gate as it was written.
+        The text of the gate, as the user wrote it.
     metric : str
     bound : float
     operator : "<=", ">=", "<" or ">"
     absolute : bool
-        Whether the gate is about the metric's distance from zero (``.abs``).
+        Whether the gate bounds the metric's distance from zero (``.abs``).
     difference : bool
-        Whether the gate is about the difference from the baseline (``.difference``).
+        Whether the gate bounds the difference from the baseline (``.difference``).
     end : "", "low" or "high"
-        The limit of the interval that must meet the bound; empty for the value.
+        The limit of the interval that must meet the bound; empty if the value must meet it.
     column : str
         For a gate on segments (``segment/region/*/binary/recall``), the column that divides the
         rows; empty for a gate on all rows.
@@ -78,7 +78,7 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read a gate from its text."""
+        """Parse the text of a gate."""
         if not isinstance(text, str):
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
         is_of_segments = text.strip().startswith(OF_SEGMENTS)
@@ -129,7 +129,7 @@ class Gate:
 
     @property
     def of_flips(self) -> bool:
-        """True if the gate is about rows that the run breaks or fixes compared to the baseline."""
+        """True if the gate bounds the rows that the run breaks or fixes, compared to the baseline."""
         return self.metric.split("/")[0] == FLIPS.name
 
     @property
@@ -139,11 +139,11 @@ class Gate:
 
     @property
     def of_value(self) -> bool:
-        """True if the metric's value alone decides (no interval, no baseline, no segments)."""
+        """True if only the metric's value decides, not an interval, a baseline or segments."""
         return not self.end and not self.against and not self.column
 
     def keeps(self, value: float) -> bool:
-        """Return True if a value meets the bound; False if the value is undefined."""
+        """Return True if a value meets the bound, and False if it does not or is undefined."""
         return math.isfinite(value) and bool(OPERATORS[self.operator](value, self.bound))
 
     def check(
@@ -152,14 +152,14 @@ class Gate:
         intervals: Mapping[str, Interval],
         against: Difference | None = None,
     ) -> GateResult:
-        """Decide whether a run passes.
+        """Decide whether a run passes the gate.
 
         Parameters
         ----------
         metrics, intervals : mapping
             The run's metrics and intervals by name.
         against : Difference, optional
-            The difference between the run and the baseline in this metric.
+            The difference of this metric between the run and the baseline.
         """
         if self.difference:
             if against is None:
@@ -191,10 +191,10 @@ class Gate:
         Parameters
         ----------
         found : mapping of str to (value, interval)
-            The metric, or its difference from the baseline, by the text of the segment.
+            The metric, or its difference from the baseline, by the name of the segment.
         too_few : mapping of str to str, optional
-            Segments that are too small for an interval, or for an interval that could decide, with
-            the reason in words.
+            Segments that are too small for an interval, or for an interval that could decide. The
+            value is the reason in words.
 
         Returns
         -------
@@ -216,7 +216,8 @@ class Gate:
         failing = [text for text in failing if text not in undecided]
         farthest = max if self.operator.startswith("<") else min
         if failing:
-            # Undecided segments are not in this list, so the farthest one really fails.
+            # Undecided segments are not in this list, so the segment farthest from the bound really
+            # fails.
             last = farthest(failing, key=finite.__getitem__)
             return GateResult(self, finite[last], False, "", last)
         if finite and not undecided and not missing:
@@ -230,7 +231,7 @@ class Gate:
         segments: list[str],
         too_few: Mapping[str, str],
     ) -> GateResult:
-        """Return the outcome if segments have no number to compare, or are too small to decide."""
+        """Return the outcome if segments lack a number to compare, or are too small to decide."""
         undefined = [text for text in segments if not math.isfinite(found[text][0])]
         first = (undefined or segments)[0]
         names = quoted(first)
@@ -246,7 +247,7 @@ class Gate:
         return GateResult(self, math.nan, False, reason, undecided=not undefined)
 
     def _compared(self, value: float, ends: Interval) -> float:
-        """Return the number to compare with the bound."""
+        """Return the number that is compared with the bound."""
         if self.absolute:
             value = abs(value)
             ends = _absolute(ends)
@@ -261,15 +262,15 @@ class GateResult:
     ----------
     gate : Gate
     value : float
-        The number that was compared with the bound; NaN if there is none.
+        The number that was compared with the bound; NaN if no number could be compared.
     passed : bool
     reason : str
-        The reason why there is no number to compare.
+        The reason why no number could be compared with the bound.
     segment : str
-        For a gate on segments, the segment that has the value.
+        For a gate on segments, the segment whose number was compared.
     undecided : bool
-        Whether the data cannot decide, because the interval is missing or rests on too few rows or
-        clusters.
+        Whether the data cannot decide, because the interval is missing or is computed from too few
+        rows or clusters.
     """
 
     gate: Gate
@@ -281,14 +282,14 @@ class GateResult:
 
     @property
     def found(self) -> str:
-        """The value with four digits and its segment, or the reason why there is no value."""
+        """The compared number with its segment, or the reason why no number could be compared."""
         return self.reason or self._shown
 
     @property
     def _shown(self) -> str:
         largest = max(abs(self.value), abs(self.gate.bound))
-        # Four significant digits of the larger number, so that 0.8999 does not read as 0.9 next to
-        # the bound 0.9.
+        # Show four significant digits of the larger number, so that 0.8999 does not appear as 0.9
+        # next to the bound 0.9.
         places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
         shown = significant(round(self.value, places) + 0.0, 4)  # adding 0 turns -0 into 0
         return f"{shown} for {quoted(self.segment)}" if self.segment else shown
@@ -313,7 +314,7 @@ class GateResult:
 
 
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
-    """Raise ValueError for a gate on a metric that no run has."""
+    """Raise ValueError if a gate names a metric that no run contains."""
     for gate in gates:
         if gate.metric not in known and not gate.of_flips:
             raise ValueError(
@@ -332,7 +333,7 @@ def _split_segment(left: str, text: str) -> tuple[str, str, str]:
 
 
 def _split_suffixes(left: str, text: str) -> tuple[str, set[str]]:
-    """Return the name of the metric and the suffixes after it."""
+    """Split the left side of a gate into the name of the metric and its suffixes."""
     suffixes: set[str] = set()
     name = left
     while True:
@@ -350,7 +351,7 @@ def _split_suffixes(left: str, text: str) -> tuple[str, set[str]]:
     if not name:
         raise ValueError(f"gate {text!r}: expected a metric before the comparison; {_FORM}")
     try:
-        # The name may be a custom metric. check_known raises for a name that no run has.
+        # The name may belong to a custom metric. check_known raises if no run contains it.
         OPEN.find(name)
     except KeyError:
         raise ValueError(

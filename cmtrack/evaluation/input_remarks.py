@@ -1,7 +1,7 @@
-"""Warnings about input that is probably a mistake: swapped classes, saturated scores, padding.
+"""Warnings about probable mistakes in the input: swapped classes, saturated scores, padding.
 
 No check can reject such input, because it may be intended. The warnings use only tests and counts
-of data that every evaluation has.
+that can be computed in every evaluation.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
 from cmtrack.statistics.scores import ScoreCounts
 
 ALPHA = 0.001
-"""Significance level of the tests for swapped classes: low, since a false alarm costs more."""
+"""Significance level of the tests for swapped classes; low, because false alarms are costly."""
 _MOST_ROWS = 10_000
-"""Most rows that are checked for columns in another order."""
+"""Largest number of rows that are checked for columns in a different order."""
 PADDING = -100
 """The label with which PyTorch and Hugging Face mark rows that a loss ignores."""
 _VOID = 255
-"""The label of pixels without a class in images of Pascal VOC and Cityscapes."""
+"""The label with which Pascal VOC and Cityscapes mark pixels that belong to no class."""
 _NUMBERS = re.compile(r"(\d+)")
 
 
 class MixedUpClassesWarning(UserWarning):
-    """Warning that predictions or probabilities seem to belong to other classes."""
+    """Warning that predictions or probabilities seem to be assigned to the wrong classes."""
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -46,9 +46,10 @@ class ScaledProbabilitiesWarning(UserWarning):
 
 
 def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning]:
-    """Return the warnings about scaled probabilities and mixed-up classes.
+    """Return the warnings about scaled probabilities and about mixed-up classes.
 
-    ``remark``: the warning about columns of probabilities whose order does not fit the predictions.
+    ``remark``: the warning that the order of the probability columns does not match the
+        predictions.
     """
     found: list[UserWarning] = []
     if statistics.scaled_rows:
@@ -76,20 +77,21 @@ def scaled_rows_warning(rows: int) -> str:
 
 
 def swapped_classes(statistics: Statistics) -> str:
-    """Return a warning if the predictions of some classes are swapped; else empty.
+    """Return a warning if the predictions of some classes are swapped; else an empty text.
 
-    The best assignment of predicted to actual classes moves classes in cycles. The warning names a
-    cycle under three conditions:
+    The assignment of predicted to actual classes that has the most correct rows moves classes in
+    cycles. The warning names a cycle under three conditions:
 
-    - No class of the cycle has more rows on the diagonal than in the cell that it moves to or from.
-    - These cells have more than half of the rows and more than half of the predictions of the
-      cycle's classes.
-    - An exact sign test shows that these cells have more rows than the diagonal. A Bonferroni
-      correction allows for every cycle of the same length that could have been found.
+    - No class of the cycle has more rows on the diagonal than in the two cells that the cycle
+      assigns to it.
+    - The assigned cells contain more than half of the rows and more than half of the predictions of
+      the cycle's classes.
+    - An exact sign test shows that the assigned cells contain more rows than the diagonal. A
+      Bonferroni correction allows for every cycle of the same length that could have been found.
 
-    If no single cycle passes, all cycles are tested together. A model that only prefers one class
-    moves one of two classes, so it gives no warning. With sampling weights, the rows count with
-    Kish's effective number.
+    If no individual cycle passes, all cycles are tested together. A model that only predicts one of
+    two classes too often fills only one of the assigned cells, so it causes no warning. With
+    sampling weights, Kish's effective number of rows replaces the number of rows.
     """
     labels = statistics.matrix.labels
     counts = np.asarray(statistics.matrix.counts, dtype=np.float64)
@@ -119,7 +121,7 @@ def swapped_classes(statistics: Statistics) -> str:
 
 
 def _has_rivals(counts: FloatArray) -> bool:
-    """Return True if two cells off the diagonal have at least the rows of their diagonal cells."""
+    """Return True if two cells off the diagonal reach the counts of their diagonal cells."""
     own = np.diagonal(counts)
     is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
     np.fill_diagonal(is_rival, False)
@@ -127,7 +129,7 @@ def _has_rivals(counts: FloatArray) -> bool:
 
 
 def _cycles(counts: FloatArray) -> list[list[tuple[int, int]]]:
-    """Return the cycles of the best assignment, as pairs of an actual and a predicted class."""
+    """Return the cycles of the best assignment; each is a list of (actual, predicted) classes."""
     from scipy.optimize import linear_sum_assignment
 
     predicted_of = linear_sum_assignment(counts, maximize=True)[1].tolist()
@@ -149,7 +151,7 @@ def _is_mixed_up(counts: FloatArray, pairs: Sequence[tuple[int, int]], rows: flo
     """Return True if the predictions of a cycle are significantly mixed up.
 
     ``pairs``: the pairs of an actual and a predicted class in the cycle.
-    ``rows``: the effective number of rows per unit of the counts.
+    ``rows``: the factor that converts a count to an effective number of rows.
     """
     actual = [i for i, _ in pairs]
     predicted = [j for _, j in pairs]
@@ -169,33 +171,34 @@ def _second(pair: tuple[int, int]) -> int:
 
 
 def _is_clearly_more(more: float, fewer: float, log_tests: float) -> bool:
-    """Return True if an exact one-sided sign test rejects that two counts are equally likely.
+    """Return True if an exact one-sided sign test shows that one count is larger than the other.
 
     ``log_tests``: the logarithm of the number of tests, for the Bonferroni correction.
     """
-    total = int(more + fewer)  # with weights the counts are effective numbers, not whole
+    total = int(more + fewer)  # with weights, effective numbers are not whole
     least = min(int(fewer), total)
     if total < 1 or more <= fewer:
         return False
     probability = float(bdtr(least, total, 0.5))
     if probability > 0:
         log_probability = math.log(probability)
-    else:  # p is below the smallest float, so use the bound of Chernoff (1952), which is larger
+    else:  # p is below the smallest float, so use the upper bound of Chernoff (1952)
         share = least / total
         log_probability = total * (float(entr(share) + entr(1 - share)) - math.log(2))
     return log_probability + log_tests <= math.log(ALPHA)
 
 
 def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Probabilities) -> str:
-    """Return a warning if the columns of probabilities are in another order; else empty.
+    """Return a warning if the probability columns are in the wrong order; else an empty text.
 
     ``actual``, ``predicted``, shape (n,): codes of the classes.
-    ``probabilities``: of the same rows. If there are many rows, only some of them are checked.
+    ``probabilities``: the probabilities of the same rows. Only a part of many rows is checked.
 
-    The warning needs three findings. The predicted and the most probable class differ in more than
-    half of the rows. An exact sign test shows that the predicted class is correct more often there.
-    A threshold, a prior or a model without skill can cause both, so another order of the columns
-    must also fit the actual classes better.
+    The warning needs three findings. First, the predicted and the most probable class differ in
+    more than half of the rows. Second, an exact sign test shows that in these rows the predicted
+    class is correct more often than the most probable class. A threshold, a prior or a model
+    without skill can cause both findings. Third, a different order of the columns must therefore
+    match the actual classes better.
     """
     places = np.linspace(0, len(actual) - 1, min(len(actual), _MOST_ROWS)).astype(np.int64)
     scores = probabilities.take(places).array
@@ -223,7 +226,7 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
 def _are_reversed(
     scores: FloatArray, truth: IntArray, answered: IntArray, probable: IntArray
 ) -> bool:
-    """Return True if the order of columns that fits the predictions also fits the labels better.
+    """Return True if the column order that matches the predictions also matches the labels better.
 
     For every class that moves, a normal test compares two correlations with the class: the
     correlation of the column that the new order assigns to it, and the correlation of its present
@@ -246,7 +249,7 @@ def _are_reversed(
 
 
 def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
-    """Return the correlation of scores with membership in a class; 0 if either is constant."""
+    """Return the correlation of scores with membership in a class; 0 if one of them is constant."""
     deviations = scores - scores.mean()
     share = is_own - is_own.mean()
     scale = float(np.sqrt((deviations @ deviations) * (share @ share)))
@@ -254,10 +257,10 @@ def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
 
 
 def columns_in_text_order(labels: Sequence[Label]) -> str:
-    """Return a warning if the labels' order as texts differs from the order of numbers; else empty.
+    """Return a warning if numeric labels are sorted as texts; else an empty text.
 
-    Without ``labels=``, unnamed columns of scores are read in the order of the labels as texts,
-    with "10" before "2".
+    If ``labels=`` is not given, unnamed columns of scores are assigned to the labels sorted as
+    texts, in which "10" comes before "2".
     """
     if not all(isinstance(label, str) for label in labels):
         return ""
@@ -279,11 +282,12 @@ def _by_number(label: str) -> list[tuple[bool, int, str]]:
 
 
 def saturated_scores(scores: ScoreCounts) -> str:
-    """Return a warning if most rows of both groups have the score 0, or the score 1; else empty.
+    """Return a warning if most rows of both groups have the score 0 (or 1); else an empty text.
 
     In single precision, the sigmoid of a logit above 17 is exactly 1, so different logits become
-    ties. The score of a tree or of nearest neighbours is a share of few rows, and can be exactly 1
-    without being rounded. Such a model has no other scores near 1, and gives no warning.
+    ties. The score of a decision tree or of nearest neighbours is a share computed from a few rows,
+    so it can be exactly 1 without rounding. Such a model gives no other scores near 1, and causes
+    no warning.
     """
     sides = replace(scores, counts=scores.counts.reshape(2, 2, -1).sum(axis=1))
     for end in (0.0, 1.0):
@@ -299,7 +303,7 @@ def saturated_scores(scores: ScoreCounts) -> str:
 
 
 def saturated_classes(scores: ClassScoreCounts, labels: Sequence[Label]) -> str:
-    """Return a warning if most rows of two classes share the probability 1; else empty."""
+    """Return a warning if most rows of two classes have the probability 1; else an empty text."""
     for k, table in enumerate(scores.tables):
         shares = _shares_at(table, 1.0)
         shared = np.flatnonzero(shares > 0.5)
@@ -330,20 +334,21 @@ def _near(scores: ScoreCounts, end: float) -> str:
 
 
 _NEAR_AN_END = 1e-4
-"""Distance from 0 or 1 below which a score cannot be a share of a thousand rows."""
+"""Distance from 0 or 1 below which a score cannot be a share computed from a thousand rows."""
 _HALF_SINGLE = 2.0**-25
 """Half the distance between 1 and the next lower number in single precision."""
 _ROUNDED_MEAN = 1e-12
-"""Largest rounding error of the mean of a cell's scores."""
+"""Largest rounding error in the mean score of a grid cell."""
 
 
 def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
-    """Return the share of each channel's rows with a score of 0, or of 1.
+    """Return for each channel the share of its rows whose score is 0, or whose score is 1.
 
-    ``end``: 0 or 1.
+    ``end``: the score to count, 0 or 1.
 
-    The result is empty without scores, and if no other score is near ``end``. On the fixed grid,
-    only the last cell is usable: its mean shows if most of its scores are exactly 1.
+    The result is empty if there are no scores, or if no other score is near ``end``. If scores are
+    counted on the fixed grid, only the last cell is usable: its mean shows if most of its scores
+    are exactly 1.
     """
     none = np.empty(0)
     if scores.dropped_bits is not None or not len(scores.values):
@@ -363,10 +368,10 @@ def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
 
 
 def padding(matrix: ConfusionMatrix) -> str:
-    """Return a warning if a class has the label of rows that do not count; else empty.
+    """Return a warning if a label usually marks rows to ignore; else an empty text.
 
-    -100 is never a class. 255 may be a class, unless all other labels are far below and no row is
-    predicted as 255.
+    -100 is never a class. 255 may be a class, unless all other labels are far below 255 and no row
+    is predicted as 255.
     """
     rows = matrix.counts.sum(axis=1)
     predictions = matrix.counts.sum(axis=0)
@@ -384,7 +389,7 @@ def padding(matrix: ConfusionMatrix) -> str:
 
 
 def _are_below(labels: Sequence[Label], most: int) -> bool:
-    """Return True if all labels except the void pixel's are numbers from 0 to ``most``."""
+    """Return True if all labels, except 255 for void pixels, are numbers from 0 to ``most``."""
     others = [label for label in labels if label != _VOID]
     return all(
         not isinstance(label, (bool, str)) and 0 <= label <= most  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Read stored evaluations of any kind."""
+"""Read stored evaluations, whatever their kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS: dict[str, type[BaseEvaluation]] = {
 
 
 def loads(text: str) -> BaseEvaluation:
-    """Read an evaluation of any kind from its text."""
+    """Parse the stored text of an evaluation of any kind."""
     data = archive.parse(text)
     kind = data.get("kind", archive.CLASSES)
     if kind not in _KINDS:
