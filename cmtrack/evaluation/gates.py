@@ -129,7 +129,7 @@ class Gate:
 
     @property
     def of_flips(self) -> bool:
-        """True if the gate bounds the rows that the run breaks or fixes, compared to the baseline."""
+        """True if the gate bounds how many rows the run breaks or fixes against the baseline."""
         return self.metric.split("/")[0] == FLIPS.name
 
     @property

@@ -1,9 +1,9 @@
-"""The :class:`Evaluation`: its data, and all numbers, curves and copies that follow from it.
+"""The :class:`Evaluation`: its data, and the numbers, curves and copies computed from it.
 
-The class lists its attributes and methods by section. Other modules compute the results: numbers
-in ``compute``, curves in ``_curves`` and ``_decisions``, copies in ``_copies`` and ``_regrouping``,
-thresholds in ``threshold``, other shares in ``transport``, segments in ``segments``, files in
-``storage``.
+The attributes and methods of the class are in sections. Other modules compute the results:
+``compute`` computes numbers, ``_curves`` and ``_decisions`` curves, ``_copies`` and ``_regrouping``
+copies, ``threshold`` thresholds, ``transport`` metrics at different shares, and ``segments``
+segments. ``storage`` reads and writes files.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
-    """The reduced matrices of all grouping steps, by position or by the step's name."""
+    """The reduced matrices of all grouping steps, accessed by position or by the step's name."""
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -99,27 +99,27 @@ class Evaluation(BaseEvaluation):
     """Evaluation of a classifier on labelled data.
 
     An evaluation stores small statistics that can be merged. It computes numbers and figures from
-    them when you access them. Make one with :func:`cmtrack.evaluate`.
+    the statistics when you access them. Create an evaluation with :func:`cmtrack.evaluate`.
 
     Attributes
     ----------
     statistics : Statistics
         The stored statistics of the data.
     spec : Spec
-        The options of the evaluation. Its entries are also attributes of the evaluation.
+        The options of the evaluation. Each option is also an attribute of the evaluation.
     rows : Predictions, SpanRows or None
-        The evaluated rows, if the evaluation has them. Paired comparisons need them.
+        The evaluated rows, if the evaluation contains them. Paired comparisons need the rows.
         ``rows.actual`` and ``rows.predicted`` are positions in ``labels``, not labels. Merging
         drops the rows, and ``==`` ignores them.
     of_rows : RowFacts
-        Facts computed from rows that the evaluation may no longer have: standard errors by cluster,
-        p-values.
+        Facts computed from rows that the evaluation may no longer contain: cluster-robust standard
+        errors and p-values.
     lost : frozenset of Lost
-        Things that are missing because the evaluation was regrouped, or extended without its rows.
+        Parts that are missing because the evaluation was regrouped, or extended without its rows.
     remarks : tuple of str
-        Other notes on how the evaluation was made.
+        Further notes that explain how the evaluation was made.
     kept_numbers : dict of str to Kept, optional
-        Numbers read from a file, of metrics whose functions are not available.
+        Numbers that were read from a file because the functions of their metrics are not available.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class Evaluation(BaseEvaluation):
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
     kind = archive.CLASSES
 
-    # -- the question: entries of `spec` -----------------------------------------------------------
+    # -- the options: entries of `spec` -----------------------------------------------------------
 
     @property
     def grouping(self) -> Grouping | None:
@@ -151,43 +151,43 @@ class Evaluation(BaseEvaluation):
 
     @property
     def positive(self) -> Label | None:
-        """The positive class (of two) or the positive group."""
+        """The positive class, if there are two classes, or the positive group."""
         return self.spec.positive
 
     @property
     def none(self) -> Label | None:
-        """The label that means "no span", in an evaluation of spans."""
+        """The label that means "no span"; None unless spans are evaluated."""
         return self.spec.none
 
     @property
     def sections(self) -> tuple[str, ...] | None:
-        """The sections of metrics that are computed; None for all that apply."""
+        """The sections of metrics that are computed; None means all that apply."""
         return self.spec.sections
 
     @property
     def extra_metrics(self) -> tuple[Metric, ...]:
-        """Custom metrics.
+        """The custom metrics of the evaluation.
 
-        A metric that was read from a file has its stored numbers, but no function. Regrouping,
-        merging and differences by row need the function, so they leave the metric undefined. Use
-        :meth:`with_metrics` to add the function again.
+        If a metric was read from a file, only its stored numbers are available, not its function.
+        Regrouping, merging and differences by row need the function, so they leave the metric
+        undefined. Use :meth:`with_metrics` to add the function again.
         """
         return self.spec.extra_metrics
 
     @property
     def reference(self) -> tuple[float, ...] | None:
-        """The shares of the classes that skills are measured against, if they were given."""
-        # `Spec.settled` has put the shares in the order of the classes.
+        """The class shares of the reference prediction in skill scores; None if not given."""
+        # `Spec.settled` has sorted the shares in the order of the classes.
         return self.spec.reference  # type: ignore[return-value]
 
     @property
     def costs(self) -> Costs | None:
-        """The costs of decisions for the section ``cost/``, if they were given."""
+        """The costs of decisions, from which ``cost/`` is computed; None if not given."""
         return self.spec.costs
 
     @property
     def decision_threshold(self) -> float | None:
-        """The threshold of the positive group's score that made the predictions, if given."""
+        """The score threshold that made the predictions; None if not given."""
         return self.spec.threshold
 
     @property
@@ -197,15 +197,15 @@ class Evaluation(BaseEvaluation):
 
     @property
     def catalog(self) -> Catalog:
-        """The metrics of this evaluation: the built-in metrics and its ``extra_metrics``."""
+        """The metrics of this evaluation: the built-in metrics and the ``extra_metrics``."""
         return self.spec.catalog
 
     def has_section(self, name: str) -> bool:
-        """Return True if the evaluation computes a section of metrics when the section applies."""
+        """Return True if a section of metrics is selected, even if it does not apply."""
         return self.sections is None or name in self.sections
 
     def without_function(self, metric: str) -> bool:
-        """Return True for a custom metric whose function is not available."""
+        """Return True if a custom metric's function is not available."""
         return any(custom.name == metric and custom.value is None for custom in self.extra_metrics)
 
     # -- the data ----------------------------------------------------------------------------------
@@ -217,12 +217,12 @@ class Evaluation(BaseEvaluation):
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The labels that are classes: all except the label for "no span"."""
+        """The labels that are classes: all labels except the label for "no span"."""
         return tuple(label for label in self.labels if label != self.none or self.none is None)
 
     @property
     def n_samples(self) -> float:
-        """Number (or total weight) of the evaluated rows, or number of actual spans."""
+        """Number (or total weight) of the evaluated rows, or number of the actual spans."""
         matrix = self.statistics.matrix
         if self.none is None:
             return matrix.total
@@ -230,7 +230,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def confusion_matrix(self) -> ConfusionMatrix:
-        """Counts by actual and predicted class."""
+        """Counts of rows by actual and predicted class."""
         return self.statistics.matrix
 
     @cached_property
@@ -240,7 +240,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def binary(self) -> BinaryCounts | None:
-        """The six counts of 2x2+IM; None without two groups or two classes."""
+        """The six counts of 2x2+IM; None unless there are two groups or two classes."""
         return None if self._views.binary is None else self._views.binary.sums
 
     @property
@@ -250,16 +250,16 @@ class Evaluation(BaseEvaluation):
 
     @property
     def negative(self) -> Label | None:
-        """The class or group that is not the positive one."""
+        """The class or group that is not positive."""
         step = self.scored
         return None if step is None or step.positive is None else step.labels[1 - step.positive]
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that two evaluations must share to be ranked together."""
+        """Options and data that two evaluations must share to be ranked together."""
         return _identity.design(self)
 
-    # -- the numbers: made by `compute` ------------------------------------------------------------
+    # -- the numbers: results of `compute` ---------------------------------------------------------
 
     @cached_property
     def _views(self) -> EvaluationViews:
@@ -293,14 +293,14 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def scored(self) -> ComposedStep | None:
-        """The step of two groups or two classes that scores belong to; None if there is none."""
+        """The step of two groups or two classes to which scores belong; None if none exists."""
         if self.none is not None and self.grouping is None:
             return None  # one class and the label for "no span" are not a two-class problem
         return scored_step(self.labels, self.grouping, self.positive)
 
     @cached_property
     def prices(self) -> FloatArray | None:
-        """Costs by actual and predicted class, shape (K, K); None without costs."""
+        """Costs by actual and predicted class, shape (K, K); None if no costs are given."""
         return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
 
     @property
@@ -310,7 +310,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The usual headline metrics and the requested ones; mismatches only if there are any."""
+        """The default and the requested headline metrics; mismatches only if some exist."""
         views = self._views
         fixed = {
             f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
@@ -322,7 +322,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def prevalence(self) -> PrevalenceEstimate | None:
-        """The calibrated prevalence of the positive group; None without its scores."""
+        """The calibrated prevalence of the positive group; None if its scores are missing."""
         return self._computed.prevalence
 
     @property
@@ -335,7 +335,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def spcc_matrix(self) -> FloatArray | None:
-        """The one-vs-one sPCC, shape (K, K); None without probabilities or for two classes.
+        """The one-vs-one sPCC, shape (K, K); None if probabilities are missing or K is 2.
 
         The diagonal is 0.
         """
@@ -344,29 +344,30 @@ class Evaluation(BaseEvaluation):
 
     @property
     def _class_scores(self) -> ClassScores | None:
-        """The correlations of all classes; None without probabilities or for two classes."""
+        """The correlations of all classes; None if probabilities are missing or K is 2."""
         return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
 
     def size_of(self, metric: str) -> float:
-        """Return the (effective) number of rows that a share is over; NaN for other metrics."""
+        """Return the (effective) number of rows in a share's denominator; NaN if not a share."""
         return self._results.sizes.get(metric, math.nan)
 
     @property
     def share_without_logit(self) -> float:
-        """Share of the rows that calibration/slope leaves out: rows with a score of 0 or 1."""
+        """Share of the rows whose score is 0 or 1; calibration/slope excludes these rows."""
         reliability = self._views.seen(ReliabilityTable)
         return 0.0 if reliability is None else reliability.without_logit
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the classes or groups that an average leaves out because they are not predicted.
+        """Return the classes or groups that an average excludes because they are never predicted.
 
         Parameters
         ----------
         metric : str
-            Full name. The result is empty for other metrics, and for averages that leave out no
-            class. ``<metric>_zero`` counts these classes as 0.
+            Full name of the average. For an average that excludes no class, and for every metric
+            that is not an average, the result is empty. ``<metric>_zero`` counts the excluded
+            classes as 0.
         """
-        if "/" not in metric:  # a parameter of the run, from a rule for equal runs
+        if "/" not in metric:  # a parameter of the run, which decides between equal runs
             return ()
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
@@ -380,21 +381,22 @@ class Evaluation(BaseEvaluation):
         return tuple(labels[k] for k in multiclass.passed_over(last, table))
 
     def class_table(self) -> pd.DataFrame:
-        """Return a row for each class.
+        """Return a table with a row for each class.
 
         Returns
         -------
         DataFrame
-            The columns are label, support and predicted (numbers or weights of rows), precision,
-            recall and f1. After each of the three metrics come the limits of its interval,
-            ``<name>_low`` and ``<name>_high``. Undefined numbers are NaN.
+            The columns are label, support, predicted, precision, recall and f1. Support and
+            predicted are the numbers (or weights) of rows whose actual or predicted class is the
+            label. The limits of each metric's interval follow the metric: ``<name>_low`` and
+            ``<name>_high``. Undefined numbers are NaN.
         """
         from cmtrack._pandas import pd
 
         return pd.DataFrame(list(self.class_rows()))
 
     def class_rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of :meth:`class_table` as mappings by column."""
+        """Yield each row of :meth:`class_table` as a mapping from column name to value."""
         return _curves.class_rows(self)
 
     def costs_by_class(self) -> pd.DataFrame:
@@ -403,9 +405,10 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         DataFrame
-            The columns are label, support, cost (the mean cost), standard_error (NaN without rows),
-            part (the part of the mean cost of all rows that comes from this class) and always (the
-            mean cost of all rows if every prediction were this class).
+            The columns are label, support, cost, standard_error, part and always. Cost is the mean
+            cost of the class. Its standard_error is NaN if the class has no rows. Part is the
+            contribution of the class to the mean cost of all rows. Always is the mean cost of all
+            rows if every prediction were this class.
 
         Raises
         ------
@@ -428,21 +431,22 @@ class Evaluation(BaseEvaluation):
     def count_intervals(
         self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
     ) -> dict[str, Interval]:
-        """Return intervals of the metrics that the confusion counts give.
+        """Return intervals of the metrics that are computed from the confusion counts.
 
         Parameters
         ----------
         method : "influence" or "bootstrap"
-            "bootstrap": percentiles over multinomial tables drawn from the counts. This equals
-            resampling rows, but is faster because only cells are drawn.
+            "influence" returns the intervals of the evaluation. "bootstrap" draws multinomial
+            tables from the counts, and returns percentiles. This equals resampling rows, but is
+            faster because only cells are drawn.
         n_resamples : int, default 1000
         seed : int, default 0
 
         Raises
         ------
         ValueError
-            If the method is unknown, or the rows have sampling weights: a weighted table is not
-            multinomial.
+            If the method is unknown, or if the rows have sampling weights, because a weighted table
+            is not multinomial.
 
         Examples
         --------
@@ -464,7 +468,7 @@ class Evaluation(BaseEvaluation):
         }
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
-        """Return the custom metrics that can be computed; a warning names the others."""
+        """Return the custom metrics whose functions are available, and warn about all others."""
         lost = [metric.name for metric in self.extra_metrics if metric.value is None]
         if lost:
             warnings.warn(
@@ -474,7 +478,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on merged segments, on losses by regrouping, and other remarks."""
+        """Notes about merged segments and parts lost by regrouping, and further remarks."""
         segments = self.statistics.segments
         notes = [] if segments is None else list(segments.notes)
         notes += [loss.value for loss in Lost if loss in self.lost]
@@ -482,7 +486,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
+        """Warnings, for example about rare classes, undefined numbers and coarse scores."""
         sentences = [*self.notes, *self._computed.warnings]
         if self.segments.note:
             sentences.append(self.segments.note)
@@ -493,37 +497,37 @@ class Evaluation(BaseEvaluation):
             )
         return tuple(sentences)
 
-    # -- standard errors by row, and facts that remain without the rows ----------------------------
+    # -- standard errors from rows, and facts that remain without the rows -------------------------
 
     @property
     def cluster_errors(self) -> dict[str, float] | None:
-        """Cluster-robust standard errors, if ``groups`` were given."""
+        """Cluster-robust standard errors by metric; None if ``groups`` were not given."""
         return self.of_rows.cluster_errors
 
     @property
     def n_clusters(self) -> int | None:
-        """Number of clusters, if ``groups`` were given."""
+        """Number of clusters; None if ``groups`` were not given."""
         return self.of_rows.n_clusters
 
     @property
     def effective_clusters(self) -> dict[str, float] | None:
-        """Effective number of clusters by metric, if ``groups`` were given.
+        """Effective number of clusters by metric; None if ``groups`` were not given.
 
-        Intervals use a quantile of Student's t. With e effective clusters of G clusters, the
-        degrees of freedom are 3 e / (1 + 2 e / G) - 1, and at least 1.
+        Intervals use a quantile of Student's t distribution. If G clusters are as informative as e
+        clusters of equal size, the degrees of freedom are 3 e / (1 + 2 e / G) - 1, but at least 1.
         """
         return self.of_rows.effective_clusters
 
     @cached_property
     def row_facts(self) -> RowFacts:
-        """The stored :attr:`of_rows`, completed from the rows if the evaluation has them."""
+        """The stored :attr:`of_rows`, completed from the rows if they are available."""
         rows = self.rows
         facts = self.of_rows
         if not isinstance(rows, Predictions):
             return facts
         single = single_metrics(self.sections)
         is_clustered = facts.cluster_errors is not None and rows.design.has_clusters
-        # The tests need the cluster-robust errors, so p-values come after them.
+        # The tests need the cluster-robust errors, so p-values are computed after these errors.
         if facts.pvalues is None and is_clustered and rows.source is not None:
             facts = replace(facts, pvalues=row_pvalues(rows, self._views, single))
         if facts.errors is None and (single or self.has_section("multiclass")):
@@ -531,7 +535,7 @@ class Evaluation(BaseEvaluation):
         return facts
 
     def why_without_error(self, metric: str) -> str:
-        """Return why a defined metric has no standard error; empty if the reason is unknown."""
+        """Return the reason why a defined metric has no standard error; empty if it is unknown."""
         entry, parts = self.catalog.find(metric)
         step = parts.get("step", "")
         samples = self._views.of(entry, step)
@@ -572,40 +576,40 @@ class Evaluation(BaseEvaluation):
 
     @property
     def roc(self) -> RocCurve | None:
-        """The ROC curve of the positive group; None without its scores or without two groups."""
+        """The ROC curve of the positive group; None if its scores are missing."""
         return self._computed.roc
 
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
-        """The precision-recall curve of the positive group; None without its scores."""
+        """The precision-recall curve of the positive group; None if its scores are missing."""
         return _curves.precision_recall(self)
 
     @cached_property
     def gains(self) -> GainsCurve | None:
-        """Recall by the share of positive predictions; None without scores."""
+        """Recall at each share of positive predictions; None if scores are missing."""
         return _curves.gains(self)
 
     @cached_property
     def risk_coverage(self) -> RiskCoverage | None:
-        """Share of errors among the most confident predictions; None without probabilities."""
+        """Share of errors among the most confident rows; None if probabilities are missing."""
         return _decisions.risk_coverage(self)
 
     def risk_coverage_of(self, step: str) -> RiskCoverage | None:
-        """Return the risk by coverage for the groups of a step.
+        """Return the risk-coverage curve for the groups of a step.
 
-        Predictions that the step accepts are correct. The confidence of a row is the probability
-        that its prediction is accepted.
+        A prediction is correct if the step accepts it. The confidence of a row is the probability
+        that the step accepts its prediction.
 
         Raises
         ------
         ValueError
-            If the grouping has no step of that name.
+            If the grouping does not define a step with that name.
         """
         return _decisions.risk_coverage(self, step)
 
     @property
     def calibration(self) -> CalibrationCurve | None:
-        """The reliability curve of the positive group's score, without bins; None without it."""
+        """The reliability curve of the positive group's score, without bins; None if missing."""
         return _curves.calibration(self)
 
     @property
@@ -614,12 +618,13 @@ class Evaluation(BaseEvaluation):
         return _curves.confidence_calibration(self)
 
     def calibration_of(self, label: Label) -> CalibrationCurve:
-        """Return the reliability curve of one class against all others, without bins.
+        """Return the reliability curve of one class against all other classes, without bins.
 
         Raises
         ------
         ValueError
-            If the evaluation has no probabilities of 3 to 30 classes, or no class has this label.
+            If the evaluation does not contain probabilities of 3 to 30 classes, or if ``label`` is
+            not a class.
 
         Examples
         --------
@@ -643,18 +648,18 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         ClassCalibration
-            ``to_frame()`` has one row per class. ``squared`` and ``pvalue`` are for all classes
-            together.
+            ``to_frame()`` returns one row per class. ``squared`` and ``pvalue`` are computed from
+            all classes together.
 
         Raises
         ------
         ValueError
-            If the evaluation has no probabilities of 3 to 30 classes.
+            If the evaluation does not contain probabilities of 3 to 30 classes.
 
         Notes
         -----
-        The curves follow Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`. The
-        p-values are adjusted by the method of Holm (1979).
+        The curves are those of :meth:`calibration_of` (Dimitriadis, Gneiting and Jordan 2021). The
+        p-values are adjusted with the method of Holm (1979).
         """
         return _curves.class_calibration(self)
 
@@ -665,25 +670,26 @@ class Evaluation(BaseEvaluation):
         ----------
         thresholds : array_like of shape (T,), optional
             Numbers between 0 and 1. At a threshold t, a false alarm costs t / (1 - t) times the
-            value of a hit. By default 0.01 to 0.99, or if positives are rare, 99 thresholds up to
-            about ten times their share.
+            value of a hit. The default is 0.01, 0.02, ..., 0.99. If positives are rare, the default
+            is 99 thresholds up to about ten times the share of positives.
 
         Returns
         -------
         NetBenefit
-            Each value has an interval, and a band holds for all thresholds together. If scores are
-            counted on a grid, the thresholds are its nearest edges.
+            The result contains an interval for each value, and a band for all thresholds together.
+            If scores are counted on a grid, each threshold is moved to the nearest edge of the
+            grid.
 
         Raises
         ------
         ValueError
-            If the evaluation has no probabilities of two groups or classes, or a threshold is not
-            between 0 and 1.
+            If the evaluation does not contain probabilities of two groups or classes, or if a
+            threshold is not between 0 and 1.
 
         Notes
         -----
         Source: Vickers and Elkin (2006). If rows belong to clusters, the intervals are Wald
-        intervals from sums by cluster.
+        intervals, computed from the sums within each cluster.
 
         Examples
         --------
@@ -695,15 +701,16 @@ class Evaluation(BaseEvaluation):
         """
         return _decisions.decision_curve(self, thresholds)
 
-    # -- what if: other groups, costs, thresholds, shares, fewer rows ------------------------------
+    # -- what if: different groups, costs, thresholds or shares, or fewer rows ---------------------
 
     def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
-        """Evaluate the predictions under another grouping, without the data.
+        """Evaluate the predictions under a different grouping, without the data.
 
-        All metrics of confusion counts are computed again. ROC, sPCC and calibrated prevalence of
-        the positive group need its scores. If the evaluation has its rows, they are computed from
-        the rows. Without rows, they stay if the positive group has the same classes as before.
-        Otherwise they are missing, and :attr:`warnings` reports it.
+        All metrics that use confusion counts are computed again. ROC, sPCC and calibrated
+        prevalence need the scores of the positive group. If the evaluation contains its rows, these
+        results are computed from the rows. If it does not, they are kept if the positive group
+        contains the same classes as before. Otherwise they are missing, and :attr:`warnings`
+        reports this.
 
         Examples
         --------
@@ -715,7 +722,7 @@ class Evaluation(BaseEvaluation):
         return _regrouping.regroup(self, grouping, positive)
 
     def price(self, costs: Costs | Mapping[tuple[Any, Any], float]) -> Evaluation:
-        """Return the evaluation with the section ``cost/``, without the data.
+        """Return a copy of the evaluation that also computes the section ``cost/``.
 
         Parameters
         ----------
@@ -726,7 +733,7 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If a cost names a class or group that does not exist, or the evaluation is of spans.
+            If a cost names a class or group that does not exist, or if spans are evaluated.
 
         Examples
         --------
@@ -746,28 +753,29 @@ class Evaluation(BaseEvaluation):
         subject_to: str | None = None,
         calibration: Any = None,
     ) -> Threshold:
-        """Choose the threshold of the positive group's score, and evaluate it on other rows.
+        """Choose a threshold of the positive group's score, and evaluate it on different rows.
 
         A row is predicted positive if its score is at least the threshold. Its predicted class is
-        the most probable class of the predicted group.
+        the most probable class in the predicted group.
 
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float, optional
-            Costs whose mean the threshold minimizes. By default, the costs that the evaluation was
-            priced with. They must be costs of the two groups: within each of the outcomes, all
-            pairs of classes must cost the same.
+            Costs whose mean the threshold minimizes. By default, the costs of the evaluation
+            itself. They must depend only on the two groups: all pairs of classes that lead to the
+            same outcome must have the same cost.
         maximize : str, optional
-            A metric of the six counts to maximize instead, such as ``"binary/recall"``.
+            A metric that is maximized instead, such as ``"binary/recall"``. It must be computed
+            from the six counts.
         subject_to : str, optional
             A bound that the threshold must meet, such as ``"binary/precision >= 0.9"``. About half
-            of the time, the true precision is below the bound. If it must not be, set a higher
-            bound.
+            of the time, the true value of the bounded metric does not meet the bound. If it must,
+            set a stricter bound.
         calibration : (y, scores) or Evaluation, optional
             Labelled rows that choose the threshold, in the forms of ``y_true`` and ``y_prob``. The
-            evaluated rows then evaluate it. By default, the evaluated rows do both by
-            cross-fitting: the threshold for each of five folds is chosen on the other four. This is
-            repeated ten times.
+            evaluated rows then evaluate the threshold. By default, the evaluated rows do both by
+            cross-fitting: each of five folds is evaluated with the threshold that the other four
+            folds choose. This is repeated ten times.
 
         Returns
         -------
@@ -776,10 +784,11 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If the evaluation has no scores of two groups, one group has no rows, costs or metrics
-            do not fit two groups, or no threshold meets the bound (the message gives the best
-            reachable value). Also if the rows have sampling weights or clusters: choose the
-            threshold on rows without them, and evaluate it by ``evaluate(..., threshold=chosen)``.
+            If the evaluation does not contain scores of two groups, one group has no rows, costs or
+            metrics do not suit two groups, or no threshold meets the bound (the message gives the
+            best reachable value). This error is also raised if the rows have sampling weights or
+            clusters. In this case, choose the threshold on rows without weights and clusters, and
+            pass it to ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------
@@ -794,7 +803,7 @@ class Evaluation(BaseEvaluation):
         return choose_threshold(self, costs, maximize, subject_to, calibration)
 
     def cost_at(self, shares: Mapping[Label, float] | Sequence[float]) -> CostAtShares:
-        """Return the mean cost if the actual classes had other shares.
+        """Return the mean cost if the actual classes had different shares.
 
         Parameters
         ----------
@@ -812,44 +821,46 @@ class Evaluation(BaseEvaluation):
     def at(
         self, prevalence: Any, *, rows: float | None = None, counted: bool = False
     ) -> Transported:
-        """Return the metrics if the actual classes had other shares, without the data.
+        """Return the metrics if the actual classes had different shares, without the data.
 
         Parameters
         ----------
         prevalence : float, mapping, sequence, or estimate
-            The share of the positive class or group; shares by class, or by group of a step; or the
-            shares of all classes in their order. Classes that a mapping does not name have the
-            remaining share, in their present mix. You can also pass the result of
-            :func:`~cmtrack.estimate_prevalence`. Its error is assumed to be independent of the
-            error of the labelled rows, so calibrate it on other rows if you have enough. Calibrated
-            on the evaluated rows, the intervals miss the true value too often.
+            A number is the share of the positive class or group. A mapping gives shares by class,
+            or by group of a step. A sequence gives the shares of all classes in order. Classes that
+            a mapping does not name get the remaining share, divided in proportion to their present
+            shares. You can also pass the result of :func:`~cmtrack.estimate_prevalence`. Its error
+            is assumed to be independent of the error of the labelled rows. Therefore calibrate the
+            estimate on rows that are not evaluated, if you have enough rows. If the evaluated rows
+            calibrate it, the intervals miss the true value too often.
         rows : float, optional
-            Number of rows of the target, if the shares are stated. The result then has
-            ``own_intervals``, which hold for the metrics of exactly these rows.
+            Number of rows in the target, if the shares are stated. The result then also contains
+            ``own_intervals``, which hold for the metrics computed from exactly these rows.
         counted : bool, default False
             Whether stated shares are the exact shares in the rows of the target. By default, they
-            are the shares in the population that the rows come from.
+            are the shares in the population from which the rows come.
 
         Returns
         -------
         Transported
-            ``metrics``, ``standard_errors``, ``intervals`` and ``own_intervals`` by name, and
-            ``to_frame()``.
+            The attributes ``metrics``, ``standard_errors``, ``intervals`` and ``own_intervals`` are
+            dicts by metric name. ``to_frame()`` returns all numbers as a table.
 
         Raises
         ------
         TypeError, ValueError
-            If the shares do not sum to 1 or name an unknown class or group, a class without
-            labelled rows has a share above 0, or the estimate is for other classes.
+            If the shares do not sum to 1 or name an unknown class or group, if a class without
+            labelled rows has a share above 0, or if the estimate is for different classes.
 
         Notes
         -----
-        The result assumes that, within each class, predictions are distributed as for the labelled
-        rows (Saerens, Latinne & Decaestecker 2002). The sizes of the labelled classes count as
-        fixed, so the errors come from variation within classes. An estimate tests the assumption
-        (Pearson's X² of binned scores, ``fit_pvalue``). If the target's scores do not fit
-        (p < 0.01), the estimate is withdrawn, and the metrics are NaN with that reason. The test
-        only finds large changes.
+        The result assumes that, within each class, the predictions for the target are distributed
+        like the predictions for the labelled rows (Saerens, Latinne & Decaestecker 2002). The
+        numbers of labelled rows by class are treated as fixed, so the errors come from variation
+        within classes. If the shares are estimated, the assumption is tested (Pearson's X² of
+        binned scores, ``fit_pvalue``). If the target's scores contradict the assumption (p < 0.01),
+        the estimate is withdrawn, the metrics are NaN, and ``undefined`` gives this reason. The
+        test only detects large changes.
 
         Examples
         --------
@@ -864,9 +875,9 @@ class Evaluation(BaseEvaluation):
         return transported(self, prevalence, rows, counted)
 
     def reject(self, share: float, *, step: str | None = None) -> Rejection:
-        """Return the outcome of handing the least confident rows to a person.
+        """Return what happens if the least confident rows are handed to a person.
 
-        The rows have the order of :attr:`risk_coverage`.
+        The rows are in the order that :attr:`risk_coverage` uses.
 
         Parameters
         ----------
@@ -874,14 +885,14 @@ class Evaluation(BaseEvaluation):
             The largest share of the rows to hand over, from 0 to below 1. Rows with equal
             confidence stay together, so the actual share may be smaller.
         step : str, optional
-            A step of the grouping. Predictions that the step accepts are correct. By default, only
-            the actual class is correct.
+            A step of the grouping. A prediction is correct if the step accepts it. By default, a
+            prediction is correct if it is the actual class.
 
         Raises
         ------
         ValueError
-            If `share` is not in [0, 1), the evaluation has no probabilities, or the step is
-            unknown.
+            If `share` is not in [0, 1), if the evaluation does not contain probabilities, or if the
+            step is unknown.
 
         Examples
         --------
@@ -892,15 +903,15 @@ class Evaluation(BaseEvaluation):
         """
         return _decisions.rejection(self, share, step)
 
-    # -- parts of the rows -------------------------------------------------------------------------
+    # -- segments of the rows ----------------------------------------------------------------------
 
     @cached_property
     def segments(self) -> Segments:
-        """Metrics by segment, by the name of the column that divides the rows.
+        """Tables of metrics by segment, one for each column that divides the rows.
 
         ``evaluation.segments["region"].to_frame()`` is a table.
         ``evaluation.segments["region"]["north"]`` is the evaluation of a segment. If you regroup,
-        price or merge evaluations, the segments follow.
+        price or merge evaluations, the result contains the changed segments.
         """
         return Segments(self)
 
@@ -914,40 +925,41 @@ class Evaluation(BaseEvaluation):
         n_permutations: int = N_PERMUTATIONS,
         seed: int = 0,
     ) -> SegmentSearch:
-        """Search columns, and crossings of two, for the segments where a metric is worst.
+        """Search columns and crossings of two columns for the segments with the worst values.
 
         Parameters
         ----------
         metric : str
-            A mean over rows: a share such as accuracy, recall or precision, a mean cost, log loss,
-            Brier or spherical score. The mean may be over some of the rows: recall is over the rows
-            of a class.
+            A metric that is a mean over rows: a share such as accuracy, recall or precision, a mean
+            cost, log loss, Brier or spherical score. The mean may be over a part of the rows.
+            Recall, for example, is a mean over the rows of a class.
         depth : 1 or 2
-            With 2, the search includes crossings of two columns.
+            With 2, the search also includes crossings of two columns.
         min_rows : int, optional
-            Smallest number of rows in a segment, among the rows that the metric is a mean over. By
-            default 100, or a fifth of these rows if there are fewer than 500.
+            Smallest number of rows in a searched segment. Only rows over which the metric is a mean
+            are counted. The default is 100, or a fifth of the counted rows if there are fewer than
+            500.
         columns : frame or mapping of columns, optional
-            Columns in the order of the evaluated rows. A column of more than 20 numbers is cut at
-            quantiles, and a note reports it. By default, the columns of
-            ``evaluate(..., segments=)``.
+            Columns in the order of the evaluated rows. A column that contains more than 20 distinct
+            numbers is cut at quantiles, and a note reports this. The default is the columns that
+            were passed to ``evaluate(..., segments=)``.
         n_permutations : int, default 999
         seed : int, default 0
 
         Returns
         -------
         SegmentSearch
-            The segments, worst first, with a family-wise p-value: the probability that the worst of
-            all searched segments is at least this bad by chance. The value of a segment that a
-            search found is biased.
+            The segments, sorted from worst to best, each with a family-wise p-value. It is the
+            probability that the worst of all searched segments is at least this bad by chance. The
+            value of a segment that was selected by a search is biased.
 
         Raises
         ------
         KeyError
-            If the evaluation has no such metric.
+            If the evaluation does not contain the metric.
         ValueError
-            If the evaluation does not have its rows, the metric is not a mean over rows, no segment
-            has enough rows, or the rows have sampling weights.
+            If the evaluation does not contain its rows, the metric is not a mean over rows, no
+            segment has enough rows, or the rows have sampling weights.
 
         Examples
         --------
@@ -968,15 +980,15 @@ class Evaluation(BaseEvaluation):
     # -- copies: in `_copies` ----------------------------------------------------------------------
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
-        """Return the evaluation with custom metrics.
+        """Return a copy of the evaluation that also computes custom metrics.
 
-        Also use this to add the functions of custom metrics after reading an evaluation from a
-        file.
+        Also use this method to add the functions of custom metrics after you read an evaluation
+        from a file.
 
         Parameters
         ----------
         extra_metrics : sequence of Metric
-            As in :func:`cmtrack.evaluate`. A metric replaces an existing metric of the same name.
+            As in :func:`cmtrack.evaluate`. A metric replaces an existing metric with the same name.
 
         Examples
         --------
@@ -988,14 +1000,14 @@ class Evaluation(BaseEvaluation):
         return _copies.with_metrics(self, extra_metrics)
 
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
-        """Return the evaluation with other sections of metrics.
+        """Return a copy of the evaluation that computes different sections of metrics.
 
-        The evaluation keeps the statistics of all sections.
+        The copy keeps the statistics of all sections, so you can select any section again.
 
         Parameters
         ----------
         sections : list of str or None
-            As in :func:`cmtrack.evaluate`; None for all that apply.
+            As in :func:`cmtrack.evaluate`; None means all sections that apply.
 
         Raises
         ------
@@ -1005,11 +1017,11 @@ class Evaluation(BaseEvaluation):
         return _copies.with_sections(self, sections)
 
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
-        """Return the evaluation with its classes in another order, or as equal labels.
+        """Return a copy with reordered classes, or with equal labels of a different type.
 
-        Equal labels differ in type only, such as False, 0 and 0.0.
-        Metrics that depend on the order become undefined if the order changes: weighted kappas of
-        three or more classes, and custom metrics of counts whose value would change.
+        Equal labels, such as False, 0 and 0.0, differ only in their type.
+        If the order changes, metrics that depend on the order become undefined: weighted kappas of
+        three or more classes, and custom metrics computed from counts whose value would change.
 
         Raises
         ------
@@ -1019,18 +1031,18 @@ class Evaluation(BaseEvaluation):
         return _copies.with_label_order(self, labels)
 
     def with_cluster_errors(self) -> Evaluation:
-        """Return the evaluation with cluster-robust errors; unchanged without clusters."""
+        """Return a copy with cluster-robust standard errors; unchanged if rows have no clusters."""
         return _copies.with_cluster_errors(self)
 
     def without_probabilities(self) -> Evaluation:
-        """Return the evaluation without the probabilities of its rows."""
+        """Return a copy of the evaluation without the probabilities of its rows."""
         if not isinstance(self.rows, Predictions):
             return self
         facts = replace(self.of_rows, errors=self.row_facts.errors)
         return replace(self, rows=replace(self.rows, source=None), of_rows=facts)
 
     def with_rows(self, content: bytes) -> Evaluation:
-        """Return the evaluation with rows that :meth:`write_rows` wrote."""
+        """Return a copy of the evaluation with the rows that :meth:`write_rows` wrote."""
         rows = read_predictions(content, self)
         if self.statistics.digest.stored is None or not isinstance(rows, Predictions):
             return replace(self, rows=rows)
@@ -1038,13 +1050,13 @@ class Evaluation(BaseEvaluation):
         return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        """Merge the evaluations of two disjoint sets of rows, with equal classes and options."""
+        """Merge two evaluations of disjoint sets of rows; classes and options must be equal."""
         return _copies.merge(self, other) if isinstance(other, Evaluation) else NotImplemented
 
     # -- stored and shown --------------------------------------------------------------------------
 
     def extra_data(self) -> list[dict[str, Any]]:
-        """The custom metrics as plain data: words and numbers, without functions."""
+        """The custom metrics as plain data: texts and numbers, but no functions."""
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
     def _stored(self) -> dict[str, Any]:
@@ -1056,11 +1068,11 @@ class Evaluation(BaseEvaluation):
 
     @property
     def rows_size(self) -> int:
-        """Bytes of the rows' columns before compression."""
+        """Size of the rows' columns in bytes, before compression."""
         return 0 if self.rows is None else predictions_size(self.rows)
 
     def write_rows(self, file: Path | BinaryIO) -> None:
-        """Write the rows as Parquet."""
+        """Write the rows to a Parquet file."""
         if self.rows is None:
             raise ValueError("this evaluation does not have its rows, so it cannot write them")
         write_predictions(file, self.rows)
@@ -1069,14 +1081,14 @@ class Evaluation(BaseEvaluation):
     def load(
         cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()
     ) -> Evaluation:
-        """Read an evaluation that :meth:`save` wrote; ``directory`` may also be the file itself.
+        """Read an evaluation that :meth:`save` wrote; you can pass its directory or its file.
 
         Parameters
         ----------
         directory, rows
             As in :meth:`BaseEvaluation.load`, which also lists the errors.
         extra_metrics : sequence of Metric, optional
-            The functions of custom metrics, which files do not store.
+            Custom metrics with their functions, because files do not store functions.
         """
         return super().load(directory, rows=rows).with_metrics(extra_metrics)
 

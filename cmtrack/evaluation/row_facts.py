@@ -1,4 +1,4 @@
-"""Facts that need an evaluation's rows to compute, but remain after the rows are gone."""
+"""Facts that are computed from an evaluation's rows, and stay available without the rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ByMetric = dict[str, float]
 class RowFacts:
     """Facts computed from rows, by metric.
 
-    ``cluster_errors``: cluster-robust standard errors.
+    ``cluster_errors``: the cluster-robust standard errors.
     ``n_clusters``: the number of clusters.
-    ``effective_clusters``: effective number of clusters, (sum of s²)² / sum of s⁴. Each s is the
-        sum of one cluster's influence values.
-    ``pvalues``: p-values of calibration.
-    ``errors``: standard errors of averages of areas under curves.
-    ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed:
-        influence then counts only within strata. Not stored.
+    ``effective_clusters``: the effective number of clusters, (sum of s²)² / sum of s⁴. Each s is
+        the sum of one cluster's influence values.
+    ``pvalues``: the p-values of calibration tests.
+    ``errors``: the standard errors of averages over areas under curves.
+    ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed.
+        Only the variation of influence within strata then counts. Files do not store the strata.
     """
 
     cluster_errors: ByMetric | None = None
@@ -36,14 +36,14 @@ class RowFacts:
     strata: IntArray | None = field(default=None, compare=False, repr=False)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return plain data, without missing facts and with None for NaN."""
+        """Return plain data that excludes missing facts and contains None instead of NaN."""
         plain: dict[str, Any] = {"cluster_errors": None}
         for name, key in _KEYS.items():
             fact = getattr(self, name)
             if fact is None:
                 continue
             if name != "n_clusters":
-                # For example, the ROC AUC of a class with a single row has the error NaN.
+                # Errors can be NaN, for example for the ROC AUC of a class with a single row.
                 fact = {
                     metric: None if math.isnan(number) else number
                     for metric, number in fact.items()
@@ -77,7 +77,7 @@ _KEYS = {
     "pvalues": "row_pvalues",
     "errors": "row_errors",
 }
-"""Keys of the facts in a stored evaluation."""
+"""Names of the facts in the file of an evaluation."""
 
 
 def _read(data: Any) -> ByMetric | None:
@@ -98,13 +98,13 @@ def _read(data: Any) -> ByMetric | None:
 def merged(
     sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum: Callable[[str], bool]
 ) -> RowFacts:
-    """Pool the cluster-robust errors of two sets of whole clusters.
+    """Pool the cluster-robust errors of two sets of rows that share no cluster.
 
-    Sums of squares and of fourth powers of the clusters' influence add up.
+    The sums of squared influence, and of its fourth powers, over clusters can be added.
 
-    ``totals``, (float, float): number (or weight) of the rows of each side.
-    ``is_sum``: returns True for the name of a metric that doubles with the rows, as counts do. All
-        other metrics are means over rows.
+    ``totals``: the number (or total weight) of the rows on each side.
+    ``is_sum``: a function that returns True if the named metric doubles when every row is counted
+        twice, as counts do. All other metrics are means over rows.
     """
     first, second = (side.cluster_errors for side in sides)
     if first is None and second is None:
@@ -116,8 +116,8 @@ def merged(
             f"{lacking} has none"
         )
     numbers = [side.n_clusters for side in sides]
-    # Earlier versions did not store the number of clusters. Errors from their files have no
-    # correction for few clusters, and effective numbers are missing.
+    # Earlier versions did not store the number of clusters. Errors that come from their files are
+    # not corrected for few clusters, and lack effective numbers.
     n_clusters = None if None in numbers else sum(n for n in numbers if n is not None)
     errors: ByMetric = {}
     effective: ByMetric = {}

@@ -1,4 +1,4 @@
-"""Rows of an evaluation as frames: selected rows, and columns of a table joined by id."""
+"""Rows of an evaluation as frames: selection of rows, and columns of a table joined by id."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 CONFIDENT = 0.9
 MISMATCH = "mismatch"
-"""Value of ``predicted`` for mismatches of a step: a wrong class of the right group."""
+"""Value of ``predicted`` that selects mismatches: a wrong class in the correct group."""
 CLASSES = "c"
-"""Code in names of cells: the matrix of classes."""
+"""Code that stands for the matrix of classes in names of cells."""
 STEP = "s"
-"""Code in names of cells: the matrix of a step; the number of the step follows."""
+"""Code that stands for the matrix of a step in names of cells; the step's number follows it."""
 ASIDE = "m"
-"""Code in names of cells: mismatches."""
+"""Code that stands for mismatches in names of cells."""
 OTHER = "o"
-"""Code in names of cells: other classes."""
+"""Code that stands for all classes without their own row or column in names of cells."""
 TOTAL = "total"
-"""Entry of a frame's ``attrs``: the number of rows found, of which the frame has the first."""
+"""Key in a frame's ``attrs``: the number of rows found, of which the frame contains the first."""
 
 
 def rows_of(evaluation: Evaluation) -> Predictions:
-    """Return the rows of an evaluation; ValueError without rows, or for rows of spans."""
+    """Return the rows of an evaluation; raise ValueError if they are missing or rows of spans."""
     rows = evaluation.rows
     if rows is None:
         raise ValueError(
@@ -65,53 +65,57 @@ def rows_where(
     row_ids: Any = None,
     limit: int | None = 25,
 ) -> pd.DataFrame:
-    """Return the rows behind a number: rows of a cell or a segment, or confident errors.
+    """Return the rows behind a number, such as the rows of a cell or segment, or confident errors.
 
-    The rows meet all of the conditions. They are sorted by the probability or decision value of the
-    predicted class, highest first. Rows without scores, or with equal scores, keep their order.
+    The returned rows meet all conditions. They are sorted by the probability or decision value of
+    the predicted class, from highest to lowest. Rows with equal scores, or without scores, keep
+    their order.
 
     Parameters
     ----------
     actual, predicted : label, optional
-        A class, or with ``step`` a group. With ``step``, ``predicted`` may also be "mismatch": the
-        right group, but a class that the step does not accept.
+        A class, or a group if ``step`` is given. If ``step`` is given, ``predicted`` may also be
+        "mismatch": the correct group, but a class that the step does not accept.
     step : str, optional
-        The name of a step of the grouping. By default, the conditions are about classes.
+        The name of a step of the grouping. By default, the conditions refer to classes.
     right : bool, optional
-        Whether the step accepts the prediction, or without ``step``, whether the class is correct.
+        Whether the prediction is correct: the step accepts it, or without ``step``, the predicted
+        class is the actual class.
     segment : mapping of column to value, optional
-        Values of declared segments, or of columns of the table.
+        Values that rows must have in declared segments or in columns of the table.
     confident : float or bool, optional
-        The lowest probability of the predicted class; True for 0.9. With ``right=False``, this
-        finds confident errors.
+        The lowest probability of the predicted class; True means 0.9. Together with
+        ``right=False``, this option finds confident errors.
     table : frame, mapping of columns, or path of a Parquet or CSV file, optional
-        Attributes to join to the rows.
+        A table whose columns are joined to the rows.
     row_ids : str or array-like of shape (n,), optional
-        The table's column of ids. The table may have any order if the evaluation has the ids of its
-        rows (in memory, or in a run that was logged with ``CMTRACK_ROW_IDS``). Otherwise, it must
-        have the order of the rows. You can also pass the ids in the order of the rows, to look them
-        up in the index of a DataFrame, as in :func:`cmtrack.segment_runs`.
+        The name of the table's id column. The table may be in any order if the evaluation contains
+        the ids of its rows (in memory, or in a run that was logged with ``CMTRACK_ROW_IDS``).
+        Otherwise, the table must be in the order of the rows. You can also pass an array of ids in
+        the order of the rows. They are then looked up in the index of a DataFrame, as in
+        :func:`cmtrack.segment_runs`.
     limit : int or None, default 25
-        Largest number of rows in the frame; None for all.
+        Largest number of rows in the frame; None means all rows.
 
     Returns
     -------
     DataFrame
-        The columns are row (from 0), actual, predicted, probability (of the predicted class),
-        probability_actual (of the actual class), the segments, and the columns of the table. The
-        columns id, weight, group and the probabilities exist only if the rows have them.
-        ``attrs["total"]`` is the number of rows that meet the conditions.
+        The columns are row (the position, from 0), actual, predicted, probability (of the predicted
+        class), probability_actual (of the actual class), the segments, and the columns of the
+        table. The columns id, weight, group, probability and probability_actual exist only if the
+        evaluated rows contain them. ``attrs["total"]`` is the number of rows that meet the
+        conditions.
 
     Raises
     ------
     ValueError
-        If the evaluation does not have its rows, a name or value does not exist, or the table has
-        other rows.
+        If the evaluation does not contain its rows, a name or value does not exist, or the table
+        does not contain the same rows.
 
     Warns
     -----
     UserWarning
-        If rows are not in the table, or are matched by their order alone.
+        If rows are missing in the table, or if rows are matched only by their order.
 
     Examples
     --------
@@ -144,7 +148,7 @@ def rows_where(
     elif predicted is not None:
         chosen &= _has_label("predicted", predicted, groups, predicted_codes)
         if composed is not None and actual == predicted:
-            chosen &= is_right  # like the cell of the matrix, which does not count mismatches
+            chosen &= is_right  # as in the matrix, whose cells do not count mismatches
     joined = joined_columns(evaluation, table, row_ids, stacklevel=3)
     for column, value in (segment or {}).items():
         chosen &= _in_segment(rows, joined, column, value)
@@ -183,7 +187,7 @@ def _check_conditions(limit: Any, right: Any, segment: Any) -> None:
 
 
 def _has_label(argument: str, label: Any, labels: Sequence[Label], codes: IntArray) -> BoolArray:
-    """Return the mask of the rows with a label; ValueError if the label does not exist."""
+    """Return the mask of the rows with a label; raise ValueError if the label does not exist."""
     if label not in labels:
         choices = f"{listed(labels, 12)}{near(str(label), map(str, labels))}"
         raise ValueError(f"{argument} must be one of {choices}, got {label!r:.80}")
@@ -191,12 +195,12 @@ def _has_label(argument: str, label: Any, labels: Sequence[Label], codes: IntArr
 
 
 def steps_of(evaluation: Evaluation) -> Mapping[str, ComposedStep]:
-    """Return the steps of the grouping by their encoded names."""
+    """Return the steps of the grouping, by encoded name."""
     return evaluation._views.composed
 
 
 def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
-    """Return the step of the grouping with a name; ValueError if it does not exist."""
+    """Find a step of the grouping by name; raise ValueError if it does not exist."""
     steps = steps_of(evaluation).values()
     for step in steps:
         if step.name == name:
@@ -205,17 +209,21 @@ def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
 
 
 def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
-    """Return the mask of correct rows, (n,): equal classes, or pairs that the step accepts."""
+    """Return the mask of correct rows, shape (n,).
+
+    A row is correct if the step accepts its prediction. Without a step, it is correct if the
+    predicted class is the actual class.
+    """
     if step is None:
         return np.asarray(rows.actual == rows.predicted)
     return np.asarray(step.accept[rows.actual, rows.predicted])
 
 
 def certainty(rows: Predictions, places: IntArray, label: bool = False) -> FloatArray | None:
-    """Return the scores of some rows' predicted or actual classes; None without scores.
+    """Return the scores of the predicted or actual class of some rows; None if scores are missing.
 
     A score is a probability or a decision value.
-    ``label``: True for the actual classes.
+    ``label``: True to return the scores of the actual classes.
     """
     if rows.probabilities is None:
         return None
@@ -229,7 +237,7 @@ def frame_of(
     sides: Mapping[str, Predictions],
     joined: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return a frame of some rows, with the predictions of each side.
+    """Return a frame of some rows that contains the predictions of each side.
 
     The columns are row number, id, weight, group and actual class, then the predictions and
     probabilities of each side, the segments, and the columns of a table.
@@ -265,12 +273,13 @@ def frame_of(
 def joined_columns(
     evaluation: Evaluation, table: Any, row_ids: Any, stacklevel: int = 4
 ) -> dict[str, Any]:
-    """Return the columns of a table as series with an entry for each row of the evaluation.
+    """Return the columns of a table as series that contain an entry for each evaluated row.
 
-    A row without a match has a missing value. Raises ValueError if the table has other rows than
-    the evaluation, or the evaluation does not have its rows.
+    If a row is not in the table, its entry is a missing value. Raises ValueError if the table does
+    not contain the same rows as the evaluation, or if the evaluation does not contain its rows.
 
-    ``table``: a frame, a mapping of columns or the path of a file; None for no columns.
+    ``table``: a frame, a mapping of columns or the path of a file; None means that there are no
+        columns to join.
     """
     if table is None and row_ids is not None:
         raise ValueError(f"row_ids= needs table=, got only row_ids={row_ids!r:.80}")
@@ -278,7 +287,7 @@ def joined_columns(
         return {}
     from cmtrack._pandas import pd
 
-    # This module imports pyarrow, which a light environment does not have.
+    # This module imports pyarrow, which a light environment may lack.
     from cmtrack.sources.table_file import read_frame
 
     if isinstance(table, (str, Path)):
@@ -298,7 +307,7 @@ def joined_columns(
                 UserWarning,
                 stacklevel=stacklevel,
             )
-        # A position after the table's last row gives a missing value.
+        # A position after the last row of the table stands for a missing value.
         order = np.where(order < 0, len(columns[row_ids]), order)
         return {
             name: column.reindex(order).reset_index(drop=True) for name, column in columns.items()
@@ -317,7 +326,7 @@ def joined_columns(
 
 
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
-    """Return the mask of the rows in a segment of a declared column or a column of the table."""
+    """Return the mask of the rows that have a value in a declared column or a table's column."""
     for segments in rows.segments:
         if segments.name != column:
             continue

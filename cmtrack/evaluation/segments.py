@@ -1,8 +1,8 @@
-"""Segments of an evaluation: tables of metrics by segment, disparity, and the worst segments.
+"""Segments of an evaluation: tables of metrics by segment, disparity, and a search.
 
-Most numbers come from the statistics that an evaluation stores for each segment. ROC, calibration
-curves and cluster-robust errors need more. They come from the segment's rows, if the evaluation has
-its rows.
+Most numbers are computed from the statistics that an evaluation stores for each segment. ROC,
+calibration curves and cluster-robust errors cannot be computed from these statistics. They need the
+rows of the segment, so they are missing if the evaluation does not contain its rows.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ _ROWS_AWAY = "without the rows, the intervals of this segment ignore which rows 
 
 
 class Segments(Mapping[str, "SegmentTable"]):
-    """The segments of an evaluation, by the name of the column that divides the rows.
+    """The segments of an evaluation: a mapping from the name of each dividing column to its table.
 
-    Look up crossed columns by a tuple of names, or by their joined name such as
-    ``"region × age_band"``.
+    To look up crossed columns, use a tuple of names, or the joined name such as ``"region ×
+    age_band"``.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Segments(Mapping[str, "SegmentTable"]):
 
     @property
     def note(self) -> str:
-        """The sentence for clustered rows that are missing, so that segments lack intervals."""
+        """The sentence that explains why segments lack intervals if clustered rows are missing."""
         if any(table.without_clusters for table in self._tables.values()):
             return (
                 "metrics of segments have no intervals: they need the rows, because rows belong "
@@ -101,21 +101,22 @@ class Segments(Mapping[str, "SegmentTable"]):
         return ""
 
     def named(self, name: str) -> dict[str, float]:
-        """Return the values of a metric of segments, by full name.
+        """Return the values of a metric in segments, by full name.
 
         Parameters
         ----------
         name : str
-            ``segment/<column>/<value>/<metric>``, such as ``segment/region/north/binary/recall``,
-            in which column and value are spelled like labels in metric names. A ``*`` instead of
-            the value stands for all values.
+            A name such as ``segment/region/north/binary/recall``, which follows the pattern
+            ``segment/<column>/<value>/<metric>``. Column and value are encoded like labels in
+            metric names. A ``*`` instead of the value selects all segments of the column.
 
         Raises
         ------
         KeyError
             If the column, segment or metric does not exist.
         ValueError
-            If the name has other parts, or the metric needs rows that the evaluation does not have.
+            If the name does not follow the pattern, or if the metric needs rows that the evaluation
+            does not contain.
         """
         parts = segment_parts(name)
         if parts is None:
@@ -155,17 +156,17 @@ class Segments(Mapping[str, "SegmentTable"]):
 
 @dataclass(frozen=True, eq=False)
 class SegmentTable:
-    """The segments of the rows by one column, or by crossed columns.
+    """The segments into which one column, or a crossing of columns, divides the rows.
 
-    ``table["north"]`` is the evaluation of a segment. The counts of all segments sum to the counts
-    of all rows.
+    ``table["north"]`` is the evaluation of a segment. If you add the counts of all segments, you
+    get the counts of all rows.
 
     Attributes
     ----------
     evaluation : Evaluation
         The evaluation of all rows.
     name : str
-        The name of the column.
+        The name of the column, or the joined names of crossed columns.
 
     Examples
     --------
@@ -186,12 +187,12 @@ class SegmentTable:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The values as distinct texts for people; "(missing)" for rows without a value."""
+        """The values as distinct texts for people; "(missing)" stands for rows without a value."""
         return value_texts(self.values)
 
     @property
     def sizes(self) -> IntArray:
-        """Number of rows in each segment, shape (S,), without weights."""
+        """Number of rows in each segment, shape (S,), not weighted."""
         return self._counts.sizes
 
     def __len__(self) -> int:
@@ -201,7 +202,7 @@ class SegmentTable:
         return iter(self.values)
 
     def __getitem__(self, value: Any) -> Evaluation:
-        """Return the evaluation of one segment, from its rows if they are available.
+        """Return the evaluation of one segment, computed from its rows if they are available.
 
         Parameters
         ----------
@@ -216,32 +217,33 @@ class SegmentTable:
         raise KeyError(f"{self.name!r} has no segment {value!r:.80}{near(str(value), self.texts)}")
 
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """Return a row for each metric and segment, with the worst segment of a metric first.
+        """Return a table with a row for each metric and segment; a metric's worst segment is first.
 
-        If chance explains all differences, the largest segment comes first.
+        If all differences between segments can be explained by chance, the largest segment is
+        first.
 
         Parameters
         ----------
         metrics : str or list of str, optional
-            Full names of metrics. By default accuracy, and with two groups also recall and
-            precision.
+            Full names of metrics. The default is accuracy and, if there are two groups, also recall
+            and precision.
 
         Returns
         -------
         DataFrame
-            The columns are segment, metric, rows (their number, without weights), value, low and
-            high, rest (the value for all rows outside the segment), difference (from the rest),
-            difference_low and difference_high, and undefined (the reason why the metric is). The
-            intervals [low, high] hold for all segments of all columns together. The intervals of
-            the differences hold for all segments of this column together. They include 0 if the
-            interval of the gap of :meth:`disparity` does.
+            The columns are segment, metric, rows (the number of rows, not weighted), value, low,
+            high, rest (the value for all rows outside the segment), difference (value minus rest),
+            difference_low, difference_high, and undefined (the reason why the metric is undefined).
+            The intervals [low, high] hold for all segments of all columns together. The intervals
+            of the differences hold for all segments of this column together. They include 0 if
+            :meth:`disparity` returns a gap whose interval includes 0.
 
         Raises
         ------
         KeyError
-            If the evaluation has no such metric.
+            If the evaluation does not contain the metric.
         ValueError
-            If a metric needs rows that the evaluation does not have.
+            If a metric needs rows that the evaluation does not contain.
         """
         from cmtrack._pandas import pd
 
@@ -277,49 +279,49 @@ class SegmentTable:
         return pd.concat(blocks, ignore_index=True)
 
     def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
-        """Return the differences from the rest; their intervals include 0 if the gap may be 0."""
+        """Return the differences from the rest; if the gap may be 0, their intervals include 0."""
         level = self.evaluation.confidence_level
         gaps = differences(inside, outside, level)
         low, high = with_zero(gaps.low, gaps.high, disparity(inside, level).gap_low <= 0)
         return replace(gaps, low=low, high=high)
 
     def disparity(self, metric: str) -> Disparity:
-        """Return the difference and the ratio of the best and the worst segment.
+        """Return the difference and the ratio between the values of the best and the worst segment.
 
-        The intervals allow for the selection of these two segments. ``lowest`` and ``highest`` are
-        positions in :attr:`values`.
+        The intervals account for the selection of the best and the worst segment. ``lowest`` and
+        ``highest`` are positions in :attr:`values`.
 
         Raises
         ------
         KeyError, ValueError
-            In the same cases as :meth:`to_frame`.
+            Under the conditions that :meth:`to_frame` lists.
         """
         return disparity(self.estimates(metric), self.evaluation.confidence_level)
 
     def estimates(self, metric: str) -> Estimates:
-        """Return the values of a metric with their standard errors, in the order of :attr:`values`.
+        """Return the values and standard errors of a metric, in the order of :attr:`values`.
 
         Raises
         ------
         KeyError, ValueError
-            In the same cases as :meth:`to_frame`.
+            Under the conditions that :meth:`to_frame` lists.
         """
         return self._estimates(metric)
 
     def order_of(self, metric: str) -> str:
-        """Return the order of :meth:`to_frame` in words."""
+        """Describe the row order of :meth:`to_frame` in words."""
         direction = self.evaluation.catalog.lookup(metric).better
         return "the worst first" if direction in ("higher", "lower") else "the lowest first"
 
     def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
-        """Return the low and high limits of intervals for all segments of all columns together.
+        """Return the limits of intervals that hold for all segments of all columns together.
 
         The intervals are computed on the scale of the metric.
 
         Raises
         ------
         KeyError, ValueError
-            In the same cases as :meth:`to_frame`.
+            Under the conditions that :meth:`to_frame` lists.
         """
         inside = self.estimates(metric)
         n_intervals = int(inside.known.sum())
@@ -332,7 +334,7 @@ class SegmentTable:
         return inside.ends(level)
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return intervals at a level that holds for each segment alone, not for all together."""
+        """Return intervals whose level holds for each segment alone, not for all together."""
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
@@ -345,13 +347,13 @@ class SegmentTable:
 
     @property
     def codes(self) -> IntArray | None:
-        """Position of each row's segment in :attr:`values`, shape (n,); None without the rows."""
+        """Position of each row's segment in :attr:`values`, shape (n,); None without rows."""
         return None if self._rows is None else self._rows.codes
 
     def by_rows(self, metric: str) -> list[Evaluation]:
-        """Return the evaluation of each segment from its rows, with one metric only.
+        """Evaluate the rows of each segment, but compute only one metric.
 
-        The evaluation must have its rows, see :attr:`codes`.
+        The evaluation must contain its rows (see :attr:`codes`).
         """
         return [self._evaluate_rows(k, (metric,)) for k in range(len(self))]
 
@@ -390,7 +392,7 @@ class SegmentTable:
 
     @property
     def without_clusters(self) -> bool:
-        """True if clustered rows are missing, so that no segment's value has an error."""
+        """True if rows have clusters but are missing, so that segments lack standard errors."""
         return self.evaluation.cluster_errors is not None and self._rows is None
 
     def _evaluation(self, k: int) -> Evaluation:
@@ -405,9 +407,9 @@ class SegmentTable:
     def _evaluate_rows(
         self, k: int, sections: tuple[str, ...] | None, outside: bool = False
     ) -> Evaluation:
-        """Return the evaluation of the rows of the k-th segment, or of the rows outside it.
+        """Evaluate the rows of the k-th segment, or the rows outside this segment.
 
-        ``sections``: sections or single metrics; None for the sections of the whole evaluation.
+        ``sections``: names of sections or metrics; None means the sections of the whole evaluation.
         """
         whole = self.evaluation
         segments = self._rows
@@ -419,7 +421,7 @@ class SegmentTable:
 
     @cached_property
     def _parts(self) -> list[EvaluationViews]:
-        """The views of each segment's statistics, from which metrics are computed."""
+        """The views of each segment's statistics, which are the input of metrics."""
         return self._views(False)
 
     @cached_property
@@ -434,16 +436,16 @@ class SegmentTable:
 
     @cached_property
     def _computed(self) -> dict[tuple[str, bool], list[Results]]:
-        """The results of all segments, by metric, and True for the rows outside each segment."""
+        """The results of all segments, by metric and by True if they are of the rows outside."""
         return {}
 
     @cached_property
     def _evaluated(self) -> dict[str, list[Evaluation]]:
-        """The evaluations of all segments from their rows, by metric."""
+        """The evaluations of all segments, computed from their rows, by metric."""
         return {}
 
     def _compute(self, metrics: Sequence[str], outside: bool) -> None:
-        """Compute missing metrics for all segments, or for the rows outside each segment."""
+        """Compute metrics that are not computed yet, for all segments or the rows outside each."""
         missing = [
             metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._computed
         ]
@@ -453,7 +455,7 @@ class SegmentTable:
             for k in range(len(self)):
                 part = self._evaluate_rows(k, by_rows, outside)
                 results.append(part._results)
-                if not outside:  # copies of the rows outside each segment would take much memory
+                if not outside:  # copies of all rows outside each segment need much memory
                     for metric in by_rows:
                         self._evaluated.setdefault(metric, []).append(part)
             for metric in by_rows:
@@ -464,12 +466,12 @@ class SegmentTable:
                 self._computed[metric, outside] = [self._alone(metric, part) for part in views]
 
     def _results_of(self, metric: str, outside: bool = False) -> list[Results]:
-        """Return results with a metric for all segments, or for the rows outside each segment."""
+        """Return the results of a metric for all segments, or for the rows outside each segment."""
         self._compute([metric], outside)
         return self._computed[metric, outside]
 
     def _at_level(self, metric: str, level: float) -> list[Results]:
-        """Return results with a metric for all segments, at another confidence level."""
+        """Return the results of a metric for all segments at a given confidence level."""
         self._compute([metric], outside=False)
         if metric in self._evaluated:
             return [part.at_level(level)._results for part in self._evaluated[metric]]
@@ -483,9 +485,9 @@ class SegmentTable:
         return results
 
     def _needs_rows(self, metric: str) -> bool:
-        """Return True if a metric of segments is computed from their rows.
+        """Return True if a metric must be computed from the rows of segments.
 
-        Raises KeyError with similar names if the evaluation does not have the metric.
+        Raises KeyError, and suggests similar names, if the evaluation does not contain the metric.
         """
         whole = self.evaluation
         whole.metrics[metric]
@@ -540,7 +542,7 @@ def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
 def _like(
     whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None
 ) -> Evaluation:
-    """Return the evaluation of some rows with the options of the whole evaluation."""
+    """Return an evaluation of some of the rows that has the options of the whole evaluation."""
     if sections is None:
         sections = whole.sections
     spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
@@ -548,7 +550,7 @@ def _like(
 
 
 FEWEST_SEARCHED = 100
-"""Rows that a segment needs to be searched: a bad value of fewer rows is mostly chance."""
+"""Smallest number of rows in a searched segment: a bad value of fewer rows is mostly chance."""
 
 
 # -- search --------------------------------------------------------------------------------------
@@ -563,7 +565,7 @@ def search(
     n_permutations: int,
     seed: int,
 ) -> SegmentSearch:
-    """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
+    """Find the segments in which a metric is worst (see :meth:`Evaluation.worst_segments`)."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions):
         raise ValueError(
@@ -591,9 +593,9 @@ def search(
 
 
 def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, FloatArray]:
-    """Return the mask of the rows that a mean is over (None for all) and the value of each row.
+    """Return the mask of the rows in a mean (None means all rows) and the value of each row.
 
-    Raises ValueError for a metric that is not a mean over rows.
+    Raises ValueError if the metric is not a mean over rows.
     """
     value = evaluation.metrics[metric]
     entry = evaluation.catalog.lookup(metric)
@@ -607,9 +609,9 @@ def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, 
     if not math.isfinite(value):
         raise ValueError(f"{metric} is undefined: {evaluation.undefined[metric]}")
     if metric in _MEANS:
-        return None, psi + value  # the influence on a mean is a row's value minus the mean
-    # The influence on a share is 0 for rows that it is not over, above 0 for correct rows and below
-    # 0 for all others.
+        return None, psi + value  # the influence of a row is its value minus the mean
+    # The influence on a share is 0 for rows outside its denominator, above 0 for correct rows and
+    # below 0 for incorrect rows.
     is_counted = np.abs(psi) > 1e-12
     if not is_counted.any():  # the share is exactly 0 or 1
         return None, np.full(len(psi), value)
@@ -617,7 +619,7 @@ def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, 
 
 
 def _searched_columns(rows: Predictions, columns: Any) -> tuple[SegmentColumn, ...]:
-    """Return the columns to search: the given columns, or the declared ones without crossings."""
+    """Return the columns to search: the given columns, or the declared columns (no crossings)."""
     if columns is not None:
         columns = align_rows({"the evaluation": None, "columns": columns})["columns"]
         searched = search_columns(columns, len(rows))

@@ -1,4 +1,4 @@
-"""``evaluate_spans``: from labelled spans of text to an :class:`Evaluation`."""
+"""``evaluate_spans``: the function that turns labelled spans into an :class:`Evaluation`."""
 
 from __future__ import annotations
 
@@ -37,38 +37,38 @@ def evaluate_spans(
 ) -> Evaluation:
     """Evaluate labelled spans, such as entities in texts.
 
-    Missed spans, and predicted spans without an actual span, are confusions with the extra class
-    ``none``.
+    Missed spans, and predicted spans that match no actual span, are counted as confusions with the
+    extra class ``none``.
 
-    Averages are over the labels of spans. ``spans/`` has the micro and macro averages that are
-    usual for such tasks. With ``match="exact"``, precision, recall and F1 equal seqeval's, both the
-    micro averages and the values by class.
+    Averages are over the labels of spans. The section ``spans/`` contains the micro and macro
+    averages that are usual for such tasks. If ``match="exact"``, precision, recall and F1 equal the
+    results of seqeval, both the micro averages and the values by class.
 
     Parameters
     ----------
     true_spans, predicted_spans : frame, or iterable of (document, start, end, label)
         Spans as (document, start, end, label). A span starts at ``start`` and ends before ``end``.
     match : "overlap" or "exact", default "overlap"
-        Rule for pairing predicted and actual spans: they must overlap, or have the same start and
-        end.
+        Rule for pairing predicted and actual spans: two spans must overlap, or start and end at the
+        same positions.
     none : label, default "none"
-        The name of the extra class, which is last. The row of the extra class counts predicted
-        spans without an actual span, and the column counts missed spans.
+        The name of the extra class, which is the last class. In the confusion matrix, its row
+        counts predicted spans that match no actual span, and its column counts missed spans.
     labels : sequence, optional
-        All labels in order, without ``none``. By default, the sorted labels of the spans.
+        All labels in order, without ``none``. By default, the labels of the spans, sorted.
     grouping, positive
         As in :func:`cmtrack.evaluate`. The groups must also include ``none``.
     columns : (str, str, str, str), default ("document", "start", "end", "label")
-        The columns of frames.
+        The names of the columns in frames.
     confidence_level : float, default 0.95
     extra_metrics : sequence of Metric, optional
-        As in :func:`cmtrack.evaluate`. Functions of counts get the counts of all labels, with
-        ``none`` last.
+        As in :func:`cmtrack.evaluate`. Functions of counts receive the counts of all labels;
+        ``none`` is the last label.
 
     Returns
     -------
     Evaluation
-        The rows are all actual spans, and all predicted spans without an actual span. Intervals
+        The rows are all actual spans, and all predicted spans that match no actual span. Intervals
         assume independent documents, not independent rows. Evaluations with the same actual spans
         and the same ``match`` are paired by document.
 
@@ -79,12 +79,12 @@ def evaluate_spans(
 
     Notes
     -----
-    Spans are paired one to one. Spans with equal start and end come first, then pairs with the
-    longest overlap.
-    ``none`` is not a real class: nobody counts the places that neither side labels as a span.
-    Therefore ``none`` has no recall, and agreement beyond chance (kappa, Matthews) is not defined.
+    Spans are paired one to one. Spans with equal start and end are paired first, then the spans
+    with the longest overlap. ``none`` is not a real class, because nobody counts the places where
+    there is neither an actual nor a predicted span. Therefore the recall of ``none`` and agreement
+    beyond chance (kappa, Matthews) are not defined.
 
-    This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels
+    This is the middle case in M. Falis, Hierarchical Confusion Matrices. Predictions and labels
     belong to spans of text, and an extra class represents the absence of a label.
 
     Examples

@@ -1,8 +1,8 @@
-"""The question of an evaluation: one record of all options, which is part of the result.
+"""The options of an evaluation: a single record, which is part of the result.
 
 ``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command
-line accept these options. An :class:`~cmtrack.Evaluation` has the whole record, stores it, and
-checks it when evaluations are merged or compared.
+line accept these options. An :class:`~cmtrack.Evaluation` contains the whole record, stores it in
+files, and checks it when evaluations are merged or compared.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _threshold(threshold: Any) -> Any:
 
 
 def _write_threshold(threshold: float | None) -> float | str | None:
-    """Return a threshold in a form that JSON can write."""
+    """Convert a threshold to a form that JSON can represent."""
     return "infinity" if threshold == math.inf else threshold
 
 
@@ -62,7 +62,7 @@ def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
 
 
 def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return the metrics of both sides, with the functions that either side has."""
+    """Merge the metrics of both sides; use the function of either side if it is available."""
     first = {metric.name: metric for metric in ours}
     second = {metric.name: metric for metric in theirs}
     if set(first) != set(second):
@@ -75,18 +75,18 @@ def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[M
     )
 
 
-# To and from plain data.
+# Conversion to plain data and from plain data.
 
 
 def _plain(value: Any) -> Any:
-    """Return a grouping or costs as plain data, and a tuple as a list."""
+    """Convert a grouping or costs to plain data, and a tuple to a list."""
     if value is None:
         return None
     return value.to_dict() if hasattr(value, "to_dict") else list(value)
 
 
 def _names_in(data: Any, option: str = "headline") -> tuple[str, ...]:
-    """Return names of sections or metrics, and accept names that only a later version has."""
+    """Read names of sections or metrics; names that only a later version defines are accepted."""
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
         raise ValueError(f"{option} must be a list of names, got {data!r:.80}")
     return tuple(data)
@@ -100,17 +100,17 @@ def _sections_in(data: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Spec(Question):
-    """The question of an evaluation of rows.
+    """The options of an evaluation of rows.
 
     Attributes
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
     confidence_level, extra_metrics, headline
-        The options of :func:`cmtrack.evaluate`. The record of a result has the values that were
-        used: ``positive`` and ``weights_are`` are set, and ``reference`` is in the order of the
-        classes.
+        The options of :func:`cmtrack.evaluate`. The record of a result contains the values that
+        were used: ``positive`` and ``weights_are`` are set, and ``reference`` is in the order of
+        the classes.
     none : label or None
-        The label that means "no span", in an evaluation of spans.
+        The label that means "no span"; None unless spans are evaluated.
     """
 
     positive: Label | None = entry(
@@ -255,7 +255,7 @@ class Spec(Question):
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The metrics of evaluations with these options: built-in metrics and ``extra_metrics``."""
+        """The metrics of evaluations with these options: built-in and ``extra_metrics``."""
         from cmtrack.evaluation.catalog import OF_CLASSES
         from cmtrack.metrics.catalog import Catalog
 
@@ -264,7 +264,7 @@ class Spec(Question):
     def settled(
         self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None
     ) -> Spec:
-        """Return the record as it was used: with the positive class and the kind of weights."""
+        """Return the record that was used, in which the positive class and weight kind are set."""
         grouping = self.grouping
         has_groups = grouping is not None and step is not None and step.labels != labels
         if grouping is not None and has_groups and self.positive is not None:
@@ -276,14 +276,14 @@ class Spec(Question):
         return settled.with_reference_of(labels)
 
     def with_reference_of(self, labels: tuple[Label, ...]) -> Spec:
-        """Return the record with the shares of ``reference`` in the order of the classes."""
+        """Return the record with the shares of ``reference`` sorted in the order of the classes."""
         from cmtrack.statistics.inputs import shares_of
 
         return dataclasses.replace(self, reference=shares_of(self.reference, labels, "reference"))
 
 
 class Options(TypedDict, total=False):
-    """Types of the options of an evaluation of rows; :class:`Spec` describes them."""
+    """Types of the options of an evaluation of rows; :class:`Spec` describes the options."""
 
     positive: Label | None
     grouping: Grouping | None

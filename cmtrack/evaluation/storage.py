@@ -1,4 +1,4 @@
-"""Storage of an evaluation of classes: its fields as plain data, and its rows as a file."""
+"""Storage of an evaluation of classes: conversion to plain data, and a file of its rows."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 _LABELS_HASHED = "labels_hashed"
 _BY_VALUE = "by value"
-"""Value of ``labels_hashed`` if labels are booleans or whole floats; missing in files of 0.2."""
+"""Value of ``labels_hashed`` if labels are booleans or whole floats; files of 0.2 lack it."""
 
 _SUM_OF_ROW = 1.05
-"""Limit for a group's probability: reading accepts rows of probabilities with sums below it."""
+"""Limit of a group's stored probability: rows are read only if their probabilities sum to less."""
 _ROUNDING = 1e-9
-"""Relative size, per row, up to which a negative sum of squares is a rounding error."""
+"""Relative size, per row, up to which a negative sum of squares counts as a rounding error."""
 
 
 def stored(evaluation: Evaluation) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def stored(evaluation: Evaluation) -> dict[str, Any]:
     if custom:
         fields["extra_metrics"] = evaluation.extra_data()
     numbers = evaluation.kept_numbers or {}
-    # Built-in metrics that are undefined in this order of the classes, with the reasons.
+    # Built-in metrics that are undefined in this order of the classes, each with the reason.
     other_order = {name: kept.reason for name, kept in numbers.items() if name not in custom}
     if other_order:
         fields["of_another_order"] = other_order
@@ -75,9 +75,9 @@ def stored(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def fields_of(data: dict[str, Any]) -> dict[str, Any]:
-    """Read the fields of an :class:`Evaluation` from data of :func:`cmtrack.archive.parse`."""
+    """Read the fields of an :class:`Evaluation` from data that :mod:`cmtrack.archive` parsed."""
     labels = _read_labels(data["labels"])
-    for name in ("positive", "grouping", "confidence_level"):  # files of every schema have them
+    for name in ("positive", "grouping", "confidence_level"):  # in files of every schema
         if name not in data:
             raise KeyError(name)
     spec = Spec.from_plain(data).with_reference_of(labels)
@@ -99,7 +99,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     is_by_value = data.get(_LABELS_HASHED) == _BY_VALUE or spec.none is not None
     if not is_by_value and _has_numbers_like_integers(labels):
         statistics = _with_digest_of_values(statistics, weights_are)
-    # These calls raise an error if the positive group, the grouping or the costs do not fit the
+    # These calls raise an error if the positive group, the grouping or the costs do not match the
     # labels.
     scored_step(labels, spec.grouping, spec.positive)
     if spec.costs is not None:
@@ -118,12 +118,12 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_numbers_like_integers(labels: Sequence[Any]) -> bool:
-    """Return True if labels are booleans or whole floats, which cmtrack 0.2 hashed as texts."""
+    """Return True if labels are booleans or whole floats; cmtrack 0.2 hashed these as texts."""
     return any(type(same_label(label)) is not type(label) for label in labels)
 
 
 def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> Statistics:
-    """Return statistics of cmtrack 0.2 with the digest that this version would compute."""
+    """Give statistics of cmtrack 0.2 the digest that the current version would compute."""
     matrix = statistics.matrix
     rows = matrix.counts.sum(axis=1).astype(np.int64) if weights_are is None else None
     return replace(
@@ -132,9 +132,10 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
 
 
 def _read_weights_are(spec: Spec, statistics: Statistics) -> str | None:
-    """Return the kind of the weights; ValueError if the statistics have another kind.
+    """Return the kind of the weights; raise ValueError if the statistics have a different kind.
 
-    Early versions did not store the kind. In their files, whole numbers are repeated rows.
+    Early versions did not store the kind. In their files, weights that are whole numbers mean
+    repeated rows.
     """
     has_sampling_weights = statistics.has_sampling_weights
     if spec.weights_are is not None:
@@ -165,7 +166,7 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 
 
 def _check_whole(statistics: Statistics) -> None:
-    """Raise ValueError for fractions or numbers beyond 2**63 in unweighted or repeated rows."""
+    """Raise ValueError if counts are fractions or above 2**63, unless they are weighted."""
     parts = {}
     if not statistics.has_sampling_weights:
         parts = {"matrix": statistics.matrix.counts, **_counts_of(statistics)}
@@ -174,7 +175,8 @@ def _check_whole(statistics: Statistics) -> None:
         if part is not None:
             parts[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
     for name, counts in parts.items():
-        # If several models scored a target, a row is split into equal parts, one for each model.
+        # If several models scored a target, each row is split into equal parts, one part for each
+        # model.
         if name.startswith("target"):
             if counts.max(initial=0) >= 2.0**63:
                 raise ValueError(f"target must have fewer than 2**63 rows, got {counts.max():g}")
@@ -185,7 +187,7 @@ def _check_whole(statistics: Statistics) -> None:
 
 
 def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
-    """Return the parts of the statistics that count each evaluated row once."""
+    """Return those parts of the statistics that count every evaluated row exactly once."""
     counts: dict[str, npt.NDArray[Any]] = {}
     for name in ("moments", "score_moments", "losses", "scores", "decisions", "tops", "ranks"):
         part = getattr(statistics, name)
@@ -213,7 +215,7 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
 
 
 def _check_probable(statistics: Statistics) -> None:
-    """Raise ValueError for moments that scores between 0 and 1 cannot have."""
+    """Raise ValueError if moments are impossible for scores between 0 and 1."""
     total = float(statistics.matrix.total)
     for name in ("moments", "score_moments"):
         moments: ScoreMoments | None = getattr(statistics, name)
@@ -223,7 +225,7 @@ def _check_probable(statistics: Statistics) -> None:
             float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4)
         )
         mean = np.abs(moments.mean).max(initial=0.0)
-        # Sums of even powers are not negative, except by rounding when statistics are merged.
+        # Sums of even powers can only be negative because of rounding when statistics are merged.
         least = min(float(part.min(initial=0.0)) for part in (moments.m2, moments.m4))
         is_negative = least < -_ROUNDING * total
         if mean > _SUM_OF_ROW or largest > total * _SUM_OF_ROW or is_negative:
@@ -241,7 +243,7 @@ _SEGMENT = "segment/"
 
 
 def predictions_size(rows: Predictions | SpanRows) -> int:
-    """Return the number of bytes of the uncompressed columns."""
+    """Return the size of the uncompressed columns in bytes."""
     if isinstance(rows, SpanRows):
         return len(rows.matches) * 16  # two labels of 4 bytes and a document of 8 bytes
     row_size = 8  # two labels of 4 bytes
@@ -255,24 +257,24 @@ def predictions_size(rows: Predictions | SpanRows) -> int:
 
 
 def _score_type(rows: Predictions) -> np.dtype[Any]:
-    """Return the type of stored probabilities, or of decision values."""
+    """Return the type in which probabilities or decision values are stored."""
     is_decision = rows.source is not None and rows.source.ranking_only
     return np.dtype(np.float64 if is_decision else np.float32)
 
 
 def _code_type(segments: SegmentRows) -> np.dtype[Any]:
-    """Return the smallest integer type for the positions of a column's segments."""
+    """Return the smallest integer type that can represent the positions of a column's segments."""
     return np.min_scalar_type(max(len(segments.values) - 1, 0))
 
 
 def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
-    """Write rows as a Parquet file.
+    """Write rows to a Parquet file.
 
     The columns are y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>`` and
     row ids. Labels are dictionary-coded texts in the order of the evaluation's labels.
-    Probabilities are float32. Decision values are float64, because single precision would make ties
-    of decision values far from 0. Segments are positions in :attr:`SegmentCounts.values` of the
-    evaluation's statistics.
+    Probabilities are float32. Decision values are float64, because in single precision, decision
+    values far from 0 could become ties. Segments are positions in :attr:`SegmentCounts.values` of
+    the evaluation's statistics.
     """
     pa, _ = archive.parquet()
     rows = rows.matches if isinstance(rows, SpanRows) else rows
@@ -300,16 +302,16 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
 
 
 def file_without_probabilities(content: bytes) -> bytes:
-    """Return a file of rows without probabilities and row ids; unchanged if it has neither."""
+    """Remove probabilities and row ids from a file of rows; unchanged if it contains neither."""
     return _file_without(
         content, lambda name: name.startswith(_PROBABILITY) or name in (_IDS, _HASHES)
     )
 
 
 def file_without_ids(content: bytes, hashes: bool) -> bytes:
-    """Return a file of rows without row ids; unchanged if it has none.
+    """Remove row ids from a file of rows; the file is unchanged if it contains no ids.
 
-    ``hashes``: True to drop the hashes of row ids as well.
+    ``hashes``: True to also remove the hashes of row ids.
     """
     return _file_without(content, lambda name: name == _IDS or (hashes and name == _HASHES))
 
@@ -347,7 +349,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         if scores[0] in table.column_names:
             stored_scores = np.column_stack([table[column].to_numpy() for column in scores])
             probabilities = stored_scores.astype(np.float64)
-            if statistics.ranking_only and stored_scores.dtype == np.float32:  # of cmtrack 0.2
+            if statistics.ranking_only and stored_scores.dtype == np.float32:  # cmtrack 0.2
                 probabilities = given_to_old(probabilities)
         optional = {
             name: table[name].to_numpy() if name in table.column_names else None for name in numbers
@@ -383,7 +385,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
 
 
 def _span_rows(rows: Predictions, size: int) -> SpanRows:
-    """Return rows as rows of spans; their clusters are documents, numbered below ``size``."""
+    """Convert rows to rows of spans; their clusters are documents, numbered below ``size``."""
     if not rows.design.has_clusters or int(rows.design.units.max(initial=0)) >= size:
         raise ValueError(
             f"the predictions must have document numbers below {size}, the number of documents in "
@@ -393,7 +395,7 @@ def _span_rows(rows: Predictions, size: int) -> SpanRows:
 
 
 def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
-    """Return the ids of the rows, or their hashes, checked against the evaluation's digest."""
+    """Read the ids of the rows, or their hashes, and check them against the evaluation's digest."""
     column = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
     if column is None:
         return None
@@ -407,7 +409,7 @@ def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
         return RowIds(values, hashed=True, stored=True)
     digest = evaluation.statistics.row_ids
     is_same = digest is not None
-    if digest is not None and digest.ordered:  # only a digest of ordered ids can be compared
+    if digest is not None and digest.ordered:  # only digests of ordered ids can be compared
         is_same = LabelDigest.from_codes(*encode_row_ids(values, len(values))) == digest
     if not is_same:
         raise ValueError("the predictions must have the row ids of the evaluation, got other ids")
@@ -434,7 +436,7 @@ def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) ->
 def _segments(
     columns: dict[str, npt.NDArray[Any] | None], evaluation: Evaluation
 ) -> tuple[SegmentRows, ...]:
-    """Return the segment of each row by each column; empty for files of earlier versions."""
+    """Read each column's segments of the rows; files of earlier versions contain no segments."""
     counted = evaluation.statistics.segments
     if counted is None or all(column is None for column in columns.values()):
         return ()
@@ -457,7 +459,7 @@ def _check_same(
     weights: FloatArray | IntArray | None,
     evaluation: Evaluation,
 ) -> None:
-    """Raise ValueError if rows have other counts or another digest of labels."""
+    """Raise ValueError if the counts or the label digest of rows differ from the evaluation."""
     statistics = evaluation.statistics
     counts = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
     same = np.allclose(counts, statistics.matrix.counts, rtol=1e-9, atol=1e-9)
@@ -471,7 +473,7 @@ def _check_same(
 
 
 def _codes(column: Any, names: dict[str, int]) -> IntArray:
-    """Return the class codes of a column of texts."""
+    """Convert a column of texts to class codes."""
     encoded = column.combine_chunks()
     if not hasattr(encoded, "dictionary"):
         encoded = encoded.dictionary_encode()

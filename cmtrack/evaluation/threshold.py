@@ -1,4 +1,4 @@
-"""The :class:`Threshold` that an evaluation chooses: its value and its performance."""
+"""The :class:`Threshold` that an evaluation chooses, with its value and its performance."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class Judged:
     name : str
         "cost/mean", or the name of a metric.
     value : float
-        The value on rows that did not choose the threshold; NaN if it is not known.
+        The value computed from rows that did not choose the threshold; NaN if it is unknown.
     low, high : float
-        The limits of its confidence interval; NaN without an interval.
+        The limits of the confidence interval of the value; NaN if no interval can be computed.
     apparent : float
-        The value on the rows that chose the threshold, which is too favourable.
+        The value computed from the rows that chose the threshold, which is too favourable.
 
     Examples
     --------
@@ -95,32 +95,34 @@ class Judged:
 class Threshold:
     """A threshold of the positive group's score.
 
-    Make one with :meth:`cmtrack.Evaluation.threshold`.
+    Create a threshold with :meth:`cmtrack.Evaluation.threshold`.
 
     Attributes
     ----------
     value : float
-        Rows with at least this score are predicted positive. Infinity means no rows.
+        Rows are predicted positive if their score is at least this value. If it is infinity, no row
+        is predicted positive.
     objective : Judged
         The mean cost that was minimized, or the metric that was maximized.
     bounded : Judged or None
-        The metric that ``subject_to`` bounds.
+        The metric that ``subject_to`` bounds; None if no bound is given.
     subject_to : str or None
     positive, negative : label
     confidence_level : float
     separate : bool
         True if a calibration set chose the threshold and the evaluated rows evaluate it. False if
-        folds of the evaluated rows did both.
+        folds of the evaluated rows do both.
     costs : OutcomeCosts or None
-        The costs of the six outcomes, if costs of the two groups are given.
+        The costs of the six outcomes; None if no costs of the two groups are given.
     held_out : BinaryCounts
-        The outcomes of the rows that evaluate the threshold. Counts of folds are averaged over the
-        repeats.
+        The outcomes of the rows that evaluate the threshold. If folds are used, the counts are
+        averaged over the repeats.
     warnings : tuple of str
     thresholds : ndarray of shape (T,), ascending
-        All candidates from the rows that chose the threshold. The last is infinity.
+        All candidate thresholds, which are scores of the rows that chose the threshold. The last
+        candidate is infinity.
     counts : BinaryCounts of ndarrays of shape (T,)
-        The six counts of these rows at each candidate.
+        The six counts of the rows that chose the threshold, at each candidate.
 
     Examples
     --------
@@ -149,17 +151,17 @@ class Threshold:
 
     @property
     def cost(self) -> float:
-        """Mean cost on rows that did not choose the threshold; NaN if a metric was maximized."""
+        """Mean cost of rows that did not choose the threshold; NaN if a metric was maximized."""
         return self.objective.value if self.objective.name == COST else math.nan
 
     @property
     def calibrated(self) -> float:
-        """The threshold of least cost for calibrated scores; NaN if there is none."""
+        """The threshold with the least cost for calibrated scores; NaN if it does not exist."""
         return math.nan if self.costs is None else self.costs.calibrated
 
     @property
     def bound_in_words(self) -> tuple[str, float] | None:
-        """The bound in words, such as "precision ≥ 0.9", and its number."""
+        """The bound in words, such as "precision ≥ 0.9", and the number in the bound."""
         if self.subject_to is None:
             return None
         bound = Gate.parse(self.subject_to)
@@ -178,18 +180,19 @@ class Threshold:
 
     @property
     def apparent(self) -> float:
-        """The objective on the rows that chose the threshold, which is too favourable."""
+        """The objective on the rows that chose the threshold; this value is too favourable."""
         return self.objective.apparent
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each threshold of the rows that chose, the highest first.
+        """Return a table with a row for each candidate threshold, from highest to lowest.
 
         Returns
         -------
         DataFrame
-            The columns are threshold, the six counts, the metrics of ``binary/`` that follow from
-            them, and cost if costs are given. These are apparent numbers: if you select a row by
-            its numbers, they are too favourable.
+            The columns are threshold, the six counts, the metrics of ``binary/`` that are computed
+            from the counts, and cost if costs are given. The numbers are computed from the rows
+            that chose the threshold. If you select a row of the table by its numbers, these are too
+            favourable.
         """
         from cmtrack._pandas import pd
 
@@ -202,7 +205,7 @@ class Threshold:
         return pd.DataFrame(columns).iloc[::-1].reset_index(drop=True)
 
     def sentence(self) -> str:
-        """Return the threshold and its performance as a sentence."""
+        """Describe the threshold and its performance in a sentence."""
         aim, words = self._aim()
         if math.isinf(self.value):
             choice = f"predicting {quoted(self.positive)} for no row gives {aim}"
@@ -219,7 +222,7 @@ class Threshold:
         return f"{choice}: {worth} {judges}. {self._apparent_numbers()}."
 
     def _aim(self) -> tuple[str, str]:
-        """Return the goal of the choice, and the words before the objective's number."""
+        """Return the words that describe the goal, and the words before the objective's number."""
         if self.objective.name != COST:
             aim = f"the largest {_title(self.objective.name)}"
             words = f"{_title(self.objective.name)} is"
@@ -231,7 +234,7 @@ class Threshold:
         return aim, words
 
     def _apparent_numbers(self) -> str:
-        """Return the numbers on the rows that chose, and say if they are too favourable."""
+        """Describe the numbers on the rows that chose, and say if they are too favourable."""
         objective = self.objective
         gain = objective.apparent - objective.value
         if objective.name == COST:
@@ -254,7 +257,7 @@ class Threshold:
         return f"The rows that chose it give {number}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; the threshold "infinity" means that no row is predicted positive."""
+        """Return plain data; if the threshold is "infinity", no row is predicted positive."""
         parts = {
             part.name: part.to_dict() for part in (self.objective, self.bounded) if part is not None
         }
@@ -289,7 +292,7 @@ class Threshold:
 
 
 def has_independent_rows(evaluation: Evaluation) -> bool:
-    """Return True if rows are independent, without sampling weights or clusters."""
+    """Return True if rows are independent: they have neither sampling weights nor clusters."""
     return not evaluation.statistics.has_sampling_weights and evaluation.cluster_errors is None
 
 
@@ -309,7 +312,7 @@ def choose_threshold(
     if calibration is not None:
         choosing, notes = _calibration_scores(evaluation, calibration)
         if not scores.exact:
-            choosing = choosing.to_grid()  # the thresholds must be edges of the evaluated counts
+            choosing = choosing.to_grid()  # thresholds must be edges of the evaluated grid
     counts = choosing.counts.astype(np.float64)
     thresholds = thresholds_of(choosing)
     place = int(rule.choose(thresholds, counts))
@@ -354,7 +357,7 @@ def choose_threshold(
 
 
 def _check_rows(evaluation: Evaluation) -> None:
-    """Raise ValueError for rows with sampling weights or clusters, and name an alternative."""
+    """Raise ValueError, and name an alternative, if rows have sampling weights or clusters."""
     if has_independent_rows(evaluation):
         return
     if evaluation.statistics.has_sampling_weights:
@@ -370,9 +373,9 @@ def _check_rows(evaluation: Evaluation) -> None:
 
 
 def _scores_of(evaluation: Evaluation, name: str = "") -> ScoreTable:
-    """Return the scores of both groups.
+    """Return the scores of both groups, or raise ValueError if they are missing.
 
-    ``name``: the name of the rows in messages; empty for the evaluated rows.
+    ``name``: the name of the rows in messages; empty if they are the evaluated rows.
     """
     owner = f" of the {name} set" if name else ""
     table = evaluation._views.seen(ScoreTable)
@@ -437,7 +440,7 @@ def _metric(name: str) -> Any:
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreCounts, list[str]]:
-    """Return the scores of the calibration set that chooses the threshold, and warnings."""
+    """Return warnings and the scores of the calibration set that chooses the threshold."""
     if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
             expected = getattr(evaluation, name)
@@ -473,7 +476,7 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
 
 
 def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
-    """Return the message for a bound that no threshold meets."""
+    """Return the message that explains that no threshold meets the bound."""
     if rule.bound is None:
         raise ValueError("only a bound can leave no threshold")
     bounded = np.where(candidates(counts), rule.bounded(six_counts(counts)), np.nan)
@@ -486,7 +489,7 @@ def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
     else:
         place = int(np.nanargmin(bounded))
         most = "least"
-    # With six digits, 0.8999 does not read as 0.9 next to the bound 0.9.
+    # Six digits are shown so that 0.8999 does not appear as 0.9 next to the bound 0.9.
     reached = significant(bounded[place], 6)
     return f"{text} is at {most} {reached}, at the threshold {significant(thresholds[place])}"
 
@@ -513,7 +516,7 @@ def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
     return notes
 
 
-# -- evaluation on other rows ----------------------------------------------------------------------
+# -- evaluation on held-out rows -------------------------------------------------------------------
 
 
 def _judge(
@@ -523,7 +526,7 @@ def _judge(
     level: float,
     costs: OutcomeCosts | None = None,
 ) -> Judged:
-    """Return the cost or a metric on other rows (NaN without outcomes) and on the choosing rows."""
+    """Return the cost or a metric on held-out rows and on the rows that chose the threshold."""
     value = math.nan
     interval: Interval | None = None
     has_outcomes = held.mean.sum() > 0
@@ -546,5 +549,5 @@ def _judge(
 
 
 def _title(name: str) -> str:
-    """Return the title of a metric for a sentence."""
+    """Return the title of a metric in the form that sentences need."""
     return lookup(name).heading()

@@ -1,15 +1,16 @@
-"""Choice of a threshold of the positive group's score, and its evaluation on other rows.
+"""Choice of a threshold of the positive group's score, and its evaluation on held-out rows.
 
 A row is predicted positive if its score is at least the threshold. Its predicted class is the most
-probable class of the predicted group, so a mismatch of the predicted group stays a mismatch.
+probable class in the predicted group. Therefore a row that is a mismatch within its predicted group
+stays a mismatch.
 
-The cost or metric of a threshold is too favourable on the rows that chose the threshold. Therefore
-the rows are split into folds, and each fold is evaluated with the threshold that the other folds
-choose. The interval of the result is widened by the variation from split to split. The rows are
-independent, so splitting rows equals splitting the counts at each score by draws without
-replacement. The rows themselves are not needed.
+On the rows that chose a threshold, the cost or metric of the threshold is too favourable. Therefore
+the rows are split into folds, and each fold is evaluated with the threshold that all other folds
+choose. The interval of the result is widened to include the variation between splits. Because rows
+are independent, drawing from the counts at each score without replacement is equivalent to
+splitting the rows. The rows themselves are not needed.
 
-Source: Elkan (2001) for the threshold that calibrated probabilities need.
+Source: Elkan (2001) derives the threshold that is best for calibrated probabilities.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ _EQUAL = 1e-12
 _MOST_DRAWN = 10**9  # NumPy's limit for draws without replacement
 _OUTCOMES = BinaryCounts._fields
 _OUTCOME = np.array([[1, 0], [1, 2], [4, 3], [5, 3]])
-"""Index of the outcome of each channel of scores, if predicted negative and if positive."""
+"""Index of each score channel's outcome if a row is predicted negative, and if positive."""
 
 
 @dataclass(frozen=True)
 class OutcomeCosts:
-    """Costs of the six outcomes of two groups.
+    """Costs of the six outcomes that two groups can have.
 
     ``costs``: the costs in the order of :class:`BinaryCounts`.
     ``possible``: False for mismatches that cannot occur in the grouping.
@@ -61,7 +62,7 @@ class OutcomeCosts:
 
     @classmethod
     def of_matrix(cls, costs: FloatArray, step: ComposedStep) -> OutcomeCosts:
-        """Return the costs of the six outcomes from costs of classes (K, K)."""
+        """Convert costs between classes, shape (K, K), to costs of the six outcomes."""
         actual = step.in_positive[:, None]
         predicted = step.in_positive[None, :]
         where = {
@@ -87,7 +88,7 @@ class OutcomeCosts:
 
     @property
     def calibrated(self) -> float:
-        """The threshold of least cost for calibrated scores (Elkan 2001); NaN if there is none."""
+        """The threshold with least cost for calibrated scores (Elkan 2001); NaN if none exists."""
         tp, fn, _, fp, tn, _ = self.costs
         alarm = fp - tn
         miss = fn - tp
@@ -97,17 +98,17 @@ class OutcomeCosts:
 
     @property
     def support(self) -> FloatArray:
-        """All possible costs of a row, ascending."""
+        """All costs that a row can have, in ascending order."""
         return np.unique(np.array(self.costs)[list(self.possible)])
 
     def of(self, six: Any) -> Any:
-        """Return the mean cost of six counts, numbers or arrays."""
+        """Compute the mean cost from the six counts, which may be numbers or arrays."""
         return sum(c * n for c, n in zip(self.costs, six, strict=True)) / sum(six)
 
     def at_thresholds(self, counts: FloatArray) -> FloatArray:
-        """Return the mean cost at each threshold of counts (..., 4, U), shape (..., U + 1).
+        """Return the mean cost at each threshold, shape (..., U + 1), from counts (..., 4, U).
 
-        A cumulative sum is faster than six counts at each threshold.
+        A cumulative sum is faster than computing the six counts at each threshold.
         """
         prices = np.array(self.costs)[_OUTCOME]
         not_called = prices[:, 0]
@@ -122,11 +123,11 @@ class OutcomeCosts:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule that chooses a threshold: least cost or largest metric, and an optional bound.
+    """A rule that chooses a threshold by the least cost or largest metric under an optional bound.
 
     Exactly one of ``costs`` and ``maximize`` is set.
 
-    ``maximize``: a metric of the six counts.
+    ``maximize``: a metric that is computed from the six counts.
     """
 
     costs: OutcomeCosts | None
@@ -135,16 +136,16 @@ class Rule:
 
     @property
     def objective(self) -> str:
-        """Name of the cost that is minimized, or of the metric that is maximized."""
+        """Name of the cost to minimize, or of the metric to maximize."""
         return COST if self.maximize is None else self.maximize.name
 
     @property
     def bounds_from_below(self) -> bool:
-        """True if the bound is a lower bound of the metric."""
+        """True if the metric must be at least the bound, not at most."""
         return self.bound is not None and self.bound.operator.startswith(">")
 
     def check(self) -> None:
-        """Validate the rule."""
+        """Raise ValueError if the metrics or the bound of the rule are not usable."""
         if self.maximize is not None:
             _check_six(self.maximize, "maximize")
             if self.maximize.better != "higher":
@@ -170,9 +171,9 @@ class Rule:
             raise RemovedFeature(reason(BOUND_OF_LIMIT))
 
     def bounded(self, six: BinaryCounts) -> FloatArray:
-        """Return the metric of the bound, given the six counts (..., T) at each threshold.
+        """Compute the bounded metric from the six counts at each threshold, shape (..., T).
 
-        Undefined values are NaN.
+        If the metric is undefined at a threshold, its value is NaN.
         """
         if self.bound is None:
             raise ValueError("the rule has no bound")
@@ -181,20 +182,21 @@ class Rule:
     def choose(self, thresholds: FloatArray, counts: FloatArray) -> IntArray:
         """Return the positions of the chosen thresholds, shape (...,); -1 if none meets the bound.
 
-        Among thresholds of equal cost, the nearest to the threshold for calibrated scores is
-        chosen. Among thresholds with an equal metric, the farthest inside the bound is chosen.
-        Remaining ties go to the largest threshold.
+        If several thresholds have equal cost, the threshold nearest to the best threshold for
+        calibrated scores is chosen. If several thresholds have an equal metric, the threshold that
+        meets the bound with the largest margin is chosen. If there are still ties, the largest
+        threshold is chosen.
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
-        ``counts``, shape (..., 4, U): counts by channel and score. Scores that no row has are not
-            candidates.
+        ``counts``, shape (..., 4, U): counts by channel and score. A score is a candidate only if a
+            row has this score.
         """
         allowed = candidates(counts)
         if self.maximize is not None or self.bound is not None:
             six = six_counts(counts)
         if self.bound is not None:
             bounded = self.bounded(six)
-            # A comparison with NaN is False, so an undefined metric does not meet the bound.
+            # Comparisons with NaN are False, so an undefined metric does not meet the bound.
             allowed &= OPERATORS[self.bound.operator](bounded, self.bound.bound)
         if self.costs is not None:
             largest_cost = max(map(abs, self.costs.costs))
@@ -212,14 +214,14 @@ class Rule:
 
 
 def _largest(values: FloatArray, allowed: BoolArray, tolerance: float) -> BoolArray:
-    """Return a mask of the allowed positions with the largest value, up to a tolerance."""
+    """Return a mask of the allowed positions whose value is largest, up to a tolerance."""
     ranked = np.where(allowed, values, -np.inf)
     largest = ranked.max(axis=-1, keepdims=True)
     return np.asarray(allowed & (ranked >= largest - tolerance))
 
 
 def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
-    """Return the values of a metric of the six counts at each threshold; NaN if undefined."""
+    """Compute a metric from the six counts at each threshold; NaN if it is undefined."""
     if metric.value is None:
         raise ValueError(f"{metric.name} has no function of counts")
     with np.errstate(all="ignore"):
@@ -237,13 +239,13 @@ def _check_six(metric: Metric, option: str) -> None:
 
 
 def thresholds_of(scores: ScoreCounts) -> FloatArray:
-    """Return all thresholds, (U + 1,): the scores or lower edges of cells, and infinity."""
+    """Return all thresholds, shape (U + 1,): the scores or lower edges of cells, and infinity."""
     lowest = scores.values if scores.exact else np.concatenate(([0.0], grid_edges()))
     return np.append(lowest, np.inf)
 
 
 def candidates(counts: Any) -> BoolArray:
-    """Return a mask of the thresholds that are scores of rows, or infinity, (..., U + 1).
+    """Return a mask, shape (..., U + 1), of the thresholds that are infinity or scores of rows.
 
     ``counts``, shape (..., 4, U): counts by channel and score.
     """
@@ -256,9 +258,9 @@ def candidates(counts: Any) -> BoolArray:
 
 
 def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Iterator[FloatArray]:
-    """Split counts of independent rows at random into folds with equal numbers of each group.
+    """Split counts of independent rows at random into folds with equal numbers of rows by group.
 
-    Yields the counts of the folds, shape (V, 4, U), of one random split after another.
+    For each random split, yields the counts of the folds, shape (V, 4, U).
 
     ``counts``, shape (4, U): whole numbers.
     """
@@ -284,8 +286,8 @@ def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Ite
 
 
 def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntArray:
-    """Return counts (C,) drawn at random into parts of given sizes (V,), shape (V, C)."""
-    if counts.sum() >= _MOST_DRAWN:  # in large counts, sizes that are only about right suffice
+    """Divide counts (C,) at random into parts of the given sizes (V,); return shape (V, C)."""
+    if counts.sum() >= _MOST_DRAWN:  # approximate sizes suffice for large counts
         return rng.multinomial(counts, np.full(len(sizes), 1 / len(sizes))).T
     remaining = counts.copy()
     parts = []
@@ -298,11 +300,11 @@ def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntAr
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Outcomes on rows that did not choose the threshold.
+    """Outcomes of rows that did not choose the threshold.
 
     ``counts``, shape (R, 6): the six counts of each repeat.
-    ``folds_without``: number of folds in all repeats without outcomes, because no threshold meets
-        the bound on the remaining folds.
+    ``folds_without``: the number of folds, over all repeats, that have no outcomes because no
+        threshold meets the bound on the remaining folds.
     """
 
     counts: FloatArray
@@ -310,15 +312,15 @@ class HeldOut:
 
     @property
     def mean(self) -> FloatArray:
-        """Counts averaged over the repeats, shape (6,)."""
+        """The six counts, averaged over the repeats, shape (6,)."""
         return np.asarray(self.counts.mean(axis=0))
 
 
 def cross_fit(splits: Iterable[FloatArray], thresholds: FloatArray, rule: Rule) -> HeldOut:
-    """Evaluate each fold with the threshold that the other folds choose.
+    """Evaluate each fold with the threshold that all other folds choose.
 
-    ``splits``: counts by fold, channel and score, shape (V, 4, U), for each split.
-    ``thresholds``, shape (U + 1,).
+    ``splits``: for each split, the counts by fold, channel and score, shape (V, 4, U).
+    ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
     """
     repeats = []
     folds_without = 0
@@ -335,7 +337,7 @@ def cross_fit(splits: Iterable[FloatArray], thresholds: FloatArray, rule: Rule) 
 
 
 def six_at(counts: Any, place: int) -> FloatArray:
-    """Return the six counts, (6,), at one threshold from counts (4, U) by channel and score."""
+    """Compute the six counts at one threshold from counts by channel and score, shape (4, U)."""
     below = counts[:, :place].sum(axis=1)
     reached = counts[:, place:].sum(axis=1)
     six = np.zeros(len(_OUTCOMES))
@@ -346,7 +348,7 @@ def six_at(counts: Any, place: int) -> FloatArray:
 def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float, Interval]:
     """Return the mean cost of held-out outcomes and its profile-likelihood interval.
 
-    The critical value of the interval is multiplied by :func:`_wider`.
+    The critical value of the interval is multiplied by the result of :func:`_wider`.
     """
     price = np.array(costs.costs)
     mean = held.mean
@@ -364,7 +366,7 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float
 
 
 def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, Interval | None]:
-    """Return a metric of held-out outcomes and its interval, widened by :func:`_wider`."""
+    """Return a metric of held-out outcomes and its interval, which :func:`_wider` widens."""
     weight = SixCells(held.mean, held.mean)
     if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
@@ -381,9 +383,9 @@ def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, I
 
 
 def _wider(values: FloatArray, variance: float) -> float:
-    """Return the factor by which variation between repeats increases a variance.
+    """Return the factor by which the variation between repeats increases a variance.
 
-    The factor is 1 + (variance of ``values``, one for each repeat) / ``variance``.
+    The factor is 1 + var(``values``) / ``variance``; ``values`` contains one value for each repeat.
     """
     defined = values[np.isfinite(values)]
     if len(defined) < 2 or variance <= 0:

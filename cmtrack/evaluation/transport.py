@@ -1,6 +1,6 @@
-"""Metrics if the actual classes had other shares: values, errors, intervals, reasons for changes.
+"""Metrics if the actual classes had different shares: values, errors, intervals and reasons.
 
-:class:`Transported` is the result that people read. ``_target`` reads the shares, and ``_moved``
+:class:`Transported` is the result that users read. ``_target`` reads the shares, and ``_moved``
 computes the values and their squared errors.
 """
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 ASSUMES = "assumes that within each class the predictions are distributed as in the labelled rows"
 _UNTESTED = "stated shares cannot test this; an estimate from the target's scores can"
 _SAME = 1e-12
-"""Largest change of a metric that is rounding."""
+"""Largest change of a metric that counts as a rounding error."""
 _MOST_ANSWERS = 20
-"""Number of most frequent classes that are tried as one prediction for all rows."""
+"""Number of the most frequent classes that are tried as the same prediction for all rows."""
 _FEW = 20
 _ABSENT = 1e-6
-"""Estimated shares below this are 0 up to rounding."""
+"""Limit below which an estimated share counts as 0, because the difference is rounding."""
 _HEAVY = 0.1
-"""Weight of a negative row, relative to all positives, that gives a warning.
+"""Weight of a negative row, relative to all positives, above which a warning is issued.
 
-The average precision of a few heavy negatives is biased. If the mean logits of the two groups
-differ by two standard deviations, the bias is about 0.04 at this weight.
+Average precision is biased if a few negatives have large weights. If the mean logits of the two
+groups differ by two standard deviations, the bias is about 0.04 at this weight.
 """
 _SHOWN = (
     "multiclass/accuracy",
@@ -58,12 +58,12 @@ _SHOWN = (
     "binary/recall",
 )
 _MOST_SHARES = 4
-"""Number of the largest shares that the ``repr`` shows."""
+"""Number of shares that the ``repr`` shows; the largest shares are shown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Transported(RemovedAttributes):
-    """Metrics of an evaluation if the actual classes had other shares.
+    """Metrics of an evaluation if the actual classes had different shares.
 
     Attributes
     ----------
@@ -72,10 +72,11 @@ class Transported(RemovedAttributes):
     shares : dict of label to float
         Shares of all classes in the target.
     rows : float
-        Number of rows of the target. If it is unknown, it is NaN and there are no own intervals.
+        Number of rows in the target. If the number is unknown, it is NaN and ``own_intervals`` is
+        empty.
     fit_pvalue : float
-        A small value shows that more has changed than the shares of the classes. NaN for stated
-        shares, which cannot test this.
+        The p-value of the test that only the shares of the classes have changed. It is NaN if the
+        shares were stated, because the test needs the target's scores.
     moved : Moved
         The computation of the values and errors.
 
@@ -95,12 +96,12 @@ class Transported(RemovedAttributes):
 
     @property
     def withdrawn(self) -> bool:
-        """True if the metrics are NaN because the target's scores do not fit the labelled ones."""
+        """True if the metrics are NaN because the target's scores contradict the assumption."""
         return bool(refusal(self.fit_pvalue))
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The stated or estimated shares by class or group as text; NaN if withdrawn."""
+        """The stated or estimated shares, by name of the class or group; NaN if withdrawn."""
         target = self.moved.target
         if self.withdrawn:
             return dict.fromkeys(target.names, math.nan)
@@ -109,9 +110,9 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Every metric with a value at other shares, by full name.
+        """Every metric that can be computed at different shares, by full name.
 
-        :attr:`undefined` has the reasons for NaN.
+        If a metric is NaN, :attr:`undefined` gives the reason.
         """
         terms = self.moved.terms
         if self.withdrawn:
@@ -120,7 +121,7 @@ class Transported(RemovedAttributes):
 
     @property
     def undefined(self) -> dict[str, str]:
-        """The reason why a metric is NaN, by name."""
+        """The reason why a metric is NaN, by name of the metric."""
         terms = self.moved.terms  # computing the terms fills `moved.undefined`
         reasons = self.moved.undefined
         if self.withdrawn:
@@ -129,7 +130,7 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def _parts(self) -> dict[str, Parts]:
-        """The squared errors of metrics that have an error, by full name."""
+        """The squared errors, by full name of the metric; excludes metrics without an error."""
         if self.withdrawn:
             return {}
         by_name = {name: self.moved.parts(term) for name, term in self.moved.terms.items()}
@@ -137,13 +138,13 @@ class Transported(RemovedAttributes):
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics in a population with the shares of the target."""
+        """Standard errors of the metrics for a population that has the target's shares."""
         errors = {name: parts.error for name, parts in self._parts.items()}
         return ByName(errors, "standard error of")
 
     @property
     def own_standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics in the target's own rows; empty if ``rows`` is unknown."""
+        """Standard errors of the metrics for the target's own rows; empty if ``rows`` is NaN."""
         errors = {}
         if not math.isnan(self.rows):
             errors = {name: parts.own_error(self.rows) for name, parts in self._parts.items()}
@@ -151,12 +152,12 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def intervals(self) -> dict[str, Interval]:
-        """Intervals (low, high) of the metrics in a population with the shares of the target."""
+        """Intervals (low, high) of the metrics for a population that has the target's shares."""
         return ByName(self._intervals(realised=False), "interval of")
 
     @cached_property
     def own_intervals(self) -> dict[str, Interval]:
-        """Intervals of the metrics in the target's own rows; empty if ``rows`` is unknown."""
+        """Intervals of the metrics for the target's own rows; empty if ``rows`` is unknown."""
         intervals = {} if math.isnan(self.rows) else self._intervals(realised=True)
         return ByName(intervals, "own interval of")
 
@@ -199,9 +200,9 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def _at_ends(self) -> dict[str, list[float]]:
-        """The values at both limits of the interval of a share that is estimated as 0 or 1.
+        """The values at both limits of the share's interval, if a share is estimated as 0 or 1.
 
-        They replace the error of such a share, which is not meaningful.
+        They are used instead of the standard error of the share, which is not meaningful at 0 or 1.
         """
         values: dict[str, list[float]] = {}
         target = self.moved.target
@@ -219,10 +220,10 @@ class Transported(RemovedAttributes):
 
     @property
     def reweighted(self) -> Evaluation:
-        """The evaluation with its rows weighted to the shares of the target.
+        """The evaluation of the rows after they are weighted to the shares of the target.
 
         Use it for figures, thresholds and decision curves. Its standard errors treat the weights as
-        sampling weights. They ignore that the shares are fixed, so they are too large.
+        sampling weights. They are too large, because they ignore that the shares are fixed.
         """
         rows = self.evaluation.rows
         facts = RowFacts()
@@ -246,9 +247,9 @@ class Transported(RemovedAttributes):
         return tuple(warning for warn in _WARNINGS for warning in warn(self))
 
     def constant(self, metric: str) -> float:
-        """Return the best value at the target if every row has the same prediction.
+        """Return the best value that is possible at the target if all rows get the same prediction.
 
-        NaN for a metric that is not computed from the confusion matrix.
+        The result is NaN if the metric is not computed from the confusion matrix.
 
         Parameters
         ----------
@@ -271,17 +272,19 @@ class Transported(RemovedAttributes):
         return max(finite, default=math.nan)
 
     def figure(self, metric: str | None = None) -> Figure:
-        """Draw a metric against the share of positives, with the labelled rows and the target.
+        """Draw a metric against the share of positives, and mark the labelled rows and the target.
 
         Parameters
         ----------
         metric : str, optional
-            Full name of the metric. By default, the accuracy, with groups for the last step.
+            Full name of the metric. By default, the accuracy of the last grouping step, or the
+            accuracy of the classes if there is no grouping.
 
         Raises
         ------
         ValueError
-            If there is no positive class or group, or the metric has no value at other shares.
+            If there is no positive class or group, or if the metric cannot be computed at different
+            shares.
         """
         from cmtrack.plots.evaluation import at_prevalence_figure
 
@@ -298,19 +301,20 @@ class Transported(RemovedAttributes):
         return figure
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
-        """Test if predictions have the same distribution within each class of the target.
+        """Test if, within each class, predictions have the same distribution in the target.
 
         Parameters
         ----------
         audited : Evaluation
-            Evaluation of rows of the target whose labels are known, with the same classes.
+            Evaluation of those rows of the target whose labels are known. Its classes must be the
+            same.
 
         Returns
         -------
         statistic, degrees, pvalue
             Pearson's X² that compares the predictions of the two sets of rows, summed over the
-            actual classes. If the p-value is small, do not trust the metrics at other shares. It is
-            NaN without a degree of freedom.
+            actual classes. If the p-value is small, do not trust the metrics at different shares.
+            It is NaN if there are no degrees of freedom.
         """
         audited_labels = getattr(audited, "labels", ())
         labels = self.evaluation.labels
@@ -324,7 +328,8 @@ class Transported(RemovedAttributes):
         rows = both.sum(axis=2)
         columns = both.sum(axis=0)
         is_compared = (rows > 0).all(axis=0)
-        # Classes without rows on a side are not compared. The small number avoids dividing by 0.
+        # A class is not compared if it has no rows on one side. The small number avoids a division
+        # by 0.
         totals = np.maximum(columns.sum(axis=1), 1e-300)
         expected = rows[:, :, None] * columns / totals[:, None]
         used = (columns > 0) & is_compared[:, None]
@@ -335,14 +340,15 @@ class Transported(RemovedAttributes):
         return statistic, degrees, pvalue
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each metric: here and there, interval, change, and why it changes.
+        """Return a table of all metrics: labelled rows, target, interval, change, and its reason.
 
         Returns
         -------
         DataFrame
-            The columns are metric, here, there, low, high, change and why. The interval [low, high]
-            holds for a population with these shares, or for the target's own rows if the shares
-            were estimated.
+            The columns are metric, here (the value for the labelled rows), there (the value at the
+            target's shares), low, high, change and why. The interval [low, high] holds for a
+            population with the target's shares, or for the target's own rows if the shares were
+            estimated.
         """
         from cmtrack._pandas import pd
 
@@ -359,7 +365,7 @@ class Transported(RemovedAttributes):
         return pd.DataFrame(rows, columns=columns)
 
     def _why(self, name: str, change: float) -> str:
-        """Return the class whose share changes a metric most, in words."""
+        """Describe the class whose share changes a metric most."""
         if math.isnan(change):
             return self.undefined.get(name, "")
         if abs(change) <= _SAME:
@@ -373,8 +379,8 @@ class Transported(RemovedAttributes):
         step = self.evaluation.scored
         stratum = 0
         if size == 2:
-            # Both shares change by the same amount. Name the stated share, which is first, or the
-            # share of the positive group if it was estimated.
+            # Both shares change by the same amount. Name the stated share, which is first. If the
+            # shares were estimated, name the share of the positive group.
             if target.estimated is not None and step is not None:
                 stratum = int(target.strata[step.in_positive].min())
         elif parts is None or parts.means is None:
@@ -489,10 +495,10 @@ _WARNINGS = (
 
 
 def _are_scores(evaluation: Evaluation, stated: Any) -> bool:
-    """Return True for scores of rows instead of shares.
+    """Return True if scores of rows were passed instead of shares.
 
-    Scores have columns. For two classes, scores can also be one-dimensional, if their number is not
-    two.
+    An array with columns contains scores. If there are two classes, a one-dimensional array also
+    contains scores, unless its length is two.
     """
     if isinstance(stated, Mapping):
         return any(np.ndim(value) for value in stated.values())
@@ -504,7 +510,7 @@ def _are_scores(evaluation: Evaluation, stated: Any) -> bool:
 def transported(
     evaluation: Evaluation, prevalence: Any, rows: float | None = None, counted: bool = False
 ) -> Transported:
-    """Return an evaluation's metrics at other shares of its classes (see :meth:`Evaluation.at`)."""
+    """Return the metrics if the classes had different shares (see :meth:`Evaluation.at`)."""
     if evaluation.none is not None:
         raise ValueError(
             f"other shares need rows that each have one actual class, got {evaluation!r}"
