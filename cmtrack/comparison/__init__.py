@@ -2,11 +2,12 @@
 
 This package computes numbers only. The texts, tables and pages of a comparison are in
 :mod:`cmtrack.report`, the figures in :mod:`cmtrack.plots`, and all code that reads or writes MLflow
-in :mod:`cmtrack.tracking`. ``spec`` declares each option once.
+in :mod:`cmtrack.tracking`. The module ``spec`` declares the options of a comparison.
 
-Start with ``compare.compare_runs``, which goes through the steps of a comparison. It ranks runs
-with ``ranking`` (the arithmetic is in ``inference``), and models over folds or seeds with
-``blocks`` and ``repeated``. Only ``comparability`` decides if two evaluations can be compared.
+Start with ``compare.compare_runs``, which goes through the steps of a comparison. It uses
+``ranking`` to rank runs (the arithmetic is in ``inference``), and it uses ``blocks`` and
+``repeated`` to rank models over folds or seeds. All checks if two evaluations can be compared are
+in ``comparability``.
 """
 
 from cmtrack._lazy import lazy

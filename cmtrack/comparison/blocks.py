@@ -1,4 +1,4 @@
-"""Rank models whose runs are repeated over seeds or folds."""
+"""Ranking of models whose runs are repeated over seeds or folds."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ _FOLD = re.compile(r"fold|split|cv", re.IGNORECASE)
 class Blocks:
     """Names that identify the block and the model of repeated runs, and the kind of repetition.
 
-    ``by``: where the name of a block is read: ``"params.fold"``, ``"tags.seed"``, or ``"name"``.
-    ``model``: where the name of a model is read. None: all parameters except the block, or the
-    run's name if no parameter differs.
+    ``by``: the parameter, tag or name of a run that identifies its block, such as
+    ``"params.fold"``, ``"tags.seed"`` or ``"name"``.
+    ``model``: the parameter, tag or name of a run that identifies its model. With None, all
+    parameters except the block identify the model or, if no parameter differs, the run's name.
     ``kind``: "auto", "folds" or "seeds".
-    ``test_train_ratio``: for folds: number of test rows divided by number of training rows; by
-    default 1 / (J - 1), the ratio of cross-validation with J folds, for J blocks.
+    ``test_train_ratio``: number of test rows of a fold divided by its number of training rows. The
+    default for J blocks is 1 / (J - 1), which is the ratio of a cross-validation with J folds.
     """
 
     by: str
@@ -69,7 +70,7 @@ class Blocks:
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """Return the kind of repetition, derived from the rows of each block's evaluation.
 
-        If the kind is given, it is checked against the rows.
+        If the user specified the kind, this method checks that the rows agree with it.
 
         ValueError if only some blocks have the same rows, if the rows contradict the given kind, or
         if the blocks are neither seeds nor folds, such as several data sets.
@@ -110,11 +111,11 @@ class Blocks:
         return _FOLD.search(self.by) is not None
 
     def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
-        """Return whether equal digests mean the same rows.
+        """Return whether two evaluations with equal digests always contain the same rows.
 
-        They do if all evaluations have row ids. Without ids, folds that are sorted by class have
-        equal labels in an equal order although their rows differ. The labels of rows without an
-        order may also be equal although the rows differ.
+        This is the case if all evaluations have row ids. Without ids, folds that are sorted by
+        class may have the same labels in the same order although their rows differ. If the order of
+        rows is unknown, the labels may also be equal although the rows differ.
         """
         for evaluation in evaluations:
             statistics = evaluation.statistics
@@ -140,7 +141,7 @@ class RankedModel(Ranked):
 
     @property
     def mean(self) -> float:
-        """Mean of the metric over the model's blocks."""
+        """Mean value of the metric over the blocks of the model."""
         return self.value
 
 
@@ -149,10 +150,10 @@ class RepeatedRanking(Ranking):
     """A ranking of models over blocks.
 
     ``kind``: "folds" or "seeds".
-    ``scores``, of shape (N, k): values of the metric by block and model (in the order of
-    ``models``); NaN if there is none.
-    ``result``: the tests. Its models have another order, and its values are turned so that larger
-    is better.
+    ``scores``, of shape (N, k): value of the metric for each block and model, with models in the
+    order of ``models``; NaN for a missing value.
+    ``result``: the tests of the differences between models. Its models are in a different order
+    than ``models``, and its values have the sign that makes larger values better.
     """
 
     noun: ClassVar[str] = "model"
@@ -186,11 +187,11 @@ def rank_models(
 ) -> tuple[RepeatedRanking | None, tuple[StoppedRun, ...], tuple[str, ...]]:
     """Rank models by one metric over blocks.
 
-    Returns (ranking, failed, notes): the ranking, or None if no model passes the gates; the models
-    that failed a gate; notes for the reader.
+    Returns a tuple (ranking, failed, notes). The ranking is None if no model passes the gates.
+    ``failed`` contains the models that failed a gate, and ``notes`` are remarks for the reader.
 
-    ValueError if the criterion is not a single metric, a run has no model name, or no model is in
-    two blocks.
+    ValueError if the criterion is not a single metric, if a run has no model name, or if no model
+    has runs in two blocks.
     """
     if not criterion.single:
         raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")
@@ -257,7 +258,7 @@ def rank_models(
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """A model: its runs by block, in the order of the blocks, and its gate results."""
+    """A model with its runs, in the order of the blocks, and with its gate results."""
 
     name: str
     by_block: Mapping[str, Candidate]
@@ -272,7 +273,7 @@ class _Model:
         return all(result.passed for result in self.gates)
 
     def stopped(self) -> StoppedRun:
-        """Return the model as a stopped run, in the experiment of its first run."""
+        """Return the model as a stopped run in the experiment of the model's first run."""
         run = self.runs[0].run
         return StoppedRun(Run("", self.name, run.experiment_id, run.tracking_uri), self.gates)
 
@@ -280,7 +281,7 @@ class _Model:
 def _models(
     table: Mapping[tuple[str, str], Candidate], block_names: Sequence[str], gates: Sequence[Gate]
 ) -> list[_Model]:
-    """Return the models of a table of runs by model and block, in the order of the table."""
+    """Return the models, in the order in which a table of runs by model and block lists them."""
     models = []
     for name in dict.fromkeys(model for model, _ in table):
         by_block = {block: table[name, block] for block in block_names if (name, block) in table}
@@ -290,7 +291,7 @@ def _models(
 
 
 def _evaluations_by_block(models: Sequence[_Model]) -> dict[str, BaseEvaluation]:
-    """Return an evaluation of each block, from the first model with a run in the block."""
+    """Return one evaluation for each block: the run of the first model that has a run in it."""
     evaluations: dict[str, BaseEvaluation] = {}
     for model in reversed(models):
         for block, run in model.by_block.items():
@@ -304,10 +305,9 @@ def _constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> tuple[ConstantAnswer, ...]:
-    """Return the constant answer over the blocks, and the gain of each model over this answer.
+    """Return the best constant answer over the blocks, with the gain of each model over it.
 
-    ``models``: the runs of each model by its name, one run for each block. The leading model is
-    first.
+    ``models``: for each model's name, its runs, one run for each block. The leading model is first.
     """
     leader, runs = next(iter(models.items()))
     constant = _mean_constant(leader, runs, criterion.metrics[0])
@@ -329,10 +329,11 @@ def _constant(
 
 
 def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> ConstantAnswer | None:
-    """Return the constant answer of a model's blocks with its mean value, not yet compared.
+    """Return the best constant answer in the blocks of a model, with its mean over the blocks.
 
-    If the blocks have different best answers, the most frequent answer is used in all blocks. None
-    if a block has no constant answer, or if the blocks have different classes.
+    The answer is not yet compared with the model. If the best answers of the blocks differ, the
+    most frequent answer is used in all blocks. The result is None if a block has no constant
+    answer, or if the classes of the blocks differ.
     """
     answers = [constant_answer(run.evaluation, metric) for run in runs]
     present = [answer for answer in answers if answer is not None]
@@ -366,7 +367,7 @@ def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> Const
 
 @dataclass(frozen=True)
 class _Gap:
-    """Mean difference between a model and the constant answer, over the blocks."""
+    """Difference between a model and the constant answer, as a mean over the blocks."""
 
     difference: float
     standard_error: float = math.nan
@@ -376,7 +377,7 @@ class _Gap:
 
 
 def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candidate]:
-    """Return the constant answer as runs, on the rows of each run with single labels."""
+    """Return the evaluations of the constant answer on the rows of each run with single labels."""
     return [
         Candidate(run.run, constant_evaluation(run.evaluation, metric, answer))
         for run in runs
@@ -391,7 +392,7 @@ def _gap_from_constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> _Gap:
-    """Return the gain of a model over the constant answer, with the analysis for two models."""
+    """Compute the gain of a model over the constant answer by the analysis for two models."""
     metric = criterion.metrics[0]
     answered = _answered(runs, metric, constant.answer)
     model_values = np.array([_value(run, metric) for run in runs])
@@ -424,7 +425,10 @@ def _gap_from_constant(
 def _ranked(
     rank: int, model: _Model, result: RepeatedResult, scores: FloatArray, criterion: Criterion
 ) -> RankedModel:
-    """Return a model with its rank; ``scores`` are its values by block, NaN without a run."""
+    """Return a model with its rank.
+
+    ``scores``: the model's value in each block; NaN if the model has no run in the block.
+    """
     metric = criterion.metrics[0]
     best_first = sorted(
         model.runs, key=lambda run: criterion.distance_from_best(run.evaluation.metrics[metric])
@@ -465,7 +469,7 @@ def _value(candidate: Candidate | None, metric: str) -> float:
 
 
 def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
-    """Return the result of a gate that checks the mean over the blocks."""
+    """Check a gate against the mean of the metric over the blocks of a model."""
     results = [next(result for result in run.gates if result.gate == gate) for run in runs]
     reasons = [result.reason for result in results if result.reason]
     if reasons:
@@ -477,9 +481,9 @@ def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
 
 
 def _influence(run: Candidate, metric: str) -> FloatArray | None:
-    """Return a run's influence values; None without rows, or if a value is undefined.
+    """Return the influence values of a run; None if the run has no rows or a value is undefined.
 
-    If values nearest to zero are best, these are the influence values of the distance from zero.
+    For a metric whose best value is zero, these are the influence values of the distance from zero.
     """
     evaluation = run.evaluation
     if evaluation.rows is None:
@@ -496,7 +500,7 @@ def _influence(run: Candidate, metric: str) -> FloatArray | None:
 def _errors_of_pairs(
     models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
 ) -> FloatArray:
-    """Return the standard errors of mean differences of all pairs, due to sampling of test rows."""
+    """Return the standard error of each pair's mean difference that is due to the test rows."""
     joint = _covariance_of_means(models, metric, ratio)
     variance = np.diag(joint)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * joint, 0)))
@@ -510,8 +514,9 @@ def _covariance_of_means(
     The covariance is NaN if the influence values of a run are unknown, or if the runs of a block
     are not paired. Seeds (no ratio) share their test rows. Folds have disjoint test rows, so their
     errors are independent. Repeated cross-validation and random splits evaluate a row several
-    times. The data have only 1 + 1 / ratio disjoint test parts, so a mean over more parts is not
-    more precise than a mean over these.
+    times. The data can be divided into only 1 + 1 / ratio disjoint test parts, so the sampling
+    error of the mean over more parts is not smaller than the sampling error of the mean over this
+    number of parts.
     """
     shape = (len(models), len(models))
     blocks = list(zip(*models, strict=True))
@@ -537,7 +542,7 @@ def _covariance_of_means(
 
 
 def _read_key(run: Run, by: str) -> str | None:
-    """Return the text of a run under "params.fold", "tags.x", "metrics.x" or "name"."""
+    """Return the value of a run's "params.fold", "tags.x", "metrics.x" or "name" as text."""
     if by == "name":
         return run.name
     value = run.read(by)
@@ -545,7 +550,7 @@ def _read_key(run: Run, by: str) -> str | None:
 
 
 def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:
-    """Return the name of the model of each run."""
+    """Return for each run the name of its model."""
     if blocks.model is not None:
         return _stated_names(candidates, blocks.model, blocks.by)
     varying = _varying_params(candidates, blocks.by)
@@ -563,7 +568,10 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
 
 
 def _stated_names(candidates: Sequence[Candidate], model: str, by: str) -> list[str]:
-    """Return each run's model name; ValueError if a run with a block has no model name."""
+    """Return the model names that the runs specify.
+
+    ValueError if a run specifies a block but no model name.
+    """
     names = [_read_key(candidate.run, model) for candidate in candidates]
     lacking = [
         candidate.name
@@ -578,9 +586,9 @@ def _stated_names(candidates: Sequence[Candidate], model: str, by: str) -> list[
 
 
 def _varying_params(candidates: Sequence[Candidate], by: str) -> list[str]:
-    """Return the parameters, except the block, that differ between runs.
+    """Return the names of the parameters, except the block, that differ between runs.
 
-    A run without a block, such as a parent run, is not ranked and does not count.
+    Runs without a block, such as parent runs, are not ranked, so their parameters are ignored.
     """
     block_param = by.removeprefix("params.")
     tables = [
@@ -593,7 +601,7 @@ def _varying_params(candidates: Sequence[Candidate], by: str) -> list[str]:
 def _by_block(
     candidates: Sequence[Candidate], names: Sequence[str], blocks: Blocks
 ) -> tuple[dict[tuple[str, str], Candidate], tuple[str, ...]]:
-    """Return the newest run of each model in each block, and notes on runs that are not ranked."""
+    """Return each model's newest run in each block, and notes about runs that are not ranked."""
     table: dict[tuple[str, str], Candidate] = {}
     repeats = 0
     lacking = []
@@ -624,7 +632,7 @@ def _check_alike(
     frequencies = Counter(traits.values())
 
     def in_words(key: tuple[str, str]) -> str:
-        """Return the run of a model and block in words: “run” (params.fold 3, 200 rows)."""
+        """Return words that identify a run, such as “run” (params.fold 3, 200 rows)."""
         candidate = table[key]
         rows = candidate.evaluation.statistics.digest.rows
         return f"“{candidate.name}” ({blocks.by} {key[1]}, {rows:,} rows)"
@@ -633,8 +641,8 @@ def _check_alike(
     reasons: dict[Reason, str] = {}
     for block in sorted({block for _, block in table}, key=_natural_order):
         parts = split([key for key in table if key[1] == block], traits.__getitem__, read)
-        # If parts have equal size, the part whose runs are most like those in other blocks is the
-        # rule.
+        # If several groups of runs have the same size, the group that is most similar to the runs
+        # in other blocks is the reference.
         rule = max(parts, key=lambda part: (len(part), sum(frequencies[traits[k]] for k in part)))
         for part in parts:
             if part is rule:
@@ -653,7 +661,7 @@ def _check_alike(
 
 
 def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
-    """Return whether the rows of each class are divided evenly, as in stratified folds."""
+    """Return whether the blocks have nearly equal numbers of rows of each class, as in folds."""
     counts = [
         evaluation.confusion_matrix.counts.sum(axis=1)
         for evaluation in evaluations
@@ -666,7 +674,7 @@ def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
 
 
 def _natural_order(text: str) -> tuple[bool, float, str]:
-    """Return a sort key that puts numbers in order of value, before texts."""
+    """Return a sort key that orders numeric texts by their value and puts them before others."""
     try:
         return False, float(text), text
     except ValueError:

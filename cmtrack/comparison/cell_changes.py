@@ -17,25 +17,32 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 MAX_CLASSES = 30
-"""Most classes to compare cell by cell; with more classes, the groups of a step are compared."""
+"""Largest number of classes to compare cell by cell.
+
+With more classes, the groups of a step are compared instead.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class CellChanges:
     """Cell-by-cell differences of two confusion matrices of the same data: second minus first.
 
-    ``labels``: classes, or the groups of a step.
+    ``labels``: the classes, or the groups of a step if groups are compared.
     ``step``: the step's name; empty for the classes.
-    ``difference``, of shape (K, K): difference of the shares of the actual class's rows; NaN if the
-    class has no rows.
-    ``counts``, of shape (K, K): difference of the numbers of rows (or of their weights).
-    ``only_first``, ``only_second``, of shape (K, K): rows of actual class i that only the first, or
-    only the second, predicts as j; NaN if rows are not paired.
-    ``pvalues``, ``adjusted``, of shape (K, K): p-values for no change in a cell, and the same
-    adjusted by Holm's method over all changed cells. NaN for cells without a change.
-    ``reason``: why the rows are not paired; empty if they are.
-    ``mismatches``, of shape (K,): for a step, the change in the share of each group's rows that are
-    intragroup mismatches; NaN for classes.
+    ``difference``, of shape (K, K): for each cell, the change of its share among the rows of its
+    actual class; NaN if the class has no rows.
+    ``counts``, of shape (K, K): for each cell, the change of its number of rows or of their weight.
+    ``only_first``, of shape (K, K): number of rows of actual class i that only the first classifier
+    predicts as j; NaN if rows are not paired.
+    ``only_second``, of shape (K, K): number of rows of actual class i that only the second
+    classifier predicts as j; NaN if rows are not paired.
+    ``pvalues``, of shape (K, K): p-value of the hypothesis that a cell does not change; NaN if the
+    data show no change in the cell.
+    ``adjusted``, of shape (K, K): the p-values adjusted by Holm's method for the number of changed
+    cells.
+    ``reason``: reason why the rows are not paired; empty if they are paired.
+    ``mismatches``, of shape (K,): change of the share of each group's rows that are mismatches
+    within the group; NaN if classes are compared.
     """
 
     labels: tuple[Label, ...]
@@ -51,28 +58,29 @@ class CellChanges:
 
     @property
     def paired(self) -> bool:
-        """True if the tests pair the rows."""
+        """True if the tests compare the two classifiers row by row."""
         return not self.reason
 
     def significant(
         self, confidence_level: float
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Mark the cells that differ significantly, adjusted for all cells."""
+        """Mark the cells whose change is significant after adjustment for all changed cells."""
         return np.nan_to_num(self.adjusted, nan=1.0) <= 1 - confidence_level
 
     def gains(self) -> FloatArray:
-        """Return the differences with the sign of confusions reversed, so that more is better."""
+        """Return the differences, with a reversed sign for confusions, so that larger is better."""
         return np.where(np.eye(len(self.labels), dtype=bool), self.difference, -self.difference)
 
 
 def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """Compare two evaluations of the same data cell by cell.
 
-    For paired rows, each cell has an exact mid-p McNemar test. It uses the rows of an actual class
-    that only one of the two predicts as the cell's class. With weights or clusters, the test uses
-    the normal distribution of the clusters' sums instead. Rows that are not paired have the
-    chi-square test of two proportions. If the evaluations have more than 30 classes, the groups of
-    the first step with at most 30 groups are compared instead, if such a step exists.
+    If the rows are paired, each cell is tested by McNemar's mid-p test. The test counts the rows of
+    the actual class that only one of the two evaluations predicts as the class of the cell. With
+    weights or clusters, the test instead assumes that the sums over clusters are normally
+    distributed. If the rows are not paired, each cell is tested by the chi-square test of two
+    proportions. If the evaluations have more than 30 classes, the groups of the first step with at
+    most 30 groups are compared instead, if such a step exists.
 
     ValueError if the classes differ.
     """
@@ -110,7 +118,10 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
 
 
 def _step(evaluation: Evaluation) -> ComposedStep | None:
-    """Return the first step with at most 30 groups, if the evaluation has more than 30 classes."""
+    """Return the step to compare by if an evaluation has more than 30 classes, else None.
+
+    It is the first step with at most 30 groups.
+    """
     if len(evaluation.labels) <= MAX_CLASSES or evaluation.grouping is None:
         return None
     for step in evaluation.grouping.compose(evaluation.labels):
@@ -121,14 +132,14 @@ def _step(evaluation: Evaluation) -> ComposedStep | None:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Counts of a confusion matrix, and the mismatches within each group of a step."""
+    """Counts of a confusion matrix, with the number of mismatches within each group of a step."""
 
     counts: FloatArray
     mismatches: FloatArray
 
     @classmethod
     def of(cls, evaluation: Evaluation, step: ComposedStep | None) -> _Table:
-        """Return the table of the classes, or of a step's groups."""
+        """Return the table of an evaluation's classes, or of the groups of a step."""
         if step is None:
             counts = evaluation.confusion_matrix.counts.astype(np.float64)
             return cls(counts, np.zeros(len(counts)))
@@ -160,7 +171,7 @@ def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def _paired(
     first: Predictions, second: Predictions, size: int, step: ComposedStep | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the numbers of rows that only one side has in each cell, and the cells' p-values."""
+    """Return, for each cell, the numbers of rows that only one side puts into it, and p-values."""
     first_cells = _cells(first, step)
     second_cells = _cells(second, step)
     moved = np.flatnonzero(first_cells != second_cells)
@@ -190,7 +201,7 @@ def _paired(
 
 
 def _cells(rows: Predictions, step: ComposedStep | None) -> IntArray:
-    """Return the column of each row's cell; -1 for a mismatch within the group."""
+    """Return for each row the predicted class or group; -1 for a mismatch within its group."""
     if step is None:
         return rows.predicted
     groups = step.group_of_class
@@ -202,7 +213,8 @@ def _cells(rows: Predictions, step: ComposedStep | None) -> IntArray:
 def _two_proportions(before: _Table, after: _Table) -> FloatArray:
     """Return the p-value of Pearson's test of equal shares for each cell.
 
-    It is NaN if the cell is empty on both sides, or has all rows of its class on both sides.
+    The p-value is NaN if the cell is empty in both tables, or if it contains all rows of its class
+    in both tables.
     """
     n = before.totals[:, None]
     m = after.totals[:, None]

@@ -1,4 +1,4 @@
-"""Checks if evaluations can be ranked together or compared row by row, with reasons if not."""
+"""Checks if evaluations can be ranked together or compared row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Comparable = TypeVar("Comparable", bound=BaseEvaluation)
 
 
 class Reason(Enum):
-    """Reason why two evaluations are not compared; the value is a sentence or part of one."""
+    """Reason why two evaluations are not compared; its value is a complete or partial sentence."""
 
     # Why two runs are not in one ranking. The values follow "the runs were evaluated".
     DATA = "on different evaluation data"
@@ -74,7 +74,7 @@ class Reason(Enum):
     ALONE = "no other run kept its predictions by row"
 
     def between(self, first: BaseEvaluation, second: BaseEvaluation) -> str:
-        """Return the sentence for two evaluations."""
+        """Return the reason as a sentence about two given evaluations."""
         return self.value.format(first=list(first.labels)[:5], second=list(second.labels)[:5])
 
 
@@ -86,7 +86,8 @@ class Traits:
     ``order``: digest of the labels in order; None if the order is unknown, as for tables.
     ``id_set``: digest of the row ids, independent of the order of rows.
     ``outdated``: whether the digest of the labels cannot be compared with a current digest.
-    ``label_texts``: the labels as texts, which are equal if the labels differ only in kind.
+    ``label_texts``: the labels as texts. The texts of two labels are equal if the labels differ
+    only in type, such as 1 and "1".
     """
 
     content: object
@@ -113,9 +114,10 @@ class Traits:
         positive: str | None,
         costs: str | None,
     ) -> Traits:
-        """Return the traits in a store's tags.
+        """Read the traits of an evaluation from the tags in a store.
 
-        Compare them only with each other, never with the traits of evaluations.
+        Traits from tags can only be compared with other traits from tags, not with the traits of
+        loaded evaluations.
         """
         design: dict[str, Any] = {
             "grouping": grouping or "",
@@ -157,7 +159,7 @@ class Traits:
 
 
 _READ = (Reason.GROUPING, Reason.POSITIVE, Reason.COSTS)
-"""Reasons that count only if the comparison depends on the trait."""
+"""Reasons that apply only if the comparison depends on the trait that they compare."""
 _DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
 """Reasons with the same name as the trait that they compare."""
 
@@ -166,15 +168,16 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     """Return all reasons why two evaluations are not comparable.
 
     Two evaluations have the same data if the digests of their labels are equal and their row ids
-    are not known to differ. The same row ids may be in another order, together with their labels.
-    The digest of a table is independent of the order of rows. Without row ids, equal digests only
-    show that each label has the same number of rows. This is enough to rank a table with tables and
-    arrays, but their standard errors then do not use pairs.
+    are not known to differ. The rows may be in a different order if their ids and labels are in the
+    same order as each other. The digest of a table is independent of the order of rows. Without row
+    ids, equal digests only show that each label has the same number of rows. This is sufficient to
+    rank a table together with tables and arrays, but the standard errors of their differences are
+    then not paired by rows.
 
     ``first``, ``second``: traits of evaluations, or traits in a store's tags.
     ``read``: traits, in addition to the labels, that the criterion, the gates and the tie-breakers
-    depend on ("grouping", "positive", "costs"). Evaluations may differ in all others of these
-    three.
+    depend on ("grouping", "positive", "costs"). Evaluations may differ in those of the three that
+    are not included.
     """
     reasons = []
     if _differ_in_data(first, second):
@@ -188,21 +191,21 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
         if reason is Reason.LABELS and first.label_texts == second.label_texts:
             reason = Reason.KIND_OF_LABELS
         reasons.append(reason)
-    # Different rows also have different weights; that is not a further reason.
+    # If the rows differ, their weights also differ, so the weights are not a separate reason.
     if not reasons and first.weight != second.weight:
         reasons.append(Reason.WEIGHT)
     return tuple(reasons)
 
 
 def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | None:
-    """Return the first reason of :func:`differences_of`; None for comparable evaluations."""
+    """Return the first reason that :func:`differences_of` finds; None if it finds no reason."""
     return next(iter(differences_of(first, second, read)), None)
 
 
 def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None:
     """Return why two evaluations cannot be compared row by row; None if they can.
 
-    The second evaluation must have its rows in the order of the first; see :func:`in_order_of`.
+    The rows of the second evaluation must be in the order of the first; see :func:`in_order_of`.
     """
     if _are_in_other_orders(first, second):
         places = _places_by_id(first, second)
@@ -252,7 +255,7 @@ def design_of_rows(evaluation: BaseEvaluation) -> Design:
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
-    """Return why evaluations cannot be compared row by row with the others, by position."""
+    """Return the reason why each unpaired evaluation cannot be compared row by row, by position."""
     first = next((e for e in evaluations if e.rows is not None), None)
     reasons = {}
     for place, evaluation in enumerate(evaluations):
@@ -273,9 +276,10 @@ def split(
 ) -> list[list[Item]]:
     """Partition items into comparable groups by :func:`why_apart`.
 
-    Groups are in the order of their first items. A table is in the group of all arrays with the
-    same content. Rows without ids are in the group of rows with the same content and ids. If these
-    rows have several sets of ids, the rows without ids form a separate group.
+    Groups are in the order of their first items. A table joins the group of all arrays with the
+    same content. An evaluation without row ids joins the group of evaluations with the same content
+    and with ids. If these evaluations have several sets of ids, the evaluations without ids form a
+    separate group.
     """
     traits_of_items = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}
@@ -301,13 +305,13 @@ def split(
 
 
 def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """Return the evaluations with equal sets of classes, and equal sets of row ids, in one order.
+    """Put equal sets of classes, and equal sets of row ids, into the same order.
 
     The most frequent order is used. If several orders of the classes are equally frequent, the
     first in sorted order is used.
 
-    If equal labels have several kinds (``False``, ``0``, ``0.0``), the integers are used, so that
-    the metrics of a class have one name.
+    If equal labels have different types (``False``, ``0``, ``0.0``), the integers are used, so that
+    a metric of a class has the same name in all evaluations.
     """
     labels_of_runs = [
         evaluation.labels
@@ -333,7 +337,7 @@ def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEva
 
 
 def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """Return the evaluations with rows of equal id sets in their most frequent order."""
+    """Put the rows of evaluations with equal id sets into the most frequent order of the ids."""
     orders = Counter(evaluation.labels_digest for evaluation in evaluations.values())
     leading: dict[object, BaseEvaluation] = {}
     sort_keys: dict[object, tuple[int, str]] = {}
@@ -341,8 +345,8 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
         if _ids_of(evaluation) is None:
             continue
         rows_and_classes = (_in_no_order(evaluation.statistics.row_ids), evaluation.labels)
-        # If two orders are equally frequent, the digests decide, because the order of the runs must
-        # not.
+        # If two orders are equally frequent, the smaller digest is used, because the result must
+        # not depend on the order of the runs.
         sort_key = (-orders[evaluation.labels_digest], str(evaluation.statistics.row_ids))
         if rows_and_classes not in leading or sort_key < sort_keys[rows_and_classes]:
             leading[rows_and_classes] = evaluation
@@ -358,8 +362,8 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
 def in_order_of(first: Comparable, second: Comparable) -> Comparable:
     """Return the second evaluation with its classes and its rows in the order of the first.
 
-    Rows are matched by their ids, if both evaluations have ids and the same actual label for each
-    id.
+    Rows are matched by their ids if both evaluations have ids and each id has the same actual label
+    in both.
     """
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         return second
@@ -383,7 +387,7 @@ def _are_in_other_orders(first: BaseEvaluation, second: BaseEvaluation) -> bool:
 
 
 def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
-    """Return the order-independent digest of the row ids; the given digest if it is too old."""
+    """Return the order-independent digest of row ids, or an old digest unchanged."""
     if row_ids is None or not row_ids.content:
         return row_ids
     return row_ids.content_only
@@ -409,7 +413,7 @@ def _ids_of(evaluation: BaseEvaluation) -> RowIds | None:
 def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | Reason:
     """Return, for each row of the first evaluation, the second's row with the same id.
 
-    Returns a reason instead if a row has no counterpart.
+    If a row has no counterpart, the result is a reason instead.
     """
     if first.rows is None:
         return Reason.FIRST_WITHOUT_ROWS
@@ -446,7 +450,8 @@ def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | R
 def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
     """Return ids in a form that two evaluations share, shape (n,).
 
-    The ids are hashes if one evaluation has hashes; otherwise they are texts, as in files.
+    If one evaluation stores hashed ids, the result contains hashes. Otherwise it contains texts,
+    because files store ids as texts.
     """
     if ids.hashed:
         return ids.values
@@ -458,7 +463,7 @@ def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
 def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> Evaluation:
     """Return the second evaluation with its rows in the order of the first; no number changes.
 
-    ``places``: position in the second evaluation of each row of the first.
+    ``places``: for each row of the first evaluation, the position of this row in the second.
     """
     rows = cast("Predictions", second.rows).take(places)
     facts = second.of_rows
@@ -475,7 +480,7 @@ def _differ_in_data(first: Traits, second: Traits) -> bool:
     if first.content != second.content:
         return True
     if _differ(first.row_ids, second.row_ids):
-        # The same ids may be in another order, together with their labels.
+        # The ids may be the same in a different order, if the labels are in this order too.
         return first.id_set != second.id_set
     return _differ(first.order, second.order)
 
@@ -486,7 +491,7 @@ def _differ_in_data(first: Traits, second: Traits) -> bool:
 def of_classes(evaluation: BaseEvaluation) -> Evaluation:
     """Return the evaluation itself if it has single labels.
 
-    ValueError if it is of another kind, because a grouping needs single labels.
+    ValueError for any other kind of evaluation, because a grouping requires single labels.
     """
     if not isinstance(evaluation, Evaluation):
         raise ValueError(
@@ -496,9 +501,10 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
 
 
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
-    """Check classes against a grouping, and return notes on classes that only the grouping has.
+    """Check classes against a grouping, and return notes on classes that only the grouping lists.
 
-    ValueError if a group has none of the evaluation's classes, or if a class is not in any group.
+    ValueError if a group contains none of the evaluation's classes, or if a class is not in any
+    group.
     """
     for step in grouping.compose(labels):
         empty = [
@@ -524,7 +530,7 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
 
 
 def _describe(evaluation: BaseEvaluation, reason: Reason) -> str:
-    """Return in a few words how an evaluation differs from others, for one reason."""
+    """Return in a few words how an evaluation differs from others with respect to a reason."""
     design = dict(evaluation.design)
     statistics = evaluation.statistics
     match reason:
@@ -586,7 +592,7 @@ def _grouped(evaluation: BaseEvaluation) -> str:
 
 
 def _reasons_between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
-    """Return why runs are in separate rankings, limited to what the comparison reads."""
+    """Return the reasons for separate rankings, except for traits that the comparison ignores."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
     reasons = {
         reason
@@ -603,7 +609,8 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
     reasons = _reasons_between(rankings, read)
     evaluations = [ranking.evaluation for ranking in rankings]
     if reasons == [Reason.DATA]:
-        # If the numbers of rows differ, the heading's number of rows distinguishes the rankings.
+        # If the numbers of rows differ, the number of rows in the heading distinguishes the
+        # rankings.
         sizes = Counter(evaluation.statistics.digest.rows for evaluation in evaluations)
         if max(sizes.values(), default=0) == 1:
             return [""] * len(rankings)
@@ -619,7 +626,7 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
 def _with_contents_of_groupings(
     words: Sequence[str], evaluations: Sequence[BaseEvaluation]
 ) -> list[str]:
-    """Return the words; the contents of groupings if two have the same name but other contents."""
+    """Replace the names of groupings by their contents if groupings with equal names differ."""
     groupings = [dict(evaluation.design).get("grouping") for evaluation in evaluations]
     if len(set(zip(words, groupings, strict=True))) == len(set(words)):
         return list(words)
@@ -636,7 +643,7 @@ def how_apart(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
 
 
 def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """Return advice on how to rank the runs together: "to rank them together, …"."""
+    """Return advice that starts with "to rank them together, …"."""
     reasons = _reasons_between(rankings, read)
     if Reason.POSITIVE in reasons and Reason.GROUPING in reasons:
         reasons.remove(Reason.GROUPING)  # The remedy for the positive group includes the grouping.
@@ -647,7 +654,7 @@ def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
 
 
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
-    """Return two sentences: why the runs have several rankings, and how to get one.
+    """Return two sentences: why the runs are in several rankings, and how to rank them together.
 
     Returns no sentences for a single ranking.
     """

@@ -1,4 +1,4 @@
-"""Comparison of evaluations: options, gates, and rankings of runs or of models."""
+"""Functions that compare evaluations: they check options and gates, and rank runs or models."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class NothingFound(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class CompareOptions(CompareSpec):
-    """Checked options of a comparison, and the gates, criterion and blocks that they describe.
+    """Checked options of a comparison, with the gates, the criterion and the blocks in them.
 
     Raises
     ------
@@ -99,17 +99,17 @@ class CompareOptions(CompareSpec):
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
-        """The custom metrics, checked."""
+        """The custom metrics, after a check that they are valid."""
         return own_metrics(self.extra_metrics)
 
     @cached_property
     def gates(self) -> tuple[Gate, ...]:
-        """The gates of ``require``.
+        """The gates that the option ``require`` specifies.
 
         Raises
         ------
         ValueError
-            If a gate does not parse, or needs a baseline that is missing.
+            If a gate cannot be parsed, or if it requires a baseline and no baseline is given.
         """
         gates = tuple(map(Gate.parse, several(self.require)))
         if self.block is not None and any(gate.column for gate in gates):
@@ -128,14 +128,14 @@ class CompareOptions(CompareSpec):
 
     @cached_property
     def rules(self) -> tuple[TieBreaker, ...]:
-        """The tie-breakers, only parsed; :func:`rules_of` also resolves custom metrics."""
+        """The parsed tie-breakers; use :func:`rules_of` to resolve custom metrics in them."""
         return rules_of(self, OPEN)
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """The criterion of ``rank_by``, only parsed.
+        """The parsed criterion that the option ``rank_by`` specifies; None if it is not given.
 
-        :func:`criterion_of` also resolves custom metrics.
+        Use :func:`criterion_of` to resolve custom metrics in it.
         """
         return criterion_of(self, OPEN)
 
@@ -152,13 +152,13 @@ class CompareOptions(CompareSpec):
         Raises
         ------
         ValueError, TypeError
-            If an option does not parse.
+            If an option cannot be parsed.
         """
         for name in ("own", "gates", "rules", "criterion", "blocks"):
             getattr(self, name)  # Reading a property checks it.
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """Return the arguments as a review shows them: no credentials, custom metrics by name."""
+        """Return the arguments for a review, without credentials, and with names of metrics."""
         arguments = {name: getattr(self, name) for name in self.entries()}
         arguments["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
@@ -170,14 +170,14 @@ class CompareOptions(CompareSpec):
 
     @property
     def changes(self) -> frozenset[str]:
-        """Names of changed options; logged values of metrics that depend on them are stale."""
+        """Names of the options that change metrics, so that logged values may be out of date."""
         if self.grouping is not None:
             return frozenset({"grouping", "positive", "costs"})
         changed = {"costs": self.costs, "at": self.at}
         return frozenset(name for name, value in changed.items() if value is not None)
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """Return the evaluation with the options' grouping, costs and metrics, all computed.
+        """Return the evaluation with the grouping, costs and metrics of the options, all computed.
 
         Raises
         ------
@@ -204,7 +204,7 @@ def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...
 
 
 def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
-    """Return the criterion of ``rank_by`` with metrics from the catalog; None if not given."""
+    """Return the criterion of ``rank_by``, with its metrics resolved by the catalog, or None."""
     return None if options.rank_by is None else Criterion.of(options.rank_by, catalog)
 
 
@@ -213,7 +213,7 @@ def compare_evaluations(
     options: CompareOptions,
     progress: Progress = lambda *_: None,
 ) -> Comparison:
-    """Compare evaluations that were not logged as runs, by name; see :func:`cmtrack.compare`.
+    """Compare evaluations in memory, given by name; see :func:`cmtrack.compare`.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def compare_evaluations(
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
-    """Return the first default metric that a run has; it may be undefined for other runs."""
+    """Return the first default metric that a run has, even if other runs lack it."""
     return Criterion((next(filter(has, DEFAULTS), FALLBACK),))
 
 
@@ -264,11 +264,12 @@ def compare_runs(
     criterion: Criterion | None,
     options: CompareOptions,
 ) -> Comparison:
-    """Check the evaluations of runs by the gates, and rank them.
+    """Check the evaluations of runs by gates, and rank the runs that pass.
 
-    ``evaluations``: by run id, prepared by the options and including the baseline's evaluation.
-    ``criterion``: by default the criterion of the options, or the first default metric that a run
-    has.
+    ``evaluations``: evaluations by run id, after :meth:`CompareOptions.prepared`. They include the
+    evaluation of the baseline.
+    ``criterion``: the criterion of the ranking. By default, it is the criterion of the options or,
+    if they have none, the first default metric that a run has.
 
     ValueError if no run has one of the metrics, or if repeated runs have no blocks.
     """
@@ -348,7 +349,7 @@ def _judge_runs(
     options: CompareOptions,
     metric: str,
 ) -> tuple[list[Candidate], Candidate | None]:
-    """Return the runs with their gate results, in order of ids, and the baseline."""
+    """Return all runs with their gate results, in the order of their ids, and the baseline."""
     runs = {run.run_id: run for run in listed.runs}
     baseline = None
     if listed.baseline is not None:
@@ -394,7 +395,10 @@ def _rank_runs(
     options: CompareOptions,
     n_passed_over: int,
 ) -> tuple[Ranking, ...]:
-    """Return a ranking for each group of runs on the same data; the first decides, if any does."""
+    """Return a ranking for each group of runs on the same data.
+
+    If a ranking decides the comparison, it is the first.
+    """
     groups = cohorts([candidate for candidate in candidates if candidate.passed], reads)
     has_decision = decides(groups)
     rankings = []
@@ -437,9 +441,10 @@ def _stopped_beside(
 
 
 def shares_in_words(shares: Any, positive: Any = None) -> str:
-    """Return the class shares that runs are evaluated for in words, such as "2% of “spam”".
+    """Return in words the class shares that metrics are computed for, such as "2% of “spam”".
 
-    A single number is the share of the positive class: "2% positives" if it has no name.
+    A single number is the share of the positive class. If this class has no name, the text is "2%
+    positives".
     """
     if isinstance(shares, float):
         shares = {positive: shares}
@@ -455,8 +460,8 @@ def judged(
 ) -> GateResult:
     """Return a gate's result for an evaluation.
 
-    A gate on a difference uses the baseline. For a gate on flips, the metric of the ``criterion``
-    gives the step at which a row counts as correct.
+    A gate on a difference compares the evaluation with the baseline. For a gate on flips, the
+    metric of the ``criterion`` determines the step at which a prediction counts as correct.
     """
     other = None if baseline is None else baseline.evaluation
     if gate.of_flips and other is not None:
@@ -472,7 +477,7 @@ def judged(
 
 
 def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) -> str:
-    """Return the reason why a run cannot be ranked by a metric; empty if it can.
+    """Return the reason why a run cannot be ranked by a metric; empty if the run can be ranked.
 
     ``asked``: whether the user gave the metric; if so, no other metric is suggested.
     """
@@ -497,9 +502,12 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
 
 
 def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
-    """Return advice for a run that predicts only one class, after a semicolon; may be empty.
+    """Return advice, starting with a semicolon, for a run that predicts only one class.
 
-    Accuracy is not suggested, because with rare positives it is highest for exactly such a run.
+    For other runs, the result is empty.
+
+    The advice does not suggest accuracy, because with rare positives such a run often has the
+    highest accuracy.
     """
     values = evaluation.metrics
     if math.isfinite(values.get("binary/average_precision", math.nan)):
@@ -518,7 +526,7 @@ def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
 
 
 def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
-    """Return how to get a metric that a run lacks, after a colon; may be empty."""
+    """Return advice, starting with a colon, on how to get a metric that a run lacks, or nothing."""
     if not isinstance(evaluation, Evaluation):
         return ""
     entry = OPEN.lookup(metric)
@@ -532,10 +540,10 @@ def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
 
 
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
-    """Return the only class or group that is ever predicted; empty if there are several.
+    """Return the class or group that a run always predicts; empty if it predicts several.
 
-    It is also empty if all rows have one class, and for a metric that is not computed from counts,
-    because such a metric reports its own reasons.
+    The result is also empty if all rows have the same actual class. It is also empty for a metric
+    that is not computed from counts, because such a metric reports its own reasons.
     """
     entry = evaluation.catalog.lookup(metric)
     is_of_counts = entry.of in ("binary", "whole table") and entry.section in RESERVED
@@ -560,7 +568,7 @@ def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
 def skips_more(
     candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]
 ) -> dict[str, str]:
-    """Return the reason for each run whose average has fewer classes than another run's average.
+    """Find the runs whose average includes fewer classes than the average of another run.
 
     A class without a value must not improve an average that ranks runs. All runs of a ranking are
     therefore averaged over the same classes. A run that never predicts a class of the average is
@@ -583,7 +591,7 @@ def skips_more(
 
 
 def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[str]) -> str:
-    """Return why a run with an average over fewer classes is not ranked, and the metric to use."""
+    """Return why a run is not ranked by an average over fewer classes, and which metric to use."""
     other = f"{metric}_zero"
     if other not in evaluation.metrics:
         section = metric.rpartition("/")[0]
@@ -597,7 +605,7 @@ def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[s
 
 
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """Return notes on rankings by an average that ignores the same classes for every run."""
+    """Return notes on averages that rank runs and ignore the same classes in every run."""
     notes = []
     for metric in criterion.metrics:
         left_out = []

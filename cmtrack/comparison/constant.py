@@ -1,4 +1,4 @@
-"""Best constant answer, which needs no model, and the gain of each run over this answer."""
+"""Comparison of runs with the best constant answer, which can be given without a model."""
 
 from __future__ import annotations
 
@@ -36,9 +36,12 @@ from cmtrack.statistics.probabilities import in_memory
 
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
-"""Most frequent classes to try; the cheapest class and the class of the metric are also tried."""
+"""Number of the most frequent classes to try as the constant answer.
+
+The cheapest class and the class of the metric are also tried.
+"""
 _RUNS_AT_ONCE = 16
-"""Runs compared with the constant answer at once; more would make the tables of pairs large."""
+"""Number of runs to compare at a time; larger numbers would make the tables of pairs large."""
 NOT_KEPT = "the predictions by row were not kept"
 _NO_ERROR = "the standard error by row is unknown"
 
@@ -56,33 +59,35 @@ class ConstantAnswer:
     ----------
     metric : str
     answer : str, int, ... or None
-        The class; None if the answer is the classes' shares.
+        The class that is always answered; None if the answer is the shares of the classes.
     value : float
-        Value of the metric; NaN if undefined.
+        Value of the metric for the constant answer; NaN if undefined.
     reason : str
-        Reason why the value is undefined.
+        Reason why ``value`` is undefined; empty if it is defined.
     run : str
         Name of the run that is compared with the constant answer: the best run.
     difference, standard_error, low, high, pvalue : float
-        Value of the run minus value of the constant answer, on the same rows. With several runs,
-        the p-value is adjusted by Holm's method (1979), but the interval is not adjusted. NaN if
-        the standard error is unknown, and for ``unbeatable``.
+        The difference is the value of the run minus the value of the constant answer on the same
+        rows, with its standard error, interval and p-value. With several runs, the p-value is
+        adjusted by Holm's method (1979), but the interval is not adjusted. NaN if the standard
+        error is unknown, and for ``unbeatable``.
     unpaired : str
-        Why the standard error does not pair the rows; empty if it does.
+        Reason why the standard error does not use pairs of rows; empty if it uses pairs.
     guessed : bool
         True if the metric is a correlation that is undefined for a constant answer, so that the run
         is compared with 0.
     unbeatable : bool
-        True if no model can be better. A constant answer reaches the best value of a one-sided
-        metric such as recall, and of any metric if all rows have one class.
+        True if no model can be better than the constant answer. This is the case for a one-sided
+        metric such as recall, and for any metric if all rows have the same class.
     better : "higher", "lower" or "nearest zero"
         Direction in which values are better.
     confidence_level : float
     by_run : dict of str to float
-        The p-value of each run by id (of each model by name), adjusted by Holm's method over all
-        runs.
+        The p-values of all runs by run id, or of all models by name, adjusted by Holm's method for
+        the number of runs.
     shown : tuple of str
-        Ids of the runs (names of the models) that are shown to be better.
+        Ids of the runs, or names of the models, that are significantly better than the constant
+        answer.
     not_tested : int
         Number of further runs that the best run was selected from and that were not tested, because
         they were not read.
@@ -123,17 +128,17 @@ class ConstantAnswer:
 
     @property
     def shown_better(self) -> bool:
-        """True if the run is shown to be better than the constant answer, or than guessing."""
+        """True if the run is significantly better than the constant answer, or than guessing."""
         return self.pvalue <= 1 - self.confidence_level and self._gain > 0
 
     @property
     def shown_worse(self) -> bool:
-        """True if the run is shown to be worse."""
+        """True if the run is significantly worse than the constant answer, or than guessing."""
         return self.pvalue <= 1 - self.confidence_level and self._gain < 0
 
     @property
     def warns(self) -> bool:
-        """True if a review must warn that the run is not shown to be better."""
+        """True if a review must warn that the run is not significantly better."""
         return math.isfinite(self.pvalue) and not self.unbeatable and not self.shown_better
 
     @property
@@ -143,7 +148,7 @@ class ConstantAnswer:
 
     @property
     def none_shown(self) -> bool:
-        """True if all runs were tested, and no run is shown to be better."""
+        """True if all runs were tested, and no run is significantly better."""
         tested = not self.not_tested and all(map(math.isfinite, self.by_run.values()))
         return tested and not self.shown
 
@@ -198,11 +203,11 @@ def constant_answer(
 
     Notes
     -----
-    :func:`~cmtrack.paired_differences` computes the difference, its interval and its p-value.
-    Without rows, a metric of labels is paired by the cells of the confusion matrix, if the counts
-    are whole numbers of independent rows. A correlation or Cohen's kappa of two classes or groups
-    is tested by Fisher's exact test, under the same condition. All other correlations are tested by
-    their own interval.
+    :func:`~cmtrack.paired_differences` computes the difference, its interval and its p-value. If
+    the evaluation has no rows, a metric computed from labels uses the cells of the confusion matrix
+    as paired rows. This requires that the counts are whole numbers of independent rows. Under the
+    same condition, a correlation or Cohen's kappa of two classes or groups is tested by Fisher's
+    exact test. All other correlations are tested by their own confidence interval.
 
     Examples
     --------
@@ -219,10 +224,11 @@ def constant_answer(
 def constant_of_runs(
     runs: Mapping[str, BaseEvaluation], metric: str, best: str, *, name: str, not_tested: int = 0
 ) -> ConstantAnswer | None:
-    """Return the best constant answer of runs on the same data, and each run's gain over it.
+    """Return the best constant answer for runs on the same data, with the gain of each run.
 
     ``runs``: evaluations by run id, with a value of the metric.
-    ``best``: id of the run with the best value; ``name`` is its name.
+    ``best``: id of the run with the best value.
+    ``name``: name of this run.
     ``not_tested``: number of further runs that ``best`` was selected from; Holm's adjustment counts
     them.
     """
@@ -291,7 +297,7 @@ def _gaps_by_rows(
 def _answers_by_rows(
     runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer
 ) -> list[tuple[Evaluation, dict[str, Evaluation]]]:
-    """Return the constant answer for each set of rows, with the consecutive runs paired with it."""
+    """Return constant answers, each with consecutive runs that were evaluated on the same rows."""
     answers: list[tuple[Evaluation, dict[str, Evaluation]]] = []
     answered: Evaluation | None = None
     of_same_rows: dict[str, Evaluation] = {}
@@ -353,7 +359,7 @@ def _of_classes(like: Evaluation) -> Predictions:
 
 
 def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
-    """Return the metric's catalog entry; None if constant answers have no such metric."""
+    """Return the catalog entry of a metric; None if the metric cannot compare constant answers."""
     if (
         not isinstance(evaluation, Evaluation)
         or evaluation.none is not None
@@ -371,7 +377,8 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
 def _off(entry: Metric, value: float) -> float:
     """Return the distance of a value from the best value; infinite if undefined.
 
-    Values that differ only by the order of summation become equal by rounding to 12 digits.
+    The distance is rounded to 12 digits, so that values that differ only because of the order of
+    summation become equal.
     """
     return math.inf if math.isnan(value) else round(distance_from_best(entry.better, value), 12)
 
@@ -457,12 +464,12 @@ def _may_be_best(
 
 
 def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers: int) -> float:
-    """Return the p-value of a run's difference from the best constant answer.
+    """Return the two-sided p-value of a run's difference from the best constant answer.
 
-    A better run is better than all answers that may be the best, so its p-value needs no
-    adjustment. A worse run may look worse only because the best of these answers was selected, so
-    its p-value is adjusted by Bonferroni's method. A run of equal value has the p-value 1, even
-    without a standard error.
+    If the run is better, it is better than each answer that may be the best, so its p-value needs
+    no adjustment. If the run is worse, it may only look worse because the best of several answers
+    was selected, so its p-value is adjusted by Bonferroni's method. If the values are equal, the
+    p-value is 1, even if the standard error is unknown.
     """
     if gap.difference == 0 and math.isnan(gap.pvalue):
         return 1.0
@@ -487,7 +494,7 @@ def _answers(like: Evaluation, metric: str) -> Iterator[int]:
 
 
 def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> str:
-    """Return why the difference from the constant answer is not paired; empty if it is."""
+    """Return why the difference from the constant answer is not paired; empty if it is paired."""
     rows = _with_rows(evaluation, metric, constant)
     if rows.rows is None:
         return NOT_KEPT
@@ -497,7 +504,8 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
     """Return the evaluation with its rows, or with cells of the confusion matrix as rows.
 
-    It has no rows if cells cannot replace rows: for probabilities, sampling weights and clusters.
+    The result has no rows if cells cannot replace them. This is the case for metrics of
+    probabilities, for sampling weights and for clusters.
     """
     if (
         evaluation.rows is not None
@@ -513,12 +521,13 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
 
 
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
-    """Return the table for Fisher's exact test of the metric against guessing; None if none fits.
+    """Return the table to test by Fisher's exact test; None if the test does not apply.
 
-    The constant answer must have the metric's value for no association (0, or 0.5 for balanced
-    accuracy), and the counts must be whole numbers of independent rows. With few rows of a class, a
-    paired difference would have a far too small standard error: if neither the run nor the constant
-    answer finds any of these rows, their difference in recall seems to have no error.
+    The test compares the run with guessing. It requires that the metric of the constant answer is
+    the value for no association (0, or 0.5 for balanced accuracy), and that the counts are whole
+    numbers of independent rows. If a class has few rows, the standard error of a paired difference
+    would be far too small. For example, if neither the run nor the constant answer predicts any of
+    these rows correctly, the difference in recall seems to have no error.
     """
     if not entry.association or not has_independent_rows(evaluation):
         return None
@@ -531,7 +540,8 @@ def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArr
 def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArray | IntArray | None:
     """Return the table of two classes or groups, actual by predicted; None for more classes.
 
-    A mismatch counts as a hit of its group, as in the correlation of groups.
+    A mismatch within a group counts as a correct prediction of the group, as in the correlation of
+    groups.
     """
     step = evaluation.catalog.find(metric)[1].get("step")
     if entry.of == "binary":
@@ -551,9 +561,10 @@ def _gap_from_guessing(
 ) -> Difference:
     """Return the difference of a correlation, kappa or balanced accuracy from guessing.
 
-    The interval is the metric's own interval. For a two-by-two table, the p-value is from Fisher's
-    exact test, which is valid for any number of positives. Otherwise it is derived from the
-    interval, so it is at most 5% exactly if the 95% interval excludes 0.
+    The interval of the difference is derived from the confidence interval of the metric. For a
+    two-by-two table, the p-value is computed by Fisher's exact test, which is valid for any number
+    of positives. Otherwise the p-value is derived from the interval, so that it is at most 5% if
+    and only if the 95% interval excludes 0.
     """
     value = evaluation.metrics[metric]
     interval = evaluation.intervals.get(metric, (math.nan, math.nan))
@@ -578,7 +589,7 @@ def _gap_from_guessing(
 
 
 def _two_sided(statistic: float, degrees: float) -> float:
-    """Return the two-sided p-value of a statistic with Student's t distribution."""
+    """Return the two-sided p-value of a statistic that follows Student's t distribution."""
     # Infinite degrees of freedom give the normal distribution.
     tail = stdtr(degrees, -abs(statistic)) if math.isfinite(degrees) else ndtr(-abs(statistic))
     return 2 * float(tail)

@@ -1,4 +1,4 @@
-"""Break-even ratio of two costs, at which two models cost the same, with its Fieller set."""
+"""Break-even ratio of two costs, at which two models cost the same, with a confidence set."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ class BreakEven:
         Estimated ratio. NaN if one model has neither more misses nor more false alarms than the
         other, because then no ratio is a break-even.
     pieces : tuple of (low, high)
-        The ratios at which costs are not significantly different: zero to two ranges of 0 to
-        infinity.
+        The ratios at which the costs of the two models are not significantly different, as zero,
+        one or two ranges between 0 and infinity.
     false_alarms, misses : float
-        Differences, first model minus second model, as shares of all rows. Mismatches of the
-        positive group count as misses.
+        Number of false alarms (or misses) of the first model minus the number for the second model,
+        divided by the number of rows. Mismatches of the positive group count as misses.
     covariance : tuple of float
-        Variance of ``false_alarms``, covariance, variance of ``misses``.
+        Variance of ``false_alarms``, covariance of ``false_alarms`` and ``misses``, and variance of
+        ``misses``.
     confidence_level : float
 
     Examples
@@ -69,7 +70,8 @@ class BreakEven:
     def kind(self) -> str:
         """Form of the confidence set.
 
-        One of "interval", "down to 0", "up to infinity", "two pieces", "every ratio" and "empty".
+        The form is one of "interval", "down to 0", "up to infinity", "two pieces", "every ratio"
+        and "empty".
         """
         if not self.pieces:
             return "empty"
@@ -86,9 +88,9 @@ class BreakEven:
 
     @property
     def told_apart(self) -> tuple[Interval, ...]:
-        """The ratios at which one model is shown to be cheaper.
+        """The ratios at which one model is significantly cheaper than the other.
 
-        All ratios from 0 to infinity that are not in :attr:`pieces`.
+        These are all ratios from 0 to infinity that are not in :attr:`pieces`.
         """
         remaining = []
         low = 0.0
@@ -139,12 +141,12 @@ class BreakEven:
 
 
 def _inside(low: float, high: float) -> float:
-    """Return a ratio between two limits; the upper limit may be infinite."""
+    """Return an example of a ratio between two limits; the upper limit may be infinite."""
     return low + 1 if math.isinf(high) else (low + high) / 2
 
 
 def _between(low: float, high: float) -> str:
-    """Return a range of costs in words, in units of a false alarm."""
+    """Return in words a range of costs, expressed as multiples of the cost of a false alarm."""
     if low == 0:
         return f"less than {significant(high)}"
     if math.isinf(high):
@@ -179,11 +181,12 @@ def break_even(
     Parameters
     ----------
     first, second : Evaluation
-        Evaluations of the same rows, with the same two groups or classes, and with their rows.
+        Evaluations that were made on the same rows, that have the same two groups or classes, and
+        that still contain their rows.
     groups : array-like of shape (n,), optional
         Group (cluster) of each row; by default the groups of the first evaluation.
     confidence_level : float, optional
-        By default the level of the first evaluation.
+        Level of the confidence set; by default the level of the first evaluation.
 
     Raises
     ------
@@ -229,7 +232,7 @@ def break_even(
 
 
 def _errors(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
-    """Return false alarms and misses, shape (2,), and their influence by row, shape (n, 2)."""
+    """Return false alarms and misses, shape (2,), with the influence of each row, shape (n, 2)."""
     if not evaluation.has_section("binary"):
         evaluation = evaluation.with_sections(["binary"])
 
@@ -273,7 +276,7 @@ def _roots(a: float, b: float, c: float) -> list[float]:
         return [] if b == 0 else [-c / (2 * b)]
     if discriminant < 0:
         return []
-    # Both terms of the sum have one sign; subtracting nearly equal numbers would lose digits.
+    # Both terms of the sum have the same sign. Subtracting nearly equal numbers would lose digits.
     q = -(b + math.copysign(math.sqrt(discriminant), b))
     roots = {q / a}
     if q:

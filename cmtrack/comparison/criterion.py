@@ -1,4 +1,4 @@
-"""Criterion of a ranking: one metric, or several metrics with equal standing (Pareto)."""
+"""Criterion of a ranking: a single metric, or several metrics that form a Pareto front."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ FALLBACK = "multiclass/matthews_corrcoef"
 ALWAYS_DEFINED = "multiclass/accuracy"
 """A metric that is defined for every run, whatever the run predicts."""
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
-"""Default metrics; the first that a run has is used. Each counts all kinds of errors."""
+"""Default metrics of a ranking, each of which takes all kinds of errors into account.
+
+The first metric that a run has is used.
+"""
 
 
 def read_by(
     criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]
 ) -> frozenset[str]:
-    """Return the options that a criterion, gates and tie-breakers depend on.
+    """Return the options that a criterion, its gates and its tie-breakers depend on.
 
     See :meth:`Catalog.depends_on`.
     """
@@ -54,8 +57,8 @@ class Criterion:
     def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
         """Parse the argument ``rank_by`` of ``compare``.
 
-        TypeError or ValueError if a metric does not exist or has no direction; RemovedFeature for
-        weights by metric.
+        TypeError or ValueError if a metric does not exist or has no direction in which values are
+        better. RemovedFeature if the argument assigns weights to metrics.
         """
         if not isinstance(rank_by, Iterable):
             kind = type(rank_by).__name__
@@ -72,7 +75,7 @@ class Criterion:
 
     @property
     def single(self) -> bool:
-        """True if one metric decides."""
+        """True if a single metric determines the ranking."""
         return len(self.metrics) == 1
 
     @property
