@@ -1,7 +1,7 @@
 """Evaluate a classifier properly after every training run, and see the result in MLflow.
 
-Names are imported when they are first used, so that ``import cmtrack`` is fast and has no side
-effects.
+Each name of the package is imported when it is first used, so that ``import cmtrack`` is fast and
+has no side effects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m cmtrack``: the command line if the program ``cmtrack`` is not on the path."""
+"""``python -m cmtrack``, which runs the command line if ``cmtrack`` is not on the path."""
 
 from cmtrack.cli import main
 

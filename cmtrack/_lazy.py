@@ -1,4 +1,4 @@
-"""Imports at first use: the names in a package's stub, and optional libraries."""
+"""Imports that happen at first use: names listed in a package's stub, and optional libraries."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):
-        """A property that is computed once, without the lock of Python 3.11.
+        """A property that is computed once, without the lock that Python 3.11 uses.
 
-        That lock is shared by all objects of a class. If a worker is forked while another thread
-        computes the property, the worker inherits the locked lock and waits for ever.
+        All objects of a class share this lock. If a worker is forked while another thread computes
+        the property, the worker inherits the locked lock and waits for ever.
         """
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -31,7 +31,7 @@ else:
 
 
 def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
-    """Return ``__getattr__`` and ``__all__`` of a package.
+    """Return ``__getattr__`` and ``__all__`` for a package.
 
     ``package``: the package's ``__name__``.
     ``init``: the package's ``__file__``. Each line of the stub next to this file reads
@@ -44,9 +44,9 @@ def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
 
 
 def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return ``__getattr__`` of a package that re-exports names of other modules.
+    """Return ``__getattr__`` for a package that re-exports names of other modules.
 
-    ``modules``: the module of each name.
+    ``modules``: for each exported name, the module that defines it.
     """
 
     def find(name: str) -> Any:
@@ -54,7 +54,7 @@ def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
             return getattr(importlib.import_module(modules[name]), name)
         removed = reason(f"{package}.{name}")
         if removed is not None:
-            # `from package import name` would hide the text of an AttributeError.
+            # `from package import name` would hide the message of an AttributeError.
             raise ImportError(removed, name=package)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
@@ -63,7 +63,7 @@ def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
 @contextmanager
 def needs(use: str, install: str) -> Iterator[None]:
-    """Explain a failed import of a library: what needs it, and how to install it."""
+    """If a library cannot be imported, raise an error with its use and how to install it."""
     try:
         yield
     except ImportError as error:

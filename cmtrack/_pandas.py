@@ -1,4 +1,4 @@
-"""Import of pandas when a frame is first needed, with an error that says how to install it."""
+"""Import of pandas when a frame is first needed; the error says how to install pandas."""
 
 from cmtrack._lazy import needs
 

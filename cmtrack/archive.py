@@ -1,4 +1,4 @@
-"""Saved evaluations of all kinds: a versioned JSON file, and the rows next to it as Parquet."""
+"""Saved evaluations of all kinds: a versioned JSON file and a Parquet file with the rows."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SCHEMA = EVALUATION.newest
 FILE_NAME = "cmtrack_evaluation.json"
 ROWS_NAME = "cmtrack_predictions.parquet"
 MAX_ROWS_BYTES = 32 << 20
-"""Maximum size of the rows that ``rows="auto"`` keeps, in bytes before compression."""
+"""Maximum size of the rows that ``rows="auto"`` saves, in bytes before compression."""
 CLASSES = "classes"
 FAMILIES = "families"
-"""Kinds of evaluations; a file without a kind is an evaluation of classes."""
+"""Values of ``kind`` in stored files; a file without a kind is an evaluation of classes."""
 _READERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
 DAMAGED = (
     KeyError,
@@ -40,31 +40,31 @@ DAMAGED = (
     RecursionError,
     zlib.error,
 )
-"""Errors that can occur when a damaged or modified file is read."""
+"""Types of errors that reading a damaged or modified file can raise."""
 
 MAX_BYTES = 1 << 30
-"""Maximum size of an evaluation in bytes: a larger one would fill the memory."""
+"""Maximum size of an evaluation in bytes. A larger evaluation would fill the memory."""
 
 _MOST_BYTES_OF_ROWS = 4 << 30
 """Maximum size of a file of rows in bytes."""
 _BYTES_BY_PAIR = 16 * (5 + 4 * 64)
-"""Maximum bytes of an evaluation's arrays for each pair of classes.
+"""Maximum number of bytes that the arrays of an evaluation may take for each pair of classes.
 
-The counts, four moments and four tables of 64 cells take 8 bytes per number. With weights, their
-squares are also stored.
+For each pair there are a count, four moments and four tables of 64 cells, and each number takes 8
+bytes. With weights, the sums of squared weights are also stored, which doubles the size.
 """
 _ALWAYS_READ = 1 << 30
-"""Unpacked bytes of rows that may be read from a file of any size."""
+"""Number of unpacked bytes up to which rows are read from a file of any size."""
 _MAX_RATIO = 1000
-"""Maximum number of unpacked bytes of rows for each byte of a larger file."""
+"""Maximum ratio of unpacked bytes to bytes of the file, if the rows take more than 1 GB."""
 
 
 def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
-    """Write an evaluation's JSON, and optionally its rows to a file next to it.
+    """Write an evaluation to a JSON file and, optionally, its rows to a Parquet file next to it.
 
-    Both files are written before they replace older files, the rows first. If the process ends
-    between the two replacements, the new rows do not belong to the old evaluation, and reading the
-    rows raises an error.
+    Both files are written under temporary names before they replace older files. The rows are
+    replaced first. If the process ends between the two replacements, the new rows are next to the
+    old evaluation, and reading them raises an error.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
     files[path] = evaluation.to_json().encode("utf-8")
     write_whole(files)
     if not keeps_rows:
-        # Rows of an earlier evaluation in this folder do not belong to the new one.
+        # The rows of an earlier evaluation in this folder do not belong to the new evaluation.
         rows_path.unlink(missing_ok=True)
     if why_not:
         warnings.warn(
@@ -105,7 +105,7 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
 
 
 def _why_not_kept(size: int) -> str:
-    """Return why ``rows="auto"`` does not keep rows of this many bytes; empty if it keeps them."""
+    """Return why ``rows="auto"`` does not save rows of this size; empty if it saves them."""
     if size > MAX_ROWS_BYTES:
         return (
             f"they need {size / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by "
@@ -119,9 +119,9 @@ def _why_not_kept(size: int) -> str:
 
 
 def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
-    """Attach the rows from the file next to the evaluation's file, if it exists.
+    """Attach the rows to an evaluation, if there is a file of rows next to the evaluation's file.
 
-    ValueError if the rows are damaged, or belong to another evaluation.
+    Raises ValueError if the rows are damaged, or belong to another evaluation.
     """
     file = (path if path.is_dir() else path.parent) / ROWS_NAME
     if not file.exists():
@@ -135,7 +135,7 @@ def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
 
 
 def read_file(path: Path) -> str:
-    """Read the text of an evaluation's file, given its path or its folder."""
+    """Read the text of an evaluation's file; ``path`` is the file or its folder."""
     if path.is_dir():
         path = path / FILE_NAME
     try:
@@ -149,10 +149,11 @@ def read_file(path: Path) -> str:
 def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
     """Return the text of an evaluation's file.
 
-    ``stored``: the fields that evaluations of this kind store. Metrics, intervals and warnings can
-    be computed from them and are added for people who read the file.
+    ``stored``: the fields that evaluations of this kind store. The text also contains metrics,
+    intervals and warnings for people who read the file, although they can be computed from these
+    fields.
     """
-    # JSON has no NaN or infinity: an undefined metric is null, with its reason under "undefined".
+    # JSON has no NaN or infinity, so an undefined metric is null, and "undefined" gives the reason.
     metrics = {
         name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()
     }
@@ -173,7 +174,8 @@ def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
 def parse(text: str, kind: str | None = None) -> dict[str, Any]:
     """Parse the text of an evaluation's file, and migrate it to the newest schema.
 
-    ValueError if the text is not an evaluation, has a newer schema, or is not of this ``kind``.
+    Raises ValueError if the text is not an evaluation, has a newer schema, or has a different
+    ``kind``.
     """
     try:
         data: dict[str, Any] = untrusted.parsed_json(text, finite=True)
@@ -199,7 +201,7 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
 
 
 def _check_sizes(data: dict[str, Any]) -> None:
-    """Raise ValueError if the arrays would be larger than the number of classes allows.
+    """Raise ValueError if arrays are larger than they can be for the number of classes.
 
     The sizes are computed from the shapes, without unpacking the arrays.
     """
@@ -247,7 +249,7 @@ def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
 
 
 class _Refused(ValueError):
-    """A file of rows is damaged or too large."""
+    """Error for a file of rows that is damaged or too large."""
 
 
 def checked_table(
@@ -255,11 +257,13 @@ def checked_table(
 ) -> Any:
     """Read the named columns of a Parquet file, after checking its metadata.
 
-    ValueError if the file is damaged, has another number of rows, or has columns of another type;
-    also if it unpacks to more than 1 GB and more than 1,000 times its size.
+    Raises ValueError if the file is damaged, or if its number of rows or the type of a column is
+    not the expected one. Also raises ValueError if the unpacked data are larger than 1 GB and
+    larger than 1,000 times the file.
 
-    ``rows``: number of rows that the file must have; None accepts the number in its metadata.
-    ``texts``, ``numbers``: names of the columns with texts, and of the columns with numbers.
+    ``rows``: number of rows that the file must contain; None accepts the number in its metadata.
+    ``texts``: names of the columns that contain texts. ``numbers``: names of the columns that
+        contain numbers.
     """
     pa, pq = parquet()
     kinds = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
@@ -284,7 +288,7 @@ def checked_table(
             )
         batches = []
         unpacked = 0
-        # The sizes in the metadata may be wrong, so count the bytes while reading.
+        # The sizes in the metadata may be wrong, so the bytes are counted while they are read.
         for batch in file.iter_batches(columns=names):
             unpacked += batch.nbytes
             if unpacked > allowed:
@@ -305,13 +309,13 @@ def checked_table(
 
 
 def _check_rows(found: int, wanted: int) -> None:
-    """Raise ValueError if a file has another number of rows than the evaluation."""
+    """Raise ValueError if the file and the evaluation do not have the same number of rows."""
     if found != wanted:
         raise _Refused(f"the predictions must have {wanted} rows like the evaluation, got {found}")
 
 
 def _stored_size(metadata: Any, names: list[str]) -> int:
-    """Return the unpacked size of columns in bytes, according to a Parquet file's metadata."""
+    """Return the unpacked size of columns in bytes, as stated in a Parquet file's metadata."""
     positions = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
     size = 0
     for group in range(metadata.num_row_groups):

@@ -1,4 +1,4 @@
-"""The base of all evaluations: numbers by name, files, and the views made on request."""
+"""Base class of all evaluations: metrics by name, files, figures and reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Digests(Protocol):
-    """Statistics with digests of the evaluated rows."""
+    """Protocol for statistics that contain digests of the evaluated rows."""
 
     @property
     def digest(self) -> LabelDigest:
@@ -35,14 +35,14 @@ class Digests(Protocol):
 
     @property
     def row_ids(self) -> LabelDigest | None:
-        """Digest of the rows' ids; None without ids."""
+        """Digest of the ids of the rows; None if the rows have no ids."""
 
     def to_plain(self) -> dict[str, Any]:
         """Return the statistics as plain data."""
 
 
 class Rows(Protocol):
-    """The evaluated rows: rows of data or documents."""
+    """Protocol for the evaluated rows, which are rows of data or documents."""
 
     @property
     def design(self) -> Design:
@@ -54,12 +54,12 @@ class Rows(Protocol):
 class BaseEvaluation(ABC):
     """Base of :class:`~cmtrack.Evaluation` and :class:`~cmtrack.FamilyEvaluation`.
 
-    This is all that logging, comparing and reporting need.
+    Logging, comparing and reporting use only the members of this class.
 
     Attributes
     ----------
     statistics : object
-        The counts and sums of the data. They are small and can be merged.
+        The counts and sums that were computed from the data. They are small and can be merged.
     spec : Question
         The options of the evaluation.
     rows : object or None
@@ -67,9 +67,9 @@ class BaseEvaluation(ABC):
     """
 
     kind: ClassVar[str]
-    """The name of this kind of evaluation in stored files."""
+    """Value of ``kind`` in stored files of this class."""
     unit: ClassVar[str] = "row"
-    """The word for a row in sentences."""
+    """The word that sentences use for a row of this evaluation."""
     statistics: Digests
     spec: Question
     rows: Rows | None
@@ -86,13 +86,13 @@ class BaseEvaluation(ABC):
 
     @property
     def positive(self) -> Label | None:
-        """The positive class of two classes, or the positive group."""
+        """The positive class if there are two classes, or the positive group."""
         return None
 
     @property
     @abstractmethod
     def notes(self) -> tuple[str, ...]:
-        """Remarks made during construction."""
+        """Remarks that were added when the evaluation was created."""
 
     def asking(self, **changes: Any) -> Self:
         """Evaluate the same data with other options."""
@@ -109,27 +109,27 @@ class BaseEvaluation(ABC):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Every metric by its full name; NaN where it is undefined (see :attr:`undefined`)."""
+        """Every metric by its full name; NaN if the metric is undefined (see :attr:`undefined`)."""
         return ByName(self._results.metrics)
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics that have an interval, for independent rows or documents."""
+        """Confidence interval (low, high) of each metric that has one, by name."""
         return ByName(self._results.intervals, "interval of")
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the metrics that have one."""
+        """Standard error of each metric that has one, by name."""
         return ByName(self._results.errors, "standard error of")
 
     @property
     def infinite(self) -> frozenset[str]:
-        """The undefined metrics that are infinitely bad and are therefore last in a ranking."""
+        """Names of undefined metrics that are infinitely bad, so that a ranking puts them last."""
         return frozenset(self._results.infinite)
 
     @property
     def undefined(self) -> dict[str, str]:
-        """The reason why a metric is NaN, by name."""
+        """For each metric that is NaN, the reason why it is undefined."""
         return ByName(self._results.undefined, "undefined metric")
 
     @property
@@ -145,9 +145,10 @@ class BaseEvaluation(ABC):
     def influence(self, metric: str) -> FloatArray | None:
         """Return the contribution of each row to a metric's standard error, shape (n,).
 
-        For sets of codes, rows are documents. The metric's standard error is
-        ``sqrt(sum (w psi)^2) / sum w``. For the difference of two models on the same rows, use the
-        difference of their contributions. None if the metric has no influence function.
+        If rows have sets of codes, the contributions belong to documents. With contributions psi
+        and weights w, the standard error of the metric is ``sqrt(sum (w psi)^2) / sum w``. For the
+        standard error of the difference between two models on the same rows, subtract their
+        contributions row by row. The result is None if the metric has no influence function.
 
         Raises
         ------
@@ -170,7 +171,7 @@ class BaseEvaluation(ABC):
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
-        """Return a code for each row's prediction as a metric uses it, shape (n,), or None.
+        """Return a code for the part of each prediction that a metric uses, shape (n,), or None.
 
         If two evaluations of the same rows have the same code for a row, the row does not
         contribute to their difference.
@@ -188,7 +189,7 @@ class BaseEvaluation(ABC):
         Raises
         ------
         TypeError
-            If there are custom metrics and the evaluation is not of single labels.
+            If there are custom metrics and the rows of the evaluation do not have single labels.
 
         Examples
         --------
@@ -217,7 +218,7 @@ class BaseEvaluation(ABC):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The numbers of classes, codes or other parts of the labels, by name."""
+        """Number of classes, codes or other parts of the labels, by name."""
         return {}
 
     @property
@@ -227,13 +228,13 @@ class BaseEvaluation(ABC):
 
     @property
     def labels_digest(self) -> str:
-        """Digest of the actual labels of all rows; it is equal for equal test rows."""
+        """Digest of the actual labels of all rows; it is the same for the same test rows."""
         return str(self.statistics.digest)
 
     @property
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
-        """The named options that two evaluations must share to be ranked together."""
+        """Names and values of the options that must be equal to rank two evaluations together."""
 
     @property
     @abstractmethod
@@ -242,10 +243,10 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the classes, groups or codes that an average skips: they are never predicted."""
+        """Return the classes, groups or codes that an average skips, as they are not predicted."""
 
     def at_level(self, confidence_level: float) -> Self:
-        """Return the evaluation with intervals of another confidence level."""
+        """Return the evaluation with intervals at another confidence level."""
         if confidence_level == self.confidence_level:
             return self
         return self.asking(confidence_level=confidence_level)
@@ -260,18 +261,19 @@ class BaseEvaluation(ABC):
         directory : path
         rows : "auto", True or False, default "auto"
             Whether to write the rows, which paired comparisons need, to
-            ``cmtrack_predictions.parquet`` in the folder. "auto" writes up to 32 MB (before
-            compression). If there is more, a warning says that the rows were not written.
+            ``cmtrack_predictions.parquet`` in the folder. "auto" writes the rows if they take at
+            most 32 MB before compression. If they take more, a warning says that they were not
+            written.
 
         Notes
         -----
         ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack] predictions`` limit what is logged to a run.
-        They do not limit this method, which sends nothing and writes into a folder of your choice.
-        ``rows=False`` writes no rows.
+        They do not apply to this method, because it only writes to the folder that you choose.
 
-        Cost: the statistics of 11 classes take about 0.3 MB of JSON. The size grows with K² for K
-        classes (with K³ up to 30 classes with probabilities). 10⁶ rows of 11 probabilities are
-        above the 32 MB; with ``rows=True`` they take 47 MB and about 0.6 s.
+        The statistics of 11 classes take about 0.3 MB of JSON. For K classes, the size grows with
+        K², or with K³ for up to 30 classes with probabilities. 10⁶ rows with 11 probabilities each
+        are above the limit of 32 MB. With ``rows=True``, they take 47 MB, and writing them takes
+        about 0.6 s.
 
         Examples
         --------
@@ -297,9 +299,10 @@ class BaseEvaluation(ABC):
         Raises
         ------
         FileNotFoundError
-            If there is no evaluation.
+            If the folder does not contain an evaluation, or the file does not exist.
         ValueError
-            If the file is damaged, of another kind, or has a newer schema than this version reads.
+            If the file is damaged, is of another kind, or has a newer schema than this version can
+            read.
         """
         path = Path(directory)
         evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
@@ -313,7 +316,7 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def _stored(self) -> dict[str, Any]:
-        """Return the options and the fields of this kind as plain data, without statistics."""
+        """Return the options and the additional stored fields as plain data, without statistics."""
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
@@ -338,12 +341,12 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def without_probabilities(self) -> Self:
-        """Return the evaluation; its rows have no probabilities."""
+        """Return the evaluation after removing the probabilities from its rows."""
 
     @property
     @abstractmethod
     def rows_size(self) -> int:
-        """Size of the rows' columns in bytes, before compression."""
+        """Size of all columns of the rows in bytes, before compression."""
 
     @abstractmethod
     def write_rows(self, file: Path | BinaryIO) -> None:
@@ -351,7 +354,8 @@ class BaseEvaluation(ABC):
 
         Notes
         -----
-        Cost: one pass over the rows; 10⁶ rows of 11 probabilities take about 0.6 s and 47 MB.
+        Writing needs one pass over the rows. 10⁶ rows with 11 probabilities each take about 0.6 s
+        and 47 MB.
 
         Examples
         --------
@@ -366,18 +370,18 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def with_rows(self, content: bytes) -> Self:
-        """Return the evaluation with the rows that :meth:`write_rows` wrote.
+        """Return the evaluation with rows that are read from the output of :meth:`write_rows`.
 
         Raises
         ------
         ValueError
-            If the rows are damaged, or of another evaluation.
+            If the rows are damaged, or belong to another evaluation.
         """
 
     # -- views -----------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row per metric: value, interval, direction, and the reason if undefined."""
+        """Return a frame with a row per metric: value, interval, direction, reason if undefined."""
         from cmtrack._pandas import pd
 
         intervals = self.intervals
@@ -397,12 +401,13 @@ class BaseEvaluation(ABC):
         Parameters
         ----------
         on_error : callable (name, error), optional
-            Called for a figure that fails, which is then missing. With it, all figures are drawn at
-            once. By default, each is drawn when it is first used, and its error is raised then.
+            Function that is called for each figure that cannot be drawn; the result then lacks this
+            figure. If you pass it, all figures are drawn at once. By default, each figure is drawn
+            when it is first used, and an error in drawing it is raised then.
 
         Notes
         -----
-        Cost: about 0.1 s for each figure that you use. Iterating over their names draws all.
+        Each figure that you use takes about 0.1 s. Iterating over the names draws all figures.
 
         Examples
         --------
@@ -429,29 +434,31 @@ class BaseEvaluation(ABC):
         row_ids: Any = None,
         images: str | None = None,
     ) -> Path:
-        """Write the report: one HTML file that loads nothing.
+        """Write the report, a single HTML file that does not load anything from the network.
 
-        It is the page that :func:`~cmtrack.log_evaluation` logs, and also has the figures that are
-        not logged to a run.
+        The page is the same as the page that :func:`~cmtrack.log_evaluation` logs, but it also
+        contains the figures that are not logged to a run.
 
         Parameters
         ----------
         path : path
-            It must end in ``.html``. Missing folders are created.
+            Path of the file, which must end in ``.html``. Missing folders are created.
         title : str, optional
-            By default "Evaluation".
+            Title of the page; by default "Evaluation".
         rows : bool, default True
-            Whether the page lists rows behind the most frequent confusions, 25 of each. Ids are
-            shown only if they are stored with the rows (``CMTRACK_ROW_IDS``). The page of a run
-            lists the logged rows.
+            Whether the page lists rows for each of the most frequent confusions, at most 25 rows
+            per confusion. Ids are shown only if they are stored with the rows
+            (``CMTRACK_ROW_IDS``). A page that is logged to a run lists the rows that are logged to
+            this run.
         table : frame, mapping of columns, or path, optional
-            At most 12 columns to show next to the rows, with texts cut at 200 characters. The page
-            of a run never has them.
+            At most 12 columns to show next to the listed rows. Texts are cut at 200 characters. A
+            page that is logged to a run never contains these columns.
         row_ids : str or array-like of shape (n,), optional
-            As in :meth:`cmtrack.Evaluation.rows_where`; the column is not shown.
+            As in :meth:`cmtrack.Evaluation.rows_where`. If it is a column of the table, the page
+            does not show this column.
         images : str, optional
-            The table's column of http or https addresses of images. They are links, because the
-            page loads nothing.
+            Name of the table's column that contains the http or https addresses of images. The page
+            shows them as links, because it does not load anything.
 
         Returns
         -------
@@ -461,16 +468,18 @@ class BaseEvaluation(ABC):
         Raises
         ------
         ValueError
-            If the evaluation has no rows, the table has other rows, or an address is not valid.
+            If the evaluation has no rows, the rows of the table do not match them, or an address is
+            not valid.
         """
         from cmtrack.report.views import write_report
 
         return write_report(self, path, title, rows, table, row_ids, images)
 
     def card(self, title: str = "Evaluation") -> str:
-        """Return a section of Markdown for a model card, with the sentences of the report.
+        """Return a Markdown section for a model card, which uses the sentences of the report.
 
-        It has the result, headline numbers with intervals, data, segments and warnings.
+        The section contains the result, the headline metrics with intervals, a description of the
+        data, the segments and the warnings.
 
         Examples
         --------
@@ -483,6 +492,6 @@ class BaseEvaluation(ABC):
         return card(self, title)
 
     def __radd__(self, other: object) -> Self:
-        if other == 0:  # sum(...) starts at 0
+        if other == 0:  # sum(...) starts with the number 0
             return self
         return NotImplemented

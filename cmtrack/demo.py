@@ -1,7 +1,7 @@
-"""The demo: real models on a real survey, fitted, evaluated and tracked.
+"""The demo, which fits, evaluates and tracks models on the data of a real survey.
 
-The survey is the 1996 American National Election Study; the models have the hyper-parameters of
-Markoulidakis et al. (2021), appendix B, where these apply.
+The survey is the 1996 American National Election Study. The models use the hyper-parameters in
+appendix B of Markoulidakis et al. (2021), as far as they apply to these data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEED = 1996
 
 
 class Data(NamedTuple):
-    """Features and answers for fitting, for calibration and for evaluation."""
+    """Features and answers of three sets of people: for fitting, calibration and evaluation."""
 
     x_fit: Any
     y_fit: Any
@@ -39,16 +39,16 @@ class Data(NamedTuple):
 def load() -> Data:
     """Split the 944 people: 60% to fit, 20% for calibration, 20% to evaluate.
 
-    The answer is the party identification 0 (strong democrat) to 6 (strong republican). ``vote`` is
-    not a feature: whom somebody is going to vote for is nearly the answer. ``popul`` is not one
-    either: ``logpopul`` has the same content.
+    The answer is the party identification, from 0 (strong Democrat) to 6 (strong Republican).
+    ``vote`` is not used as a feature, because the intended vote almost determines the answer.
+    ``popul`` is not used either, because ``logpopul`` is its logarithm.
 
-    The labelled scores for calibration come from people that the same fitted model has not seen.
-    Scores from cross-validation would come from different fits. For a decision tree, their few
-    distinct values would differ from the scores of the evaluated tree, and the estimated prevalence
-    would be wrong.
+    The labelled scores for calibration come from people who were not used to fit the model. Scores
+    from cross-validation would come from several models that were fitted on other data. A decision
+    tree returns only a few distinct scores, and they would differ from the scores of the evaluated
+    tree, so the estimated prevalence would be wrong.
 
-    ImportError if statsmodels, which brings the data, is not installed.
+    Raises ImportError if statsmodels, which contains the data, is not installed.
     """
     try:
         from statsmodels.datasets import anes96
@@ -72,14 +72,15 @@ def load() -> Data:
 
 
 def question() -> Grouping:
-    """Return the grouping of the demo: the party, then Democrats against all others.
+    """Return the grouping of the demo: the parties, then Democrats against everybody else.
 
-    The first step is relaxed: how strongly somebody leans does not matter. The second asks for the
-    people whom a democratic campaign could not count on, and is strict, as in equation 46 of
-    Markoulidakis et al. (2021): an independent, who may be won over, must not be predicted as a
-    republican. Such a prediction stays in the positive group but is not a hit: it is an intragroup
-    mismatch (IM). Most independents are predicted as another class, so no threshold finds all
-    positives, and the ceiling of the ROC curve is below 1.
+    The first step is relaxed, because it does not matter how strongly somebody leans to a party.
+    The positive group of the second step contains the people who do not support the Democrats. This
+    step is strict, as in equation 46 of Markoulidakis et al. (2021), because a campaign may still
+    convince an independent, so an independent must not be predicted as a Republican. Such a
+    prediction is inside the positive group but is not a hit. It is an intragroup mismatch (IM).
+    Most independents are predicted as another class, so no threshold finds all positives, and the
+    ROC curve ends below 1.
     """
     party = Grouping(
         {"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party"
@@ -97,7 +98,7 @@ QUICK = ("baseline", "decision tree", "logistic regression")
 
 
 class Model(NamedTuple):
-    """A name, an unfitted scikit-learn classifier, and the parameters worth logging."""
+    """An unfitted scikit-learn classifier, its name, and the parameters that are logged."""
 
     name: str
     classifier: Any
@@ -105,10 +106,11 @@ class Model(NamedTuple):
 
 
 def models(quick: bool = False) -> list[Model]:
-    """Return seven classifiers and a baseline, or three of these for a quick run.
+    """Return seven classifiers and a baseline, or only three of these models if ``quick``.
 
-    The parameters come from tables A1 to A5 and A7 of the source. The probabilities of the support
-    vector machine come from a sigmoid that is fitted on folds that the machine has not seen.
+    The parameters come from tables A1 to A5 and A7 of Markoulidakis et al. (2021). The scores of
+    the support vector machine are converted to probabilities by a sigmoid. The sigmoid is fitted on
+    folds that were not used to fit the machine.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.dummy import DummyClassifier
@@ -161,9 +163,9 @@ def models(quick: bool = False) -> list[Model]:
 
 
 EXPERIMENT = "party identification (ANES 1996)"
-# The question is who is not a Democrat. This metric counts all four kinds of correct and wrong
-# answers to it, and is undefined for a baseline that gives everybody the same answer. It is logged,
-# so MLflow's UI can sort by it.
+# The positive group contains everybody who is not a Democrat. This metric uses all four counts of
+# correct and wrong predictions, and is undefined for a baseline with the same prediction for
+# everybody. It is logged, so MLflow's UI can sort the runs by it.
 RANK_BY = "binary/matthews_corrcoef"
 QUESTION = "Party identification, 1996: who is not a Democrat?"
 REVIEW = "review.html"
@@ -171,7 +173,7 @@ REVIEW = "review.html"
 
 @dataclass(frozen=True)
 class DemoRun:
-    """The run of one model."""
+    """One model of the demo with its tracked run."""
 
     name: str
     run_id: str
@@ -181,7 +183,7 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All runs of a demo, best first by :data:`RANK_BY`, with their comparison and its review."""
+    """The runs of a demo, sorted by :data:`RANK_BY`, their comparison and its review."""
 
     directory: Path
     tracking_uri: str
@@ -196,15 +198,16 @@ def run_demo(
     quick: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> DemoResult:
-    """Train, evaluate and track the demo's models, with a run for each model and for the review.
+    """Train and evaluate the models of the demo, and track each model and the review as a run.
 
-    ImportError if statsmodels is not installed.
+    Raises ImportError if statsmodels is not installed.
 
     ``directory``: the folder for an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and
-        ``review.html``. Another demo in this folder adds its runs, and replaces the review with a
-        review of these runs.
+        ``review.html``. If you run the demo again in the same folder, new runs are added, and a
+        review of the new runs replaces the previous review.
     ``quick``: whether to train three models instead of eight.
-    ``progress``: called with a description of the step, the steps done and the number of steps.
+    ``progress``: function that is called with a description of the current step, the number of
+        finished steps and the total number of steps.
     """
     folder = Path(directory).resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -246,7 +249,7 @@ def _track(model: Model, data: Data, experiment: str, folder: Path) -> DemoRun:
             calibration=(data.y_held, fitted.predict_proba(data.x_held)),
             strict=True,
         )
-    if not isinstance(logged.evaluation, Evaluation):  # strict=True raises before this
+    if not isinstance(logged.evaluation, Evaluation):  # strict=True raises an error earlier
         raise TypeError(f"expected an Evaluation, got {type(logged.evaluation).__name__}")
     run_id = str(run.info.run_id)
     return DemoRun(
@@ -261,13 +264,14 @@ def _fitted(classifier: Any, data: Data) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        # The source stops after the same number of iterations.
+        # Markoulidakis et al. also stop after this number of iterations, so the warning is
+        # expected.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return classifier.fit(data.x_fit, data.y_fit)
 
 
 def _experiment(folder: Path) -> str:
-    """Create or restore the demo's experiment, with artifacts next to the store; return its id."""
+    """Create or restore the demo's experiment, and return its id."""
     from mlflow import MlflowClient
 
     client = MlflowClient()
@@ -281,6 +285,6 @@ def _experiment(folder: Path) -> str:
 
 
 def _rank(run: DemoRun) -> tuple[bool, float]:
-    """Return the key that sorts the best run first, and runs with an undefined metric last."""
+    """Return a sort key that puts the best run first and runs with an undefined metric last."""
     value = run.evaluation.metrics[RANK_BY]
     return math.isnan(value), -value

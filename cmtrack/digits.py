@@ -1,7 +1,8 @@
-"""Numbers as people read them: on pages, in figures, in messages and on the command line.
+"""Formatting of numbers for people: on pages, in figures, in messages and on the command line.
 
-Every number is rounded here, by one rule: the shortest decimal that stands for it, half to even. A
-format specification rounds the float instead, and shows 0.8115 as 0.811 and as 81.2%.
+Every number is rounded in this module with one rule. The shortest decimal number that represents
+the float is rounded, with halves to the even digit. A format specification would round the float
+itself and show 0.8115 both as 0.811 and as 81.2%.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from cmtrack.untrusted import one_line
 
 Interval = tuple[float, float]
 _EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
-"""Enough digits for every float, so that a number is rounded only once."""
+"""Context with enough digits for every float, so that a number is rounded only once."""
 
 
 def minus(text: str) -> str:
-    """Write a number's text with a typographic minus."""
+    """Replace the hyphen in the text of a number with a typographic minus."""
     return text.replace("-", "−")
 
 
 def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) -> str:
     """Return a number with fixed decimals and a typographic minus; never "−0".
 
-    ``times_ten``: powers of ten by which the number is multiplied: 2 for percent.
-    ``sign``: whether a positive number has a plus; one that is rounded to 0 then keeps its sign.
+    ``times_ten``: power of ten by which the number is multiplied, for example 2 for percent.
+    ``sign``: whether to write a plus before a positive number. If so, a number that is rounded to 0
+        keeps its sign.
     """
     if not math.isfinite(value):
         return minus(f"{value:.{places}f}")
@@ -42,7 +44,7 @@ def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) 
 
 
 def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
-    """Return a number with at most this many significant digits: "0.812", "20", "1,300"."""
+    """Return a number with at most ``digits`` significant digits: "0.812", "20", "1,300"."""
     if not math.isfinite(value):
         return minus(f"{value:g}")
     shifted = _shifted(value, times_ten)
@@ -51,7 +53,7 @@ def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
 
 
 def significant_with_interval(value: float, low: float, high: float) -> str:
-    """Return ``0.25 [0.164, 0.491]``, the number alone without an interval, "undefined" for NaN."""
+    """Return ``0.25 [0.164, 0.491]``; only the number if the interval is undefined."""
     if math.isnan(value):
         return "undefined"
     if not math.isfinite(low + high):
@@ -60,12 +62,12 @@ def significant_with_interval(value: float, low: float, high: float) -> str:
 
 
 def _shifted(value: float, times_ten: int) -> Decimal:
-    """Return the shortest decimal that stands for a number, times a power of ten."""
+    """Return the shortest decimal that represents a number, multiplied by a power of ten."""
     return Decimal(repr(float(value))).scaleb(times_ten, _EXACT)
 
 
 def number(value: float, ends: Interval | None = None) -> str:
-    """Return a number with the digits that its interval supports; "undefined" for NaN."""
+    """Return a number with decimals that suit its interval's width; "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
     if value == math.inf:
@@ -73,7 +75,7 @@ def number(value: float, ends: Interval | None = None) -> str:
     if value == -math.inf:
         return "−∞"
     size = abs(value)
-    # 0 and 1 are shares more often than counts, so that they have the decimals of the others.
+    # 0 and 1 are shares more often than counts, so they get decimals like other shares.
     is_count = float(value).is_integer() and size >= 2
     if is_count or size >= 1000:
         return minus(f"{value:,.0f}")
@@ -83,7 +85,7 @@ def number(value: float, ends: Interval | None = None) -> str:
 
 
 def count(value: float) -> str:
-    """Return a number of samples: whole, or with one decimal for a sum of weights."""
+    """Return a number of rows as a whole number, or a sum of weights with one decimal."""
     if math.isnan(value):
         return "undefined"
     if float(value).is_integer():
@@ -92,7 +94,7 @@ def count(value: float) -> str:
 
 
 def in_words(n: int) -> str:
-    """Return a number of things for a sentence: "six", and from 11 on "11"."""
+    """Return a whole number for a sentence: as a word up to ten, and from 11 in digits."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     if n < len(words):
         return words[n]
@@ -100,7 +102,7 @@ def in_words(n: int) -> str:
 
 
 def interval(value: float, ends: Interval | None) -> str:
-    """Return ``[low, high]``, or nothing without a finite interval."""
+    """Return ``[low, high]``, or an empty text if the interval is missing or not finite."""
     if ends is None or not all(map(math.isfinite, ends)):
         return ""
     places = _places(ends)
@@ -109,19 +111,19 @@ def interval(value: float, ends: Interval | None) -> str:
 
 
 def _limit(limit: float, places: int) -> str:
-    """Return a limit of an interval; one that is not 0 is not printed as 0."""
+    """Return a limit of an interval; a limit that is not 0 is not printed as 0."""
     if 1e-9 < abs(limit) < 0.5 * 10**-places:
         places = -math.floor(math.log10(abs(limit)))
     return fixed(limit, places)
 
 
 def with_interval(value: float, ends: Interval | None) -> str:
-    """Return ``0.712 [0.653, 0.766]``, or the number alone without a finite interval."""
+    """Return ``0.712 [0.653, 0.766]``, or only the number if the interval is not finite."""
     return f"{number(value, ends)} {interval(value, ends)}".rstrip()
 
 
 def named_value(name: str, value: float, low: float, high: float) -> str:
-    """Return ``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
+    """Return ``recall 0.712 [0.653, 0.766]`` for a cell in one of MLflow's tables."""
     if not math.isfinite(value):
         return f"{name} undefined"
     if not math.isfinite(low + high):
@@ -130,11 +132,11 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with one decimal, or three close to 0 and 100%."""
+    """Return a share in percent with one decimal, or with three close to 0% and 100%."""
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
-    if 0 < edge < 5e-6:  # three decimals would show 0 or 100%
+    if 0 < edge < 5e-6:  # rounding to three decimals would give 0 or 100%
         if share < 0.5:
             return "< 0.001%"
         return "> 99.999%"
@@ -147,7 +149,7 @@ def percent(share: float) -> str:
 
 
 def percent_with_interval(share: float, ends: Interval | None) -> str:
-    """Return ``79.9% [73.6, 85.0]``: one unit for the value and its interval."""
+    """Return ``79.9% [73.6, 85.0]``, with the percent sign only after the value."""
     if ends is None or not all(map(math.isfinite, (share, *ends))):
         return percent(share)
     places = max(1, _places(ends) - 2)
@@ -156,9 +158,10 @@ def percent_with_interval(share: float, ends: Interval | None) -> str:
 
 
 def points(difference: float, ends: Interval | None) -> str:
-    """Return a difference of shares: ``3.7 percentage points [1.2, 6.2]``.
+    """Return the difference between two shares: ``3.7 percentage points [1.2, 6.2]``.
 
-    A limit is printed as 0 only if 0 is inside the interval: a reader decides by it.
+    A limit is printed as 0 only if 0 is inside the interval, because readers use this to decide
+    whether the difference is significant.
     """
     places = max(1, _places(ends) - 2)
     if ends is None or not all(map(math.isfinite, ends)):
@@ -172,11 +175,11 @@ def points(difference: float, ends: Interval | None) -> str:
 
 
 def _places(ends: Interval | None) -> int:
-    """Return the decimals of a value: two digits of its interval's width, three to seven."""
+    """Return three to seven decimals, so that an interval's width has two significant digits."""
     if ends is None or not all(map(math.isfinite, ends)):
         return 3
     width = ends[1] - ends[0]
-    if width < 1e-7:  # the width is rounding, or 0
+    if width < 1e-7:  # the width is 0 or a rounding error
         return 3
     return min(7, max(3, 1 - math.floor(math.log10(width))))
 
@@ -187,7 +190,7 @@ def level(confidence_level: float) -> str:
 
 
 def plain_numbers(values: Sequence[Any]) -> list[str]:
-    """Return the values of a tie-breaker: texts whole, numbers with enough digits to differ."""
+    """Return the values of a tie-breaker as texts; different numbers have different texts."""
     exact = {_plain_number(value, 17) for value in values}
     for digits in range(3, 17):
         texts = [_plain_number(value, digits) for value in values]
@@ -207,7 +210,7 @@ def _plain_number(value: Any, digits: int) -> str:
 
 
 def signed(value: float, ends: tuple[float, float] | None = None) -> str:
-    """Return a difference with its sign and its interval."""
+    """Return a difference with its sign and, if given, its interval."""
     shown = with_interval(value, ends)
     is_shown_as_zero = shown.startswith("0.000 ")
     if value > 0 and not is_shown_as_zero:
@@ -216,7 +219,7 @@ def signed(value: float, ends: tuple[float, float] | None = None) -> str:
 
 
 def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
-    """Return a difference with its sign and its interval, or the reason why it has none."""
+    """Return a difference with its sign and its interval, or why the interval is undefined."""
     shown = signed(value, ends)
     if reason:
         shown += f" ({reason})"
@@ -224,7 +227,7 @@ def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
 
 
 def p_text(value: float, least: float = 0.001) -> str:
-    """Return a p-value, or a share of simulated draws; ``≤`` at the smallest possible value."""
+    """Return a p-value or a share of simulated draws, with ``≤`` for the smallest value."""
     if math.isnan(value):
         return "–"
     if value < 0.001:
@@ -235,7 +238,7 @@ def p_text(value: float, least: float = 0.001) -> str:
 
 
 def p_equals(value: float) -> str:
-    """Return a p-value for a sentence: "p = 0.012", "p < 0.001", or "p ≤ 0.001" of 999 draws."""
+    """Return a p-value for a sentence: "p = 0.012", "p < 0.001", "p ≤ 0.001" from 999 draws."""
     shown = p_text(value)
     if shown[0] in "<≤":
         return f"p {shown}"
@@ -248,14 +251,14 @@ def two_places(value: float) -> str:
 
 
 def two_places_interval(ends: Interval) -> str:
-    """Return ``[low, high]`` with two decimals, or nothing without a finite interval."""
+    """Return ``[low, high]`` with two decimals, or an empty text if it is not finite."""
     if not all(map(math.isfinite, ends)):
         return ""
     return f"[{two_places(ends[0])}, {two_places(ends[1])}]"
 
 
 def rounded(value: float) -> float | None:
-    """Return a number with six decimals for tables that programs read; None if it is undefined."""
+    """Round a number to six decimals for tables that programs read; None if undefined."""
     if not math.isfinite(value):
         return None
     return round(float(value), 6)
@@ -271,7 +274,7 @@ def short_percent(share: float) -> str:
 def short_count(value: float) -> str:
     """Return a count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if value >= 0.9995 * unit:  # three digits round it up to 1 unit
+        if value >= 0.9995 * unit:  # with three digits it is rounded up to 1 unit
             return f"{significant(value / unit)}{name}"
     if value >= 1000 or float(value).is_integer():
         return f"{value:,.0f}"
@@ -279,7 +282,7 @@ def short_count(value: float) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """Return a share in whole percent for a figure; 0 and 100 only if exact, nothing for NaN."""
+    """Return a share in whole percent for a figure; empty for NaN, 0 and 100 only if exact."""
     if not math.isfinite(share):
         return ""
     if 0 < share < 0.005:
@@ -290,7 +293,7 @@ def whole_percent(share: float) -> str:
 
 
 def places_apart(values: Sequence[float]) -> int:
-    """Return the decimals of a column: more than three for close values, fewer for large ones."""
+    """Return the number of decimals for a column: more for close values, fewer for large ones."""
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return 3

@@ -1,4 +1,4 @@
-"""Atomic writing of files: all of them are written, or none."""
+"""Atomic writing of files, which writes either all files of a call or none of them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def write_whole(
 ) -> None:
     """Write files under temporary names, then rename them one after the other.
 
-    OSError if a file cannot be written; in that case no file has changed.
+    Raises OSError if a file cannot be written. In this case, no existing file has changed.
 
-    ``files``: for each path the content, or a function that writes it into a file. Missing folders
-    are created.
-    ``private``: whether only the owner may read the files and enter the created folders.
-    ``synced``: whether the files are flushed to disk before they are renamed, so that a loss of
-    power does not leave half a file.
+    ``files``: the content for each path, or a function that writes the content to an open file.
+    Missing folders are created.
+    ``private``: whether to let only the owner read the files and enter the created folders.
+    ``synced``: whether to flush the files to disk before they are renamed, so that a loss of power
+    does not leave half a file.
     """
     folder_mode = 0o777
     file_mode = 0o666
@@ -44,7 +44,7 @@ def write_whole(
             make_folder(path.parent, folder_mode)
             partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
             written[partial] = path
-            # Set the mode at creation: others could open the file before a later chmod.
+            # The mode is set at creation, because others could open the file before a later chmod.
             with open(partial, "xb", opener=open_new) as file:
                 if isinstance(content, bytes):
                     file.write(content)
@@ -63,7 +63,7 @@ def write_whole(
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """Create a folder and its missing parents; existing folders keep their mode."""
+    """Create a folder and its missing parents; the modes of existing folders do not change."""
     if folder.is_dir():
         return
     make_folder(folder.parent, mode)

@@ -1,4 +1,4 @@
-"""Names of runs, classes and files for display: on one line, quoted, short, and distinct."""
+"""Formatting of the names of runs, classes and files: quoted, shortened and distinct."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cmtrack.untrusted import one_line
 GAP = "…"
 MAY_BE_BEST = "may be the best"
 RULED_OUT = "ruled out as the best"
-"""The two possible standings of a run."""
+"""The two possible results for a run in a ranking."""
 SELECTED = (
     "The leader's interval allows for its selection",
     "The intervals of the leader and the chosen run allow for their selection",
 )
-"""Remarks on the adjusted interval of a single run, and on the adjusted intervals of two."""
+"""Remarks on adjusted intervals: the first for one run, the second for two runs."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)?|[\W_]")
-"""A word, a number with its decimals, or a mark."""
+"""A word, a number with its decimals, or a punctuation mark."""
 
 
 def quoted(name: object) -> str:
@@ -28,7 +28,7 @@ def quoted(name: object) -> str:
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """Return the first names, and how many more there are."""
+    """Return the first names as a text, followed by the number of remaining names."""
     text = ", ".join(names[:most])
     if len(names) > most:
         text += f" and {len(names) - most} more"
@@ -57,20 +57,23 @@ def elide(text: str, width: int) -> str:
 def distinct(names: Sequence[object], width: int) -> list[str]:
     """Return short names that are as different as the full names.
 
-    First, the words at the start and end of all long names are removed, then the middle of the
-    rest. No number is appended, because readers could mistake it for a part of the name.
+    The function first removes words with which all long names start or end. It then cuts the middle
+    of the remaining text. It does not append a number, because readers could mistake the number for
+    a part of the name.
 
     Parameters
     ----------
     names : sequence
-        Names; each is put on one line.
+        The full names. Line breaks in a name are replaced.
     width : int
-        Most characters of a short name. A name is longer only if it would otherwise equal another.
+        Maximum number of characters of a short name. A name is longer only if it would otherwise be
+        equal to another short name.
 
     Returns
     -------
     list of str
-        In the order of ``names``. Names that fit are unchanged. Different names stay different.
+        The short names in the order of ``names``. Names with at most ``width`` characters are
+        unchanged. Short names of different names are different.
 
     Raises
     ------
@@ -91,8 +94,8 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
     short = {name: name for name in full} | _shortened(long, width)
     alike = _alike(short)
     while alike:
-        # Cuts at different positions can give the same letters. Each round writes at least one more
-        # name in full, because two full names differ.
+        # Names that are cut at different positions can become equal. Each round writes at least one
+        # more of these names in full, and two full names are always different.
         for group in alike:
             short |= {name: name for name in group}
         alike = _alike(short)
@@ -100,11 +103,11 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
 
 
 def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
-    """Return short names of different names that are all too long."""
+    """Return short forms of different names, all of which are too long."""
     short = _without_common(names, [_TOKEN.findall(name) for name in names], width)
     if len(names) > 1 and len(set(short.values())) == 1:
-        # They differ inside a word that is cut. Without the common letters, they start
-        # differently.
+        # The names differ only inside a word that was cut. If the common letters are removed, the
+        # names start with different letters.
         short = _without_common(names, names, width)
     for group in _alike(short):
         if len(group) < len(names):
@@ -113,7 +116,7 @@ def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
 
 
 def _alike(short: dict[str, str]) -> list[list[str]]:
-    """Return groups of different names with the same short name."""
+    """Return lists of different names that have the same short name."""
     groups = defaultdict(list)
     for name, brief in short.items():
         groups[brief].append(name)
@@ -123,7 +126,7 @@ def _alike(short: dict[str, str]) -> list[list[str]]:
 def _without_common(
     names: Sequence[str], pieces: Sequence[Sequence[str]], width: int
 ) -> dict[str, str]:
-    """Shorten names by the pieces (words or letters) with which all of them begin and end."""
+    """Shorten names by removing the words or letters with which all of them begin or end."""
     n_first = _count_common(pieces)
     rests = [parts[n_first:] for parts in pieces]
     n_last = _count_common([parts[::-1] for parts in rests])
@@ -136,7 +139,7 @@ def _without_common(
 
 
 def _count_common(pieces: Sequence[Sequence[str]]) -> int:
-    """Return the number of leading pieces that all sequences share; 0 for a single sequence."""
+    """Return the number of leading pieces that all sequences have in common; 0 for only one."""
     if len(pieces) < 2:
         return 0
     columns = zip(*pieces, strict=False)
@@ -144,9 +147,9 @@ def _count_common(pieces: Sequence[Sequence[str]]) -> int:
 
 
 def _fit(first: str, middle: str, last: str, width: int) -> str:
-    """Return a name in `width` characters.
+    """Join three parts to a name that has at most `width` characters.
 
-    ``first`` and ``last`` are common to all names and get the space that ``middle`` leaves.
+    ``first`` and ``last`` occur in all names, so they are shortened before ``middle``.
     """
     room = width - len(middle)
     if last and len(last) > min(room - 1, width // 3):
@@ -159,7 +162,7 @@ def _fit(first: str, middle: str, last: str, width: int) -> str:
 
 
 def _whole_words(text: str, width: int) -> str:
-    """Return the first `width` characters of a text; cut a word only if it is the only one."""
+    """Return the words of a text that fit into `width` characters; cut a single long word."""
     head = text[: max(width, 0)]
     if text[width : width + 1].isalnum():
         whole = re.sub(r"[^\W_]+$", "", head)

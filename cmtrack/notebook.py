@@ -1,4 +1,4 @@
-"""Objects in a notebook: sentences and short tables, in the notebook's own colours."""
+"""Display of objects in a notebook as sentences and short tables in the notebook's colours."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROWS = 12
-"""Most rows of a table in a notebook; the frame has all rows."""
+"""Maximum number of rows in a notebook table; the frame contains all rows."""
 _WIDTH = 60
-"""Most characters of a text in a cell."""
+"""Maximum number of characters of a text in a cell."""
 
 
 def view(*parts: str, notes: Iterable[str] = ()) -> str:
-    """Return one HTML element with parts below each other, followed by a list of notes."""
+    """Return an HTML element that shows the parts below each other and then a list of notes."""
     content = "".join(parts)
     remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
     if remarks:
@@ -34,7 +34,7 @@ def view(*parts: str, notes: Iterable[str] = ()) -> str:
 
 
 def sentence(text: object) -> str:
-    """Return a text as an HTML paragraph; empty for an empty text."""
+    """Return a text as an HTML paragraph; an empty text stays empty."""
     words = escape(str(text))
     if not words:
         return ""
@@ -44,8 +44,8 @@ def sentence(text: object) -> str:
 def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
     """Return the first rows of a frame as an HTML table with rounded numbers.
 
-    An interval becomes one column: ``share_low`` and ``share_high`` become "share interval". A
-    named index becomes a column.
+    The two columns of an interval become one column: ``share_low`` and ``share_high`` become "share
+    interval". An index with a name is shown as a column.
     """
     shown = frame.head(rows)
     if any(shown.index.names):
@@ -78,26 +78,26 @@ def matrix(frame: pd.DataFrame) -> str:
 
 
 def picture(figure: Figure) -> str:
-    """Return a figure as an HTML image with the PNG file in it."""
+    """Return a figure as an HTML image that contains the PNG data."""
     content = base64.b64encode(figure._repr_png_()).decode()  # type: ignore[attr-defined]
     return f'<img alt="" src="data:image/png;base64,{content}" style="max-width: 480px">'
 
 
 def _is_empty(cells: Iterable[str]) -> bool:
-    """Return whether no row of a column shows a value."""
+    """Return whether all cells of a column are empty."""
     return all(cell in ("", "–") for cell in cells)
 
 
 def _is_low(name: str) -> bool:
-    """Return whether a column has the lower ends of intervals."""
+    """Return whether a column contains the lower limits of intervals."""
     return name == "low" or name.endswith("_low")
 
 
 def _intervals(shown: pd.DataFrame, low: str, high: str) -> list[str]:
-    """Return the cells ``[low, high]`` of an interval's column.
+    """Return the cells ``[low, high]`` for the column of an interval.
 
-    The column of values decides the digits: ``share`` for ``share_low``, and ``value`` or
-    ``difference`` for ``low``.
+    The number of digits depends on the column of values to which the interval belongs. This is
+    ``share`` for ``share_low``, and ``value`` or ``difference`` for ``low``.
     """
     stem = low.removesuffix("low").removesuffix("_")
     names = [stem] if stem else ["value", "difference"]
@@ -113,7 +113,7 @@ def _heading(name: str) -> str:
 
 
 def _text(name: object, value: Any) -> str:
-    """Return a cell's text: numbers are written as in sentences, truth values as "yes" or "no"."""
+    """Return the text of a cell: rounded numbers, "yes" or "no" for truth values."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, (bool, np.bool_)):
