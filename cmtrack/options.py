@@ -1,9 +1,9 @@
-"""Options of evaluations as records: each entry has the words and rules of one option.
+"""Options of evaluations as records: each entry defines the texts and rules of one option.
 
-Such a record is a frozen dataclass whose fields are made by :func:`entry`, such as
-:class:`cmtrack.evaluation.spec.Spec` of an evaluation. Signatures, docstrings, command-line flags,
-checks, stored forms and the rules of merging are made from its entries, so a new entry appears in
-all of them. A test then requires a number that the new option changes.
+A record such as :class:`cmtrack.evaluation.spec.Spec` is a frozen dataclass whose fields are
+created by :func:`entry`. Signatures, docstrings, command-line flags, checks, stored forms and merge
+rules are derived from its entries, so a new entry appears in all of them. A test fails unless the
+new option changes some number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Taker = TypeVar("Taker", bound=Callable[..., Any])
 
 
 def probabilities_of(y_prob: Any, options: Any) -> Any:
-    """Return ``y_prob``, or ``y_proba``, scikit-learn's spelling, and remove it from ``options``.
+    """Return the probabilities, which may be in ``options`` as ``y_proba``, and remove them there.
 
     Raises
     ------
@@ -43,44 +43,46 @@ def probabilities_of(y_prob: Any, options: Any) -> Any:
 
 
 def _same(value: Any) -> Any:
-    """Return a value unchanged, which is the check and the stored form of most options."""
+    """Return a value unchanged; most options need no check and no conversion for files."""
     return value
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Words, default, check, flag and stored form of an option.
+    """Definition of one option: its texts, default, check, flag and stored form.
 
     Attributes
     ----------
     kind : str
-        Type and default, as numpydoc writes them. An entry without a kind is not an option: its
-        value follows from the call.
+        Type and default in the form of numpydoc. An entry without a kind is not an option that a
+        caller can set, because its value follows from the call.
     text : str
     default : object
     check : callable, optional
-        Converts the value in the call to the value that is used. Raises if the value is invalid for
-        all data.
+        Function that converts the value in the call to the value that is used. It raises an error
+        if the value is invalid for all data.
     flag, help : str
-        Flag of the command line. An option without a flag is not on it, or is read from a file.
+        The command-line flag and its help text. An option without a flag cannot be set on the
+        command line, or is read from a file.
     choices : mapping of str to object, optional
-        The option's value for each value of the flag.
+        Maps each possible value of the flag to the value of the option.
     several : bool
-        True for a flag that may be repeated.
+        Whether the flag may be repeated.
     of_flag : type, default str
-        Type of the flag's value; ``Path`` for a file to read.
+        Type of the flag's value; ``Path`` if the flag names a file to read.
     of_texts : callable, optional
-        Converts the values of a repeated flag to the option's value.
+        Function that converts the values of a repeated flag to the value of the option.
     metavar : str
-        The name of the flag's value in the help.
+        The name that the help shows for the flag's value.
     form : str
-        The values that a rule file may state, for errors. An option without a form is not in rule
-        files.
+        Description of the values that a rule file may contain, for error messages. An option
+        without a form cannot be set in a rule file.
     write, read : callable, optional
-        Convert to and from plain data. Without ``write``, the entry is not stored.
+        Functions that convert the value to plain data and back. An entry without ``write`` is not
+        stored.
     merge : callable, optional
-        Converts two values to the value of the merged result, or raises ValueError. By default the
-        values must be equal.
+        Function that combines the values of two evaluations into the value of the merged
+        evaluation, or raises ValueError. By default the two values must be equal.
     """
 
     kind: str = ""
@@ -101,11 +103,11 @@ class Entry:
 
 
 def late(path: str, *arguments: Any, optional: bool = False) -> Callable[[Any], Any]:
-    """Return a function that is imported when it is first called.
+    """Return a function that imports another function at the first call and then calls it.
 
-    ``path``: the function's module and name, such as ``cmtrack.grouping:as_costs``.
-    ``arguments``: arguments after the value.
-    ``optional``: whether the function is skipped for None, which stays None.
+    ``path``: module and name of the imported function, such as ``cmtrack.grouping:as_costs``.
+    ``arguments``: arguments that are passed after the value.
+    ``optional``: whether to return None for None without calling the function.
     """
 
     def call(value: Any) -> Any:
@@ -126,7 +128,7 @@ def entry(
 
 @dataclass(frozen=True)
 class Question:
-    """Base of the options of all kinds of evaluations; each has a confidence level."""
+    """Base class for the options of all kinds of evaluations, which share a confidence level."""
 
     if TYPE_CHECKING:
 
@@ -136,30 +138,30 @@ class Question:
 
     @classmethod
     def entries(cls) -> dict[str, Entry]:
-        """Return the entries by name, in order."""
+        """Return all entries by name, in the order of the fields."""
         return {field.name: field.metadata["entry"] for field in dataclasses.fields(cls)}
 
     @classmethod
     def options(cls) -> dict[str, Entry]:
-        """Return the entries that a caller can set."""
+        """Return only the entries that a caller can set, by name."""
         return {name: entry for name, entry in cls.entries().items() if entry.kind}
 
     @classmethod
     def of(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> Self:
-        """Check the options of a call, and return them as a record.
+        """Check the options of a call, and return them as a record of this class.
 
         Parameters
         ----------
         given : mapping
-            The options of the call; other options have their defaults.
+            The options that the call sets. All other options get their defaults.
         caller : callable
-            The called function or class, for errors.
+            The called function or class, which error messages name.
 
         Raises
         ------
         ValueError, TypeError
             If an option does not exist, or its value is invalid for all data. The message states
-            the rule and the value.
+            the rule and the invalid value.
         """
         cls.check_names(given, caller)
         values = {}
@@ -169,7 +171,7 @@ class Question:
 
     @classmethod
     def check_names(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> None:
-        """Raise TypeError for an unknown option, and name the argument that was probably meant."""
+        """Raise TypeError for an unknown option; the message suggests a similar argument."""
         options = cls.options()
         for name in given:
             if name in options:
@@ -183,11 +185,11 @@ class Question:
             )
 
     def given(self) -> dict[str, Any]:
-        """Return the options by name, as arguments of a call."""
+        """Return the options by name, so that they can be passed as arguments of a call."""
         return {name: getattr(self, name) for name in self.options()}
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the stored entries as plain data."""
+        """Return the entries that are stored as plain data."""
         data = {}
         for name, described in self.entries().items():
             if described.write is not None:
@@ -196,29 +198,29 @@ class Question:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
-        """Read the data of :meth:`to_plain`; absent entries get their default.
+        """Read the data that :meth:`to_plain` wrote; missing entries get their defaults.
 
         Raises
         ------
-        ValueError, and others of ``archive.DAMAGED``
+        ValueError, and other errors in ``archive.DAMAGED``
             If the data are damaged.
         """
         values = {}
         for name, described in cls.entries().items():
             if described.write is None or name not in data:
                 continue
-            # ``read`` does not have to handle null, which means a default of None.
+            # If the default is None, it is stored as null. ``read`` does not have to handle null.
             if data[name] is not None or described.default is not None:
                 values[name] = described.read(data[name])
         return cls(**values)
 
     def merged(self, other: Self, what: str) -> Self:
-        """Return the options of the merged results of two sets of rows.
+        """Return the options for the merged evaluation of two sets of rows.
 
         Raises
         ------
         ValueError
-            If an entry differs; the message names it.
+            If the values of an entry cannot be merged. The message names the entry.
         """
         changed = {}
         for field in dataclasses.fields(self):
@@ -236,7 +238,7 @@ class Question:
 
 
 def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
-    """Show the options in the signature and docstring of a function with ``**options``."""
+    """Decorate a function that takes ``**options``: list them in its signature and docstring."""
 
     def show_options(function: Taker) -> Taker:
         target: Any = function
@@ -264,12 +266,12 @@ def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
 
 
 def _type_of(options: type, name: str) -> str:
-    """Return an option's type in the written form of other parameters."""
+    """Return an option's type as a text, in the form used for other parameters."""
     return str(options.__annotations__[name].__forward_arg__)
 
 
 def _with_entries(text: str, question: type[Question]) -> str:
-    """Replace ``**options`` in a docstring by an entry for each option."""
+    """Replace ``**options`` in a docstring with an entry for each option."""
     section = re.search(r"^( *)\*\*options\n(?:\1 +.*\n)*", text, flags=re.MULTILINE)
     if section is None:
         return text

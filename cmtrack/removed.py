@@ -1,7 +1,7 @@
-"""Names that version 0.2 had and this version no longer has, and what to use instead.
+"""Names that were removed after version 0.2, and what to use instead.
 
-For one version, using one of these names raises an error that names the replacement. A key has the
-form in which a user writes the name:
+In this version, using one of these names raises an error that states the replacement. The next
+version will no longer do so. Each key is written as users write the name:
 
 - ``cmtrack.attribute_subsets`` or ``cmtrack.rows.Pair``: a name of a module;
 - ``Comparison.deciding``: an attribute or a method of a class;
@@ -12,14 +12,14 @@ form in which a user writes the name:
   with that name;
 - ``compare(rank_by={metric: weight})``: another kind of value;
 - ``cmtrack rows --deciding``: a flag of a command;
-- ``cmtrack[server]`` and other names that cannot raise: they are only listed in the changelog.
+- ``cmtrack[server]`` and other names that cannot raise an error: only the changelog lists them.
 
 The changelog's table "Removed in 0.3" lists every key.
 
 If an option stays and only one of its values was removed, its check raises :class:`RemovedFeature`.
-This error also identifies rule files and bundles that need such a value. ``STORED`` has keys that
-only a removed feature wrote into the data of a review. ``cmtrack verify`` exits with code 3 for all
-of these.
+The same error is raised for rule files and bundles that need such a value. ``STORED`` lists keys in
+the data of a review that only a removed feature wrote. ``cmtrack verify`` exits with code 3 if it
+finds such a value or key.
 """
 
 from __future__ import annotations
@@ -218,18 +218,18 @@ STORED: frozenset[str] = frozenset(
         "repeated.models.average_rank",
     )
 )
-"""Keys of ``review.json``, without positions, that only a removed feature wrote."""
+"""Keys in ``review.json`` that only a removed feature wrote, without positions in lists."""
 
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
-"""The words of ``cmtrack verify`` about a bundle that needs a removed feature."""
+"""The text that ``cmtrack verify`` prints for a bundle that needs a removed feature."""
 
 
 class RemovedFeature(ValueError):
-    """An option, or a value of one, that was removed; the text says what to use instead."""
+    """Error for a removed option or value of an option; its text says what to use instead."""
 
 
 def reason(name: str) -> str | None:
-    """Return the sentence for a name that was removed, or None for any other name."""
+    """Return the sentence about a removed name, or None for any other name."""
     instead = INSTEAD.get(name)
     if instead is None:
         return None
@@ -237,7 +237,7 @@ def reason(name: str) -> str | None:
 
 
 def refuse_removed(method: Callable[P, Result]) -> Callable[P, Result]:
-    """Make a method refuse its removed options with a sentence that says what to use instead."""
+    """Decorate a method so that removed options raise an error that states the replacement."""
 
     @functools.wraps(method)
     def checked(*arguments: P.args, **options: P.kwargs) -> Result:
@@ -251,7 +251,7 @@ def refuse_removed(method: Callable[P, Result]) -> Callable[P, Result]:
 
 
 class RemovedMembers(EnumType):
-    """The type of an enum whose removed members raise an error that says what to use instead."""
+    """Type for enums whose removed members raise an error that states the replacement."""
 
     if not TYPE_CHECKING:
 
@@ -263,7 +263,7 @@ class RemovedMembers(EnumType):
 
 
 class RemovedAttributes:
-    """A class whose removed attributes raise an AttributeError that says what to use instead."""
+    """Base class whose removed attributes raise an AttributeError with the replacement."""
 
     if not TYPE_CHECKING:  # a type checker would otherwise accept every attribute
 
@@ -272,5 +272,6 @@ class RemovedAttributes:
                 sentence = reason(f"{kind.__name__}.{name}")
                 if sentence is not None:
                     raise AttributeError(sentence, name=name, obj=self)
-            # An AttributeError inside a property also ends here; this line raises it again.
+            # Python also calls this method if a property raises AttributeError. This line raises
+            # that error again.
             return object.__getattribute__(self, name)

@@ -1,7 +1,8 @@
 """Schemas of stored files: the newest schema of each file, and migrations from older schemas.
 
-A schema gets a new number if files of the previous schema cannot be read without a migration. A new
-optional key does not need a new number. The tests read files of every schema from ``tests/golden``.
+A schema gets a new number if files with the previous schema cannot be read without a migration. A
+new optional key does not need a new number. The folder ``tests/golden`` contains files with every
+schema, which the tests read.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Stored:
-    """A kind of JSON file whose key ``schema`` has the number of its schema.
+    """A kind of JSON file whose key ``schema`` contains the number of its schema.
 
     ``name``: the file's name in error messages.
     ``newest``: the schema that cmtrack writes.
-    ``migrations``: for each older schema, a function from its plain data to plain data of the next
-    schema.
-    ``unnumbered``: the schema of files without a number.
+    ``migrations``: for each older schema, a function that converts its plain data to plain data of
+    the next schema.
+    ``unnumbered``: the schema of files that do not contain a number.
     """
 
     name: str
@@ -30,13 +31,13 @@ class Stored:
     unnumbered: int | None = None
 
     def migrated(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Migrate the data of a file to the newest schema.
+        """Convert the data of a file to the newest schema.
 
-        ValueError if the schema is invalid, or newer than this version of cmtrack can read.
+        Raises ValueError if the schema is invalid, or newer than this version of cmtrack can read.
         """
         schema = data.get("schema", self.unnumbered)
         if (
-            isinstance(schema, bool)  # which is an integer
+            isinstance(schema, bool)  # in Python, a boolean is also an integer
             or not isinstance(schema, int)
             or not 1 <= schema <= self.newest
         ):
@@ -54,7 +55,7 @@ def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
     return {"on_existing": "replace"} | manifest
 
 
-# First words of notes in schema 1, and the member of Lost that replaces each note in schema 2.
+# Maps the first words of a note in schema 1 to the member of Lost that replaces it in schema 2.
 _LOST = {
     "regrouped without the data: the counts by": "SCORES",
     "regrouped without the data: log loss": "LOSSES",
@@ -70,10 +71,10 @@ _LOST = {
 
 
 def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
-    """Migrate schema 1 to 2: losses were notes, and ``lost`` had another meaning.
+    """Migrate schema 1 to 2, in which ``lost`` has a new meaning.
 
-    Schema 1 listed losses among the notes. Its ``lost`` had the metrics of another class
-    order.
+    Schema 1 listed losses of information among the notes. Its key ``lost`` contained metrics that
+    were computed with a different order of the classes.
     """
     notes = []
     lost = set()
@@ -94,13 +95,13 @@ def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
-"""An evaluation of classes or of families, depending on its ``kind``."""
+"""File of an evaluation of classes or of families, depending on its ``kind``."""
 REVIEW = Stored("the review", 1)
 ENTRY = Stored("entry.json", 1)
 """The file that describes an entry of the spool."""
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
-"""The file of a complete entry of cmtrack 0.1 or 0.2, which did not write ``entry.json``."""
+"""The file that cmtrack 0.1 and 0.2 wrote for a complete entry instead of ``entry.json``."""
 INTENT = Stored("intent.json", 1, unnumbered=1)
-"""The destination of an entry that cmtrack 0.1 or 0.2 did not finish."""
+"""The file with the destination of an entry that cmtrack 0.1 or 0.2 did not finish."""
 BUNDLE = Stored("the bundle", 1)
 """The manifest of a review that is stored together with all of its inputs."""

@@ -1,8 +1,8 @@
-"""Validation of values from a store, a file or a server, with a function for each kind of value.
+"""Validation of values that come from a store, a file or a server.
 
 Anyone who can edit a run's tags, a file in a spool or a server's answer controls these values.
 Before cmtrack uses such a value as a path, a pattern, a URL, a size, or text on a terminal, a
-function of this module checks it.
+function in this module checks the value.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ _FILE_NAME = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.[0-9A-Za-z.+-]{1,30})?)\s*", re.ASCII)
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
-# "?" and "&" end a name, so each character is read only once: a server's message may be long.
+# "?" and "&" end a name, so the pattern reads each character only once. A server's message may be
+# long.
 _QUERY_VALUE = re.compile(r"([?&])([^?&=#\s]*)=([^&#\s\"'<>]+)")
 _SECRET_NAME = re.compile(r"(?i)password|passwd|token|secret|signature|credential")
-# C0 and C1 controls except tab and newline; marks that reorder text (bidirectional overrides and
-# isolates); surrogates, which streams cannot encode
+# This pattern matches C0 and C1 controls except tab and newline, marks that reorder text
+# (bidirectional overrides and isolates), and surrogates, which streams cannot encode.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff"
     "\ud800-\udfff]"
 )
-# scripts that are written from right to left: Hebrew to Arabic Extended-A, their presentation
-# forms, and blocks beyond the BMP
+# These are the scripts that are written from right to left: Hebrew to Arabic Extended-A, their
+# presentation forms, and blocks beyond the BMP.
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _RIGHT_TO_LEFT_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ '_-]+[{_RIGHT_TO_LEFT}]+)*")
 
 
 def digest(value: Any) -> str | None:
-    """Return the digest of a file, or None if it is invalid.
+    """Return a file's digest after checking it; None if the digest is invalid.
 
-    :func:`cmtrack.tracking.cache.digest_of` computes digests. A digest becomes the name of a file
-    in the cache, so only 32 hexadecimal digits are accepted.
+    :func:`cmtrack.tracking.cache.digest_of` computes digests. The cache uses a digest as the name
+    of a file, so only 32 hexadecimal digits are accepted.
     """
     if isinstance(value, str) and _DIGEST.fullmatch(value):
         return value
@@ -56,7 +57,7 @@ def digest(value: Any) -> str | None:
 def file_name(value: Any, what: str = "a file's name") -> str:
     """Return the name of a file after checking that it stays in its folder.
 
-    ValueError if the name is empty, leads to another folder, or contains control characters.
+    Raises ValueError if the name is empty, leads to another folder, or contains control characters.
     """
     if not isinstance(value, str) or value in (".", "..") or not _FILE_NAME.fullmatch(value):
         raise ValueError(f"{what} must be a plain name without folders, got {str(value)!r:.80}")
@@ -66,7 +67,8 @@ def file_name(value: Any, what: str = "a file's name") -> str:
 def identifier(value: Any, what: str) -> str:
     """Return the id of a run, model or experiment after checking that it fits into URLs and paths.
 
-    ValueError if the id contains anything other than letters, digits, ``_``, ``.`` and ``-``.
+    Raises ValueError if the id contains anything other than letters, digits, ``_``, ``.`` and
+    ``-``.
     """
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value) or ".." in value:
         raise ValueError(
@@ -76,7 +78,7 @@ def identifier(value: Any, what: str) -> str:
 
 
 def version(value: Any) -> str:
-    """Return a server's version; ValueError if it does not begin with two numbers."""
+    """Return a server's version; raise ValueError unless it begins with two numbers."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(
@@ -87,16 +89,16 @@ def version(value: Any) -> str:
 
 _WEB = re.compile(r"(?i:https?)://[\w.:\[\]-]+(?:[/?#][!#-;=?-\[\]_a-~]*)?", re.ASCII)
 MAX_ADDRESS = 2000
-"""Maximum characters of a web address; browsers and servers refuse much longer addresses."""
+"""Maximum number of characters in a web address; browsers refuse much longer addresses."""
 _MAX_URI = 4096
-"""Maximum characters of a URI or path, which is also the limit of Linux."""
+"""Maximum number of characters in a URI or path; Linux has the same limit."""
 
 
 def web_address(value: Any, what: str) -> str:
     """Return the address of a page or picture after checking that it is safe as a link.
 
-    ValueError if the scheme is not http or https, or if the address has a user name or characters
-    that must be encoded.
+    Raises ValueError if the scheme is not http or https, or if the address contains a user name or
+    characters that must be encoded.
     """
     if not isinstance(value, str) or len(value) > MAX_ADDRESS or not _WEB.fullmatch(value):
         raise ValueError(
@@ -107,15 +109,15 @@ def web_address(value: Any, what: str) -> str:
 
 
 SERVED = ("http", "https", "mlflow-artifacts")
-"""Schemes of artifact folders that are on a server."""
+"""URI schemes of artifact folders on a server."""
 
 
 def artifact_uri(value: Any) -> str:
     """Return the URI or path of a folder of artifacts after checking it.
 
-    ValueError if it is not a text, contains control characters, or refers to a run or a model.
-    Addresses on a server must not contain '..' or a query, nor anything that programs read
-    differently: a user name, blanks or a backslash.
+    Raises ValueError if the value is not a text, contains control characters, or refers to a run or
+    a model. Addresses on a server must not contain '..' or a query. They must not contain a user
+    name, blanks or a backslash either, because programs interpret these in different ways.
     """
     if (
         not isinstance(value, str)
@@ -137,10 +139,10 @@ def artifact_uri(value: Any) -> str:
 
 
 def _check_served_uri(uri: str) -> None:
-    """Raise ValueError if an address leaves its folder or can be read in two ways."""
+    """Raise ValueError if an address leads out of its folder or is ambiguous."""
     parts = urlsplit(uri)
     shown = without_credentials(uri)
-    # The server unquotes the path, so "%2e%2e" leads out of the folder as ".." does.
+    # The server unquotes the path, so "%2e%2e" leads out of the folder just like "..".
     if ".." in unquote(parts.path).split("/") or parts.query or parts.fragment:
         raise ValueError(
             f"the URI of artifacts must not contain '..' or a query, got {shown!r:.80}"
@@ -200,7 +202,7 @@ def without_secret(name: str, value: str) -> str:
     ('***', '512')
     """
     words = [word.lower() for word in _WORD.findall(name)]
-    # "api_key" and "apiKey" are two words, "apikey" is one.
+    # "api_key" and "apiKey" consist of two words, but "apikey" is a single word.
     pairs = [first + second for first, second in itertools.pairwise(words)]
     if _SECRET_WORDS.isdisjoint([*words, *pairs]):
         return without_credentials(value)
@@ -219,7 +221,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: object) -> str:
-    r"""Return a text that is safe to print in one line, with blanks for line breaks and tabs.
+    r"""Return a text that is safe to print in one line; line breaks and tabs become blanks.
 
     Examples
     --------
@@ -232,7 +234,7 @@ def one_line(text: object) -> str:
 def printable_json(text: str) -> str:
     r"""Return JSON that is safe to print and has the same data.
 
-    The characters that :func:`printable` escapes become JSON escapes.
+    The characters that :func:`printable` escapes are replaced with JSON escapes.
 
     Examples
     --------
@@ -245,10 +247,10 @@ def printable_json(text: str) -> str:
 def for_page(html: str) -> str:
     r"""Return HTML or Markdown in which names cannot reorder the text next to them.
 
-    Control characters and marks that reorder text are escaped as in :func:`printable`. Words of
-    scripts that are written from right to left are enclosed in U+2068 and U+2069, so the numbers
-    and names around them keep their places. The markup does not change: callers have already
-    escaped the text.
+    Control characters and marks that reorder text are escaped as in :func:`printable`. Words in
+    scripts that are written from right to left are enclosed in U+2068 and U+2069, so that the
+    numbers and names around them keep their places. The markup does not change, because callers
+    have already escaped the text.
 
     Examples
     --------
@@ -261,11 +263,11 @@ def for_page(html: str) -> str:
 def open_file(path: Path, *, own: bool = False) -> BinaryIO:
     """Open a plain file for reading, without blocking on a pipe or a device.
 
-    ValueError if the path is not a plain file, for example a link, a folder, a pipe or a device;
-    OSError if the file cannot be read.
+    Raises ValueError if the path is not a plain file but, for example, a link, a folder, a pipe or
+    a device. Raises OSError if the file cannot be read.
 
-    ``own``: whether the user named the file; if so, a link is followed. Other people may be able to
-    write into the folders of all other files.
+    ``own``: whether the user named the file. If so, a link is followed. Links to other files are
+    not followed, because other people may be able to write into their folders.
     """
     # Without O_NONBLOCK, opening a pipe without a writer would wait forever.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -273,7 +275,7 @@ def open_file(path: Path, *, own: bool = False) -> BinaryIO:
     if not own:
         if path.is_symlink():
             raise ValueError(f"{path.name!r:.80} must be a plain file, got a link")
-        # Somebody may replace the file with a link between the check and the opening.
+        # Between the check and the opening, somebody may replace the file with a link.
         flags |= getattr(os, "O_NOFOLLOW", 0)
         shown = path.name
     handle = os.open(path, flags)
@@ -287,9 +289,10 @@ def open_file(path: Path, *, own: bool = False) -> BinaryIO:
 
 
 def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
-    """Read a plain file of at most ``limit`` bytes; ``own`` as in :func:`open_file`.
+    """Read a plain file of at most ``limit`` bytes; for ``own`` see :func:`open_file`.
 
-    ValueError if the path is not a plain file, or the file is larger; OSError if it cannot be read.
+    Raises ValueError if the path is not a plain file, or the file is larger. Raises OSError if the
+    file cannot be read.
     """
     with open_file(path, own=own) as file:
         size = os.fstat(file.fileno()).st_size
@@ -320,10 +323,10 @@ _SCHEMES = (
 
 
 def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
-    """Parse a JSON text strictly; with ``finite``, refuse NaN and infinity.
+    """Parse a JSON text strictly; if ``finite`` is True, refuse NaN and infinity.
 
-    ValueError if the text is not valid JSON, or is nested too deeply for Python. A repeated key is
-    also an error, because programs disagree on which value counts.
+    Raises ValueError if the text is not valid JSON, or is nested too deeply for Python. A repeated
+    key is also an error, because programs disagree on which of its values to use.
     """
     parsers: dict[str, Any] = {}
     if finite:
@@ -353,12 +356,12 @@ def _finite(text: str) -> float:
 
 
 def array_bytes(shape: Any, limit: int) -> int:
-    """Return the size of an array of this shape in bytes, with 8 bytes per number.
+    """Return the size in bytes of an array with this shape, which needs 8 bytes per number.
 
-    ValueError if the shape is not a list of at most eight whole numbers, or the array would take
-    more than ``limit`` bytes.
+    Raises ValueError if the shape is not a list of at most eight whole numbers, or if the array
+    would take more than ``limit`` bytes.
     """
-    # type() instead of isinstance(), because True is an instance of int.
+    # This uses type() instead of isinstance(), because True is an instance of int.
     is_shape = (
         isinstance(shape, list)
         and len(shape) <= 8
@@ -372,9 +375,9 @@ def array_bytes(shape: Any, limit: int) -> int:
 
 
 def unpacked(text: Any, size: int) -> bytes:
-    """Unpack a base64 text of zlib data, and never unpack more than ``size`` bytes.
+    """Unpack zlib data in a base64 text, but never more than ``size`` bytes.
 
-    ValueError if the data are damaged, or unpack to another number of bytes.
+    Raises ValueError if the data are damaged, or do not unpack to exactly ``size`` bytes.
     """
     try:
         raw = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), size + 1)
@@ -387,10 +390,10 @@ def unpacked(text: Any, size: int) -> bytes:
 
 
 def tracking_uri(value: Any) -> str:
-    """Return the URI of a tracking store that was read from a file, after checking it.
+    """Check the URI of a tracking store that was read from a file, and return it.
 
-    ValueError if the URI is not a text of one line, or has a scheme that tracking stores do not
-    use.
+    Raises ValueError if the URI is not a text of one line, or if tracking stores do not use its
+    scheme.
     """
     if (
         not isinstance(value, str)
@@ -410,18 +413,18 @@ def tracking_uri(value: Any) -> str:
 
 
 MAX_TEXT = 64 << 10
-"""Maximum bytes of a file that a person writes: a rule, a grouping, costs."""
+"""Maximum size in bytes of a file that a person writes: a rule, a grouping or costs."""
 _DEEPEST = 64
-"""Maximum nesting of a YAML text, far more than a rule, a grouping or costs need."""
+"""Maximum depth of nesting in a YAML text; a rule, a grouping or costs need far less."""
 
 
 def parsed_yaml(content: bytes, what: str) -> Any:
-    """Parse a YAML text with the safe loader, in its C version if that is installed.
+    """Parse a YAML text with the safe loader; the C version is used if it is installed.
 
-    ValueError if the text is not valid YAML, is nested more than 64 levels deep, contains an alias,
-    or has a key twice.
+    Raises ValueError if the text is not valid YAML, is nested more than 64 levels deep, contains an
+    alias, or repeats a key.
 
-    ``what``: the name of the text in messages.
+    ``what``: name of the text in error messages.
     """
     import yaml
 
@@ -441,7 +444,7 @@ def parsed_yaml(content: bytes, what: str) -> Any:
     try:
         text = content.decode("utf-8")
         depth = 0
-        # Read the events first: aliases of aliases could fill the memory.
+        # The events are read first, because aliases of aliases could fill the memory.
         for event in yaml.parse(text, base):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
@@ -453,7 +456,8 @@ def parsed_yaml(content: bytes, what: str) -> Any:
                 raise yaml.YAMLError(too_deep)
         return yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
-        # libyaml reads ahead and may reach its own limit before the loop above reaches ours.
+        # libyaml reads ahead and may reach its own limit before the loop above reaches
+        # ``_DEEPEST``.
         if getattr(error, "context", None) == "while increasing flow level":
             error = yaml.YAMLError(too_deep)
         raise ValueError(next(iter(str(error).splitlines()), type(error).__name__)) from None
@@ -463,13 +467,14 @@ _ENTRY = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}/){0,3}[A-Za-z0-9_][A-
 
 
 def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
-    """Read all files of a user's zip archive into memory, and return them by name.
+    """Read all files in a user's zip archive into memory, and return their contents by name.
 
-    ValueError if the archive is damaged or not a zip archive, has too many or too large files, or
-    has a name twice. Every entry must be a plain file with a plain path: links, names with '..' and
-    encrypted files raise ValueError. OSError if the archive cannot be read.
+    Raises ValueError if the archive is damaged or is not a zip archive, if it contains too many or
+    too large files, or if a name occurs twice. Every entry must be a plain file with a plain path,
+    so links, names with '..' and encrypted files also raise ValueError. Raises OSError if the
+    archive cannot be read.
 
-    ``limit``: maximum total bytes of the unpacked files; more are never unpacked.
+    ``limit``: maximum total size of the unpacked files in bytes. More bytes are never unpacked.
     ``most``: maximum number of files.
     """
     contents: dict[str, bytes] = {}
@@ -506,7 +511,7 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
 def _check_entry(entry: zipfile.ZipInfo, earlier: Container[str]) -> None:
     """Raise ValueError if an entry is not a plain file with a plain and unique name."""
     name = entry.filename
-    # The upper half of external_attr is the mode of the file on Unix; 0 if another system wrote it.
+    # The upper half of external_attr is the Unix mode of the file, or 0 if another system wrote it.
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if not _ENTRY.fullmatch(name) or ".." in name or kind not in (0, stat.S_IFREG):
         raise ValueError(f"an archive must contain plain files in plain folders, got {name!r:.80}")

@@ -1,14 +1,15 @@
-"""Sources of rows: files and frames in batches, and clusters whose workers run the kernel.
+"""Sources of rows: files and frames that are read in batches, and clusters of workers.
 
-This room turns tables of other libraries into batches for the kernel of ``statistics``. It does not
-count rows and has no metrics. Start with ``source``, which has the interface of all sources, then
-read a short source such as ``polars``. ``columns`` finds the columns of an evaluation and checks
-their types, ``batches`` makes the kernel's batches, and ``texts`` has the rules for CSV files,
-which have no types.
+This package converts tables of other libraries to batches for the kernel in ``statistics``. It does
+not count rows and does not compute metrics. Start with ``source``, which defines the interface of
+all sources, and then read a short source such as ``polars``. ``columns`` finds the columns for an
+evaluation and checks their types, ``batches`` creates the batches for the kernel, and ``texts``
+defines the rules for CSV files, whose columns have no types.
 
-A new source is a module in this room with a class of :mod:`cmtrack.sources.source` and a function
-``opened``. The function returns a source for its own tables and None for other tables. Add the
-module's name to :data:`MODULES`. Files are tried first.
+To add a source, write a module in this package with a subclass of a class in
+:mod:`cmtrack.sources.source` and a function ``opened``. The function returns a source for the
+tables of its library, and None for any other table. Then add the module's name to :data:`MODULES`.
+The modules are tried in this order, with files first.
 """
 
 from __future__ import annotations
@@ -52,16 +53,16 @@ def find_source(
     table
         A path, a glob, a list of paths, or a frame.
     names : sequence of str, optional
-        Columns that the caller names. They determine the header and separator of a CSV file.
+        Columns that the caller names. They are used to find the header and separator of a CSV file.
     missing : sequence of str, optional
-        Texts that mean a missing value in CSV files; by default an empty field.
+        Texts that mark a missing value in a CSV file; by default an empty field.
 
     Raises
     ------
     ValueError
-        If files are of different kinds, or cannot be read.
+        If the files are of different kinds, or cannot be read.
     FileNotFoundError
-        If there is no such file.
+        If a file does not exist.
 
     Examples
     --------
@@ -78,7 +79,7 @@ def find_source(
     for name in MODULES:
         if source is not None:
             break
-        # A module does not import its library, which may be missing, before it gets such a table.
+        # The library may not be installed, so a module imports it only for a table of this library.
         source = import_module(f"cmtrack.sources.{name}").opened(table)
     return source
 
@@ -86,7 +87,7 @@ def find_source(
 def open_source(
     table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None
 ) -> Source:
-    """Open a table as a source of rows; only the names and kinds of its columns are read.
+    """Open a table as a source of rows; this reads only the names and types of its columns.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def open_source(
     Raises
     ------
     TypeError
-        If it is not a table.
+        If the argument is not a supported table.
     ValueError, FileNotFoundError
         As in :func:`find_source`.
 

@@ -1,4 +1,4 @@
-"""PyArrow's tables, and every object that streams Arrow by its C interface."""
+"""Source for PyArrow's tables and for all objects that stream Arrow data by its C interface."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cmtrack.sources.source import Stream
 
 
 def opened(table: Any) -> ArrowStream | None:
-    """Open an Arrow table, batch or data set, or an object that converts to one repeatedly."""
+    """Open an Arrow table, batch or data set, or an object that can be read as one repeatedly."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):
@@ -25,7 +25,7 @@ def opened(table: Any) -> ArrowStream | None:
 
 
 class ArrowStream(Stream):
-    """Batches of an Arrow table, or of a stream."""
+    """Batches that are read from an Arrow table or from an Arrow stream."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -33,13 +33,13 @@ class ArrowStream(Stream):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns."""
+        """Names and types of all columns."""
         if isinstance(self.table, pa.Table) or not self._streams:
             return self.table.schema
         return self._reader().schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the values of an ordered dictionary."""
+        """Return the values of a dictionary column that is ordered."""
         kind = self.schema.field(name).type
         if not (pa.types.is_dictionary(kind) and kind.ordered and isinstance(self.table, pa.Table)):
             return None
@@ -49,7 +49,7 @@ class ArrowStream(Stream):
         return list(column.chunk(0).dictionary.to_pylist())
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns."""
+        """Read only the named columns."""
         if isinstance(self.table, pa.Table):
             return self.table.select(names).to_batches()
         if not self._streams:
@@ -58,7 +58,7 @@ class ArrowStream(Stream):
 
     @property
     def _streams(self) -> bool:
-        """True for an object with Arrow's C interface; a data set has only PyArrow's methods."""
+        """True for an object with Arrow's C interface, which PyArrow's data sets do not provide."""
         return hasattr(self.table, "__arrow_c_stream__")
 
     def _reader(self) -> pa.RecordBatchReader:

@@ -1,4 +1,4 @@
-"""The kernel's batches from batches of Arrow, in this process and on workers."""
+"""Conversion of Arrow batches to batches for the kernel, in this process and on workers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cmtrack.statistics.segment_values import SegmentRows, check_fractions
 _MOST_ROWS = 1 << 17
 _FEWEST_ROWS = 1 << 13
 _VALUES = 1 << 21
-"""Numbers in a batch, about 16 MB. If rows are wide, a batch has fewer rows."""
+"""Number of values in a batch, about 16 MB; a batch of wide rows therefore has fewer rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A unit of work for the process that has the rows: the kernel and the columns to count.
+    """The kernel and the columns that a process needs to count the rows that it holds.
 
     Attributes
     ----------
@@ -48,21 +48,21 @@ class Work:
     kernel: Kernel
 
     def tally(self, batches: Iterable[pa.RecordBatch]) -> Tally:
-        """Count all batches in this thread."""
+        """Count the rows of all batches in this thread."""
         tally = Tally(self.kernel)
         for batch in self.whole(batches):
             tally.add(self.read(batch))
         return tally
 
     def packed(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """Return the tally of a partition, or the error in its rows, as bytes for the driver."""
+        """Return a partition's tally, or the error that its rows raise, as bytes for the driver."""
         try:
             return _packed(self.tally(batches))
         except (TypeError, ValueError) as error:
             return _packed(error)
 
     def whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in batches that are neither small nor large."""
+        """Yield all rows after splitting large batches and joining small ones."""
         waiting: list[pa.RecordBatch] = []
         n_waiting = 0
         for batch in batches:
@@ -79,9 +79,10 @@ class Work:
             yield _joined(waiting)
 
     def read(self, batch: pa.RecordBatch, copies: npt.NDArray[Any] | None = None) -> Batch:
-        """Convert a batch of Arrow to columns of NumPy; columns of strings stay in Arrow.
+        """Convert an Arrow batch to NumPy columns; columns of strings remain Arrow arrays.
 
-        ``copies``: number of rows that each row represents, by default 1.
+        ``copies``: for each row of the batch, the number of equal rows that it represents; by
+            default 1.
         """
         columns = self.columns
         lengths: Counter[int] | None = None
@@ -102,7 +103,7 @@ class Work:
         weights = None
         if columns.weight is not None:
             weights = _numbers(batch.column(columns.weight))
-        # The kernel looks up values of dictionaries after it has numbered the classes.
+        # Dictionaries may stay encoded only if the kernel has numbered the classes.
         numbered = self.kernel.labels is not None
         return Batch(
             n_rows,
@@ -117,7 +118,7 @@ class Work:
         )
 
     def _width(self, batch: pa.RecordBatch) -> int:
-        """Return roughly how many numbers a row has; the length of lists is from the first rows."""
+        """Estimate the number of values per row; list lengths come from the first rows."""
         width: int = batch.num_columns
         if self.columns.lists and batch.num_rows:
             lists = batch.column(self.columns.scores[0]).slice(0, 100)
@@ -131,7 +132,7 @@ def rows_at_once(width: int) -> int:
 
 
 def unpacked(packed: Any) -> Tally:
-    """Return the tally of a partition, or raise the error in its rows."""
+    """Return the tally of a partition, or raise the error that its rows caused."""
     result = pickle.loads(zlib.decompress(bytes(packed)))
     if isinstance(result, Exception):
         raise result
@@ -139,7 +140,7 @@ def unpacked(packed: Any) -> Tally:
 
 
 def packed_sum(packed: Iterable[Any]) -> bytes:
-    """Return the sum of several tallies, as bytes."""
+    """Add up several tallies, and return the sum as bytes."""
     try:
         tallies = map(unpacked, packed)
         return _packed(sum(tallies, next(tallies)))
@@ -148,7 +149,7 @@ def packed_sum(packed: Iterable[Any]) -> bytes:
 
 
 def _packed(result: Any) -> bytes:
-    """Return the bytes of a tally, which is mostly zeros if scores are counted by cell."""
+    """Return a tally as compressed bytes; it is mostly zeros if scores are counted by cell."""
     return zlib.compress(pickle.dumps(result, protocol=5), 1)
 
 
@@ -164,7 +165,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _labels(column: pa.Array, coded: bool) -> Any:
-    """Return labels without copying numbers. ``coded``: whether dictionaries may remain."""
+    """Return a column of labels; ``coded``: whether dictionary encoding may be kept."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         if coded:
@@ -180,7 +181,7 @@ def _labels(column: pa.Array, coded: bool) -> Any:
 
 
 def _segments(name: str, column: pa.Array) -> SegmentRows:
-    """Return the values of a column that divides the rows; categories are never binned."""
+    """Return the segment of each row by one column; numbers are never divided into bins."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values = [None if is_missing(value) else value for value in coded.dictionary.to_pylist()]
     missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
@@ -195,7 +196,7 @@ def _segments(name: str, column: pa.Array) -> SegmentRows:
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """Return numbers, with NaN for null; without nulls they are not copied."""
+    """Return a column of numbers, with NaN for null; without nulls, it is not copied."""
     kind = column.type
     has_no_numpy_type = pa.types.is_decimal(kind) or pa.types.is_null(kind)
     if has_no_numpy_type or (column.null_count and not pa.types.is_floating(kind)):
@@ -204,7 +205,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:
-    """Return columns of the lists' entries (none if lengths differ), and rows by length."""
+    """Return the entries of lists as columns, if all lengths are equal, and rows by length."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_list(column.type):

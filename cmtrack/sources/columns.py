@@ -1,4 +1,4 @@
-"""The columns of a table by their role in the evaluation, and checks of their types."""
+"""Names of a table's columns by their role in the evaluation, and checks of their types."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from cmtrack.statistics.segment_values import divisions_of
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns.
+    """Names of the columns that an evaluation reads.
 
     Attributes
     ----------
     y_true, y_pred, weight, row_ids : str, optional
     scores : tuple of str
-        Columns of probabilities, or a single column of lists.
+        Columns that contain probabilities, or a single column that contains lists of probabilities.
     declared : tuple of labels, optional
-        The labels of the columns of probabilities; None if the columns are in the order of the
-        labels.
+        The label to which each column of probabilities belongs. None if the columns are in the
+        order of the labels.
     lists : bool
         Whether the single column of probabilities contains lists.
     weights_are : "frequency", "sampling" or None
-        The kind of the weights, if the table has any.
+        The kind of the weights; None without weights.
     what : str
-        The name of the argument for the scores.
+        The name of the argument that selects the scores.
     segments : tuple of tuples of str
-        Columns, and crossings of several, that divide the rows.
+        Columns, or crossings of several columns, that divide the rows.
 
     Examples
     --------
@@ -54,18 +54,18 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """Every column that is read, each once."""
+        """All columns that are read, without repetition."""
         single = (self.y_true, self.y_pred, self.weight, self.row_ids)
         names = [name for name in single if name is not None]
         return list(dict.fromkeys([*names, *self.scores, *self.dividing]))
 
     @property
     def dividing(self) -> list[str]:
-        """Every column that divides the rows, each once."""
+        """All columns that divide the rows, without repetition."""
         return list(dict.fromkeys(name for division in self.segments for name in division))
 
     def parts(self, width: int) -> list[str]:
-        """Name the probabilities for error texts, given the length of lists."""
+        """Return names for the probabilities in error texts; ``width``: length of the lists."""
         if not self.lists:
             return [f"column {name!r}" for name in self.scores]
         return [f"entry {k} of column {self.scores[0]!r}" for k in range(width)]
@@ -82,7 +82,7 @@ def choose_columns(
     what: str = "y_prob",
     segments: Any = None,
 ) -> Columns:
-    """Find the columns among ``names``.
+    """Find the columns for an evaluation among the columns ``names`` of a table.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def choose_columns(
         raise ValueError(f"{what} must not name a column twice, got {listed(columns.scores, 20)}")
     if segments is None:
         return columns
-    divisions: Any = divisions_of(segments)  # of texts, which the loop below checks
+    divisions: Any = divisions_of(segments)  # the loop below checks that these are texts
     columns = replace(columns, segments=divisions)
     for name in columns.dividing:
         _check_name("segments", name, names)
@@ -135,7 +135,7 @@ def choose_columns(
 
 
 def _names_of_scores(y_prob: Any, what: str) -> Sequence[str] | Mapping[Label, str]:
-    """Return the names of the columns of scores, by label if the labels are stated."""
+    """Return the names of the score columns, by label if the caller states the labels."""
     if y_prob is None:
         return ()
     if isinstance(y_prob, str):
@@ -151,12 +151,12 @@ def _names_of_scores(y_prob: Any, what: str) -> Sequence[str] | Mapping[Label, s
 
 
 def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
-    """Find columns by a pattern such as ``p_*``, and map the text for the star to the column.
+    """Find columns by a pattern such as ``p_*``, and map the text that the star matches to each.
 
     Raises
     ------
     ValueError
-        If there is more than one star.
+        If the pattern contains more than one star.
 
     Examples
     --------
@@ -175,15 +175,15 @@ def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> d
 
 
 def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = None) -> Columns:
-    """Check the types of the columns, and note whether they have lists and the kind of weights.
+    """Check the types of the columns, and return them with ``lists`` and ``weights_are`` set.
 
     Parameters
     ----------
     columns : Columns
     schema : pyarrow.Schema
     weights_are : "frequency" or "sampling", optional
-        By default a column of integers, or of decimals without decimal places such as a sum in
-        DuckDB, contains frequencies.
+        By default, integers are frequencies. Decimals without decimal places, such as the result of
+        a sum in DuckDB, are frequencies as well.
 
     Raises
     ------
@@ -223,7 +223,7 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
 
 
 def _check_labels(columns: Columns, schema: pa.Schema) -> None:
-    """Check the types of the columns of labels, ids and segments."""
+    """Check the types of the columns that contain labels, ids and segments."""
     for argument, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
         if name is not None and label_kind(schema.field(name).type) is None:
             kind = _name_of_kind(schema.field(name).type)
@@ -248,14 +248,14 @@ def _check_labels(columns: Columns, schema: pa.Schema) -> None:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether a column has a list in each row."""
+    """Return whether a column of this type contains a list in each row."""
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
 
 
 def label_kind(kind: pa.DataType) -> type | None:
-    """Return the type of labels: int, float, str or bool; object if unknown, None if unsupported.
+    """Return the Python type of labels; object if it is unknown, None if it is unsupported.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def _is_string_view(kind: pa.DataType) -> bool:
 
 
 def _name_of_kind(kind: pa.DataType) -> str:
-    """Return the name of a column's type in data frames."""
+    """Return the name that data frames use for a column's type."""
     names = {
         "double": "Float64",
         "float": "Float32",

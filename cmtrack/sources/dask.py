@@ -1,4 +1,4 @@
-"""Dask: the kernel runs on the workers, which add up their tallies in a tree."""
+"""Source for Dask: the workers run the kernel and add up their tallies in a tree."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from cmtrack.sources.pandas import as_arrow, schema_of
 from cmtrack.sources.source import Cluster, kind_of
 
 FAN_IN = 8
-"""Number of tallies that one task adds up."""
+"""Number of tallies that one task of the tree adds up."""
 
 
 def opened(table: Any) -> DaskCluster | None:
-    """Open a data frame of Dask."""
+    """Open a Dask data frame."""
     if kind_of(table) in (("dask", "DataFrame"), ("dask_expr", "DataFrame")):
         return DaskCluster(table)
     return None
 
 
 class DaskCluster(Cluster):
-    """Partitions of a frame."""
+    """Partitions of a Dask data frame."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null for columns of objects."""
+        """Names and types of all columns; null for columns of Python objects."""
         return schema_of(self.frame._meta)
 
     def categories(self, name: str) -> list[Any] | None:
@@ -41,7 +41,7 @@ class DaskCluster(Cluster):
         return None
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """Return the sum of the tallies of all partitions."""
+        """Return one tally, the sum over all partitions."""
         from dask import delayed
 
         count = delayed(_count)

@@ -1,4 +1,4 @@
-"""DuckDB's relations, computed batch by batch on all cores."""
+"""Source for DuckDB relations, which DuckDB computes batch by batch on all cores."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from cmtrack._lazy import cached_property
 from cmtrack.sources.source import Stream
 
 _ROWS = 1 << 16
-"""Rows per batch."""
+"""Number of rows per batch."""
 
 
 def opened(table: Any) -> DuckDBStream | None:
-    """Open a relation."""
+    """Open a DuckDB relation."""
     if type(table).__name__ == "DuckDBPyRelation":
         return DuckDBStream(table)
     return None
 
 
 class DuckDBStream(Stream):
-    """Batches of a relation."""
+    """Batches that are read from a DuckDB relation."""
 
     def __init__(self, relation: Any, connection: Any = None) -> None:
-        # Before 1.5, DuckDB closes a connection without references, and its relations fail.
+        # DuckDB before 1.5 closes a connection that nothing refers to, and its relations then fail.
         self.connection = connection
         self.relation = relation
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns."""
+        """Names and types of all columns."""
         return _reader(self.relation.limit(0)).schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the values of an ENUM."""
+        """Return the values of an ENUM column, in order."""
         kind = self.relation.types[self.relation.columns.index(name)]
         if kind.id != "enum":
             return None
         return list(dict(kind.children)["values"])
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns."""
+        """Read only the named columns."""
         return explained(_reader(self.relation.project(", ".join(map(quoted, names)))))
 
 
 def quoted(name: str) -> str:
-    """Quote a column's name for SQL."""
+    """Quote the name of a column for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -58,13 +58,13 @@ def _reader(relation: Any) -> pa.RecordBatchReader:
 
 
 def explained(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; raise ValueError if the table cannot be read."""
+    """Yield the batches, and raise ValueError if the table cannot be read."""
     try:
         yield from reader
-    except (OSError, pa.ArrowException) as error:  # Arrow passes on DuckDB's errors
+    except (OSError, pa.ArrowException) as error:  # Arrow also raises errors of DuckDB
         raise ValueError(f"the table could not be read: {first_line(error)}") from error
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text; DuckDB adds the query and hints to it."""
+    """Return the first line of an error's text; DuckDB adds the query and hints after it."""
     return str(error).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Parquet and CSV files, opened by DuckDB, and read by DuckDB or PyArrow."""
+"""Source for Parquet and CSV files, which DuckDB opens and DuckDB or PyArrow reads."""
 
 from __future__ import annotations
 
@@ -32,25 +32,27 @@ from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
-"""Number of rows whose distinct labels are counted first, to check that these are classes."""
+"""Number of rows in which distinct labels are counted first, to check that they are classes."""
 _BUFFER = 1 << 18
-"""Bytes of a column that are read at a time."""
+"""Number of bytes of a column to read at a time."""
 _FEW = 1000
-"""Most files whose metadata are read before their rows."""
+"""Maximum number of files whose metadata are read before their rows."""
 _SQL: dict[type | None, str] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 
 
 class FileStream(DuckDBStream):
-    """Batches of files. DuckDB groups the rows if an evaluation needs only their labels.
+    """Batches that are read from files.
 
-    ``parquet``: local Parquet files. If DuckDB would return their columns unchanged, PyArrow reads
-    them, which takes half the time.
+    If an evaluation needs only labels, DuckDB groups the rows by their labels.
+
+    ``parquet``: local Parquet files. If their columns do not need a conversion by DuckDB, PyArrow
+    reads them, which takes half the time.
     """
 
     parquet: Sequence[str] = ()
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns."""
+        """Read only the named columns."""
         wanted = [self.schema.field(name) for name in names]
         with contextlib.suppress(OSError, pa.ArrowException):
             schemas = [parquet.read_schema(file) for file in self.parquet]
@@ -59,11 +61,11 @@ class FileStream(DuckDBStream):
         return super().batches(names)
 
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows by groups of equal labels, or one by one if groups are not enough."""
+        """Count groups of rows with equal labels, or single rows if more than labels is needed."""
         import duckdb
 
         tally = Tally(work.kernel)
-        # If rows have faults, count them one by one, because the error must name rows.
+        # If a group is invalid, the rows are counted one by one, because the error must name rows.
         with contextlib.suppress(ValueError, duckdb.Error):
             for batch in self._groups(work):
                 tally.add(work.read(batch, batch.columns[-1].to_numpy()))
@@ -73,30 +75,30 @@ class FileStream(DuckDBStream):
         return super().count(work, watch)
 
     def _groups(self, work: Work) -> list[pa.RecordBatch]:
-        """Return distinct labels with their numbers of rows, or nothing if these are not enough."""
+        """Return the distinct labels with row counts; empty if more than labels is needed."""
         columns = work.columns
         names = columns.names
         if columns.row_ids or columns.weight or columns.scores or columns.segments:
             return []
         if any(label_kind(self.schema.field(name).type) not in (int, str, bool) for name in names):
             return []
-        # Labels with too many values are an error, which counting one by one finds sooner.
+        # Too many distinct labels are an error, which is found sooner by counting single rows.
         distinct = ", ".join(f"count(DISTINCT {quoted(name)})" for name in names)
         [counts] = self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()
         if max(counts) > MAX_CLASSES:
             return []
         labels = ", ".join(map(quoted, names))
-        n_rows = quoted("".join([*names, "#"]))  # longer than the name of any other column
+        n_rows = quoted("".join([*names, "#"]))  # this name is longer than all other names
         groups = self.relation.aggregate(f"{labels}, count(*) AS {n_rows}", labels)
         batches: list[pa.RecordBatch] = groups.to_arrow_table().to_batches()
         return batches
 
 
 class CSVStream(FileStream):
-    """Batches of CSV files, whose columns have no types.
+    """Batches that are read from CSV files, whose columns have no types.
 
-    DuckDB guesses the types of columns of numbers. It would guess the type of each label column
-    separately, so :meth:`with_kinds` reads the texts of labels, ids and segments first.
+    DuckDB guesses the types of columns that contain numbers. It would guess a separate type for
+    each label column, so :meth:`with_kinds` first reads labels, ids and segments as texts.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class CSVStream(FileStream):
         super().__init__(self._with_clean_names(guessed), connection)
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> FileStream:
-        """Return the rows, with labels, ids and segments of a type that preserves every text."""
+        """Return a source with types for labels, ids and segments that preserve every text."""
         numbers = {columns.weight, *columns.scores}
         texts = [name for name in columns.names if name not in numbers]
         if not texts:
@@ -130,7 +132,7 @@ class CSVStream(FileStream):
         return FileStream(relation.project(", ".join(converted)), self.connection)
 
     def _read(self, texts: Collection[str]) -> Any:
-        """Return the relation with clean names, and with the columns ``texts`` as texts."""
+        """Return the relation with clean column names; read the columns ``texts`` as texts."""
         types = {raw: "VARCHAR" for raw, clean in self.clean_names.items() if clean in texts}
         relation = self.connection.read_csv(self.files, **self.options, dtype=types)
         return self._with_clean_names(relation)
@@ -140,7 +142,7 @@ class CSVStream(FileStream):
         return relation.project(", ".join(renamed))
 
     def _converted(self, name: str, kind: type | None) -> str:
-        """Return a column's SQL expression; None as its kind keeps the column's type."""
+        """Return an SQL expression that converts a column to ``kind``; None keeps its type."""
         column = quoted(name)
         if kind is str and self.has_blanks:
             return f"trim({column}) AS {column}"
@@ -150,9 +152,9 @@ class CSVStream(FileStream):
 
 
 def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
-    """Return whether a file has all these columns, each once and of the same type."""
+    """Return whether a file contains each of the columns exactly once with the same type."""
     for field in wanted:
-        index = schema.get_field_index(field.name)  # -1 if no column or several have the name
+        index = schema.get_field_index(field.name)  # -1 unless exactly one column has this name
         if index < 0 or schema.field(index).type != field.type:
             return False
     return True
@@ -174,9 +176,9 @@ def opened(
 ) -> FileStream | None:
     """Open a path, a glob, a folder or a list of them; None for anything else.
 
-    ``names``: columns that the caller names. If one of them is in the first line of a CSV file,
+    ``names``: columns that the caller names. If the first line of a CSV file contains one of them,
         this line is the header.
-    ``missing``: texts that mean a missing value in CSV files; by default an empty field.
+    ``missing``: texts that mark a missing value in a CSV file; by default an empty field.
     """
     paths = table if isinstance(table, list) else [table]
     if not paths or not all(isinstance(path, (str, Path)) for path in paths):
@@ -204,27 +206,27 @@ def opened(
 
 
 def _connect(files: Sequence[str]) -> Any:
-    """Connect to a database of DuckDB in memory."""
+    """Connect to a DuckDB database in memory."""
     import duckdb
 
     config: dict[str, Any] = {
-        "preserve_insertion_order": False,  # which would keep many batches in memory
+        "preserve_insertion_order": False,  # the order would keep many batches in memory
         "temp_directory": tempfile.gettempdir(),
     }
     connection = duckdb.connect(config=config)
     # Reading whole row groups in advance helps over a network, but costs memory.
     if not any(map(_is_remote, files)):
-        with contextlib.suppress(duckdb.Error):  # older versions have no such setting
+        with contextlib.suppress(duckdb.Error):  # older versions do not have this setting
             connection.execute("SET disable_parquet_prefetching = true")
     return connection
 
 
 def _parquet_stream(connection: Any, files: list[str]) -> FileStream:
     source = FileStream(connection.read_parquet(files), connection)
-    [(n_rows,)] = source.relation.count("*").fetchall()  # from the files' metadata
+    [(n_rows,)] = source.relation.count("*").fetchall()  # reads only metadata
     source.n_rows = n_rows
     local = _local_files(connection, files)
-    # DuckDB makes a column from a folder's name such as "year=2024". PyArrow does not.
+    # DuckDB adds a column for a folder with a name such as "year=2024". PyArrow does not.
     if len(local) <= _FEW and not any(_is_remote(file) or "=" in file for file in local):
         source.parquet = local
     return source
@@ -240,14 +242,15 @@ def _csv_stream(
     if header is not None and header.n_found:
         options |= {"header": True, "sep": header.separator}
         return CSVStream(connection, files, options, header.has_blanks)
-    # DuckDB looks for a header, unless the caller uses the names that DuckDB invents without one.
+    # DuckDB looks for a header, unless the caller uses the names that DuckDB gives to columns
+    # without a header.
     if names and all(re.fullmatch(r"column[0-9]+", name) for name in names):
         options["header"] = False
     return CSVStream(connection, files, options, has_blanks=False)
 
 
 def _header_of(connection: Any, file: str, names: Sequence[str]) -> Header | None:
-    """Read the header of the first file that a glob matches; None if no local file does."""
+    """Read the header of the first file that matches a glob; None if no local file matches."""
     if _is_remote(file):
         return None
     local = _local_files(connection, [file])
@@ -261,7 +264,7 @@ def _is_remote(file: str) -> bool:
 
 
 def _local_files(connection: Any, files: Sequence[str]) -> list[str]:
-    """Return the files that globs match."""
+    """Return the files that match the globs."""
     matches = []
     for file in files:
         rows = connection.execute("SELECT file FROM glob(?)", [file]).fetchall()
@@ -270,7 +273,7 @@ def _local_files(connection: Any, files: Sequence[str]) -> list[str]:
 
 
 def _files(paths: list[Any]) -> list[str]:
-    """Return paths and globs for DuckDB; a folder becomes globs of all its files."""
+    """Return paths and globs for DuckDB; a folder is replaced with globs for its files."""
     endings = (*PARQUET, *CSV)
     files = []
     for table in paths:
@@ -283,7 +286,7 @@ def _files(paths: list[Any]) -> list[str]:
                 )
             files += [str(path / "**" / glob) for glob in globs]
         else:
-            if path.exists():  # a glob does not exist as a path
+            if path.exists():  # a glob is not an existing path
                 open_file(path, own=True).close()
             files.append(str(table))
     return files

@@ -1,4 +1,4 @@
-"""Ibis expressions, which their own backend computes."""
+"""Source for Ibis expressions, which the backend of the expression computes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cmtrack.sources.source import Stream, kind_of
 
 
 def opened(table: Any) -> IbisStream | None:
-    """Open an expression that is a table."""
+    """Open an Ibis expression whose result is a table."""
     package, _ = kind_of(table)
     if package == "ibis" and hasattr(table, "to_pyarrow_batches"):
         return IbisStream(table)
@@ -19,16 +19,16 @@ def opened(table: Any) -> IbisStream | None:
 
 
 class IbisStream(Stream):
-    """Batches of an expression."""
+    """Batches that are read from an Ibis expression."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns."""
+        """Names and types of all columns."""
         return self.table.schema().to_pyarrow()
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns."""
+        """Read only the named columns."""
         return self.table.select(*names).to_pyarrow_batches(chunk_size=1 << 16)

@@ -1,4 +1,4 @@
-"""Data frames of pandas; Arrow uses columns of numbers without a copy."""
+"""Source for pandas data frames; Arrow uses their columns of numbers without a copy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cmtrack.sources.source import kind_of
 
 
 def opened(table: Any) -> PandasStream | None:
-    """Open a frame of pandas."""
+    """Open a pandas data frame."""
     if kind_of(table) == ("pandas", "DataFrame"):
         return PandasStream(table)
     return None
 
 
 class PandasStream(ArrowStream):
-    """Batches of a frame."""
+    """Batches that are read from a pandas data frame."""
 
     def __init__(self, frame: Any) -> None:
         super().__init__(frame)
@@ -26,7 +26,7 @@ class PandasStream(ArrowStream):
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of all columns; null for columns that Arrow has no type for."""
+        """Names and types of all columns; null if Arrow has no matching type."""
         return schema_of(self.table)
 
     def categories(self, name: str) -> list[Any] | None:
@@ -37,7 +37,7 @@ class PandasStream(ArrowStream):
         return list(column.cat.categories)
 
     def batches(self, names: list[str]) -> Any:
-        """Read the named columns."""
+        """Read only the named columns."""
         return as_arrow(self.table[names]).to_batches()
 
 
@@ -47,15 +47,15 @@ def as_arrow(frame: Any) -> pa.Table:
 
 
 def schema_of(frame: Any) -> pa.Schema:
-    """Return the kinds of a frame's columns in Arrow; null for columns of objects without rows."""
+    """Return the Arrow types of a frame's columns; null for a column of objects without rows."""
     fields = []
     for name in frame.columns:
         column = frame[name]
-        if column.dtype != object:  # the type of the first rows is the type of all rows
+        if column.dtype != object:  # its first rows show the type of all rows
             column = column[:1000]
         try:
             kind = pa.Array.from_pandas(column).type
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            kind = pa.binary()  # a mixture, which no column of an evaluation may have
+            kind = pa.binary()  # a mixture of types, which later checks refuse
         fields.append(pa.field(str(name), kind))
     return pa.schema(fields)

@@ -1,4 +1,4 @@
-"""Polars frames, and lazy frames that its streaming engine computes batch by batch."""
+"""Source for Polars frames, and for lazy frames, which Polars computes batch by batch."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from cmtrack._lazy import cached_property
 from cmtrack.sources.source import Stream, kind_of
 
 _ROWS = 1 << 16
-"""Rows per batch."""
+"""Number of rows per batch."""
 
 
 def opened(table: Any) -> PolarsStream | None:
-    """Open a frame or lazy frame of Polars."""
+    """Open a Polars frame or lazy frame."""
     if kind_of(table) in (("polars", "DataFrame"), ("polars", "LazyFrame")):
         return PolarsStream(table)
     return None
 
 
 class PolarsStream(Stream):
-    """Batches of a frame."""
+    """Batches that are read from a Polars frame."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
@@ -30,18 +30,18 @@ class PolarsStream(Stream):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns."""
+        """Names and types of all columns."""
         return self.frame.lazy().limit(0).collect().to_arrow().schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the values of an Enum; a Categorical has no order."""
+        """Return the values of an Enum column; the values of a Categorical have no order."""
         kind = self.frame.lazy().collect_schema()[name]
         if type(kind).__name__ != "Enum":
             return None
         return kind.categories.to_list()
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns."""
+        """Read only the named columns."""
         for slice_of_rows in self._slices(names):
             yield from slice_of_rows.to_arrow().to_batches()
 

@@ -1,4 +1,4 @@
-"""Ray Data: the kernel runs in Ray's tasks over blocks of Arrow, and each returns a tally."""
+"""Source for Ray Data: each of Ray's tasks runs the kernel on a block and returns a tally."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from cmtrack.sources.source import Cluster, kind_of
 
 
 def opened(table: Any) -> RayCluster | None:
-    """Open a data set of Ray."""
+    """Open a Ray data set."""
     if kind_of(table) in (("ray", "Dataset"), ("ray", "MaterializedDataset")):
         return RayCluster(table)
     return None
 
 
 class RayCluster(Cluster):
-    """Blocks of a data set."""
+    """Blocks of a Ray data set."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null for those that Arrow has no kind for."""
+        """Names and types of all columns; null if Arrow has no matching type."""
         schema = self.data.schema()
         fields = []
         for name, kind in zip(schema.names, schema.types, strict=True):

@@ -1,8 +1,8 @@
-"""The interface of a source of rows: this process counts streams, workers count clusters.
+"""The interface of a source of rows: a stream is counted here, a cluster on its workers.
 
-A new source is a class of about thirty lines if its library makes batches of Arrow. It has the
-names and types of its columns, and either batches of some of them (:class:`Stream`) or a way to
-count each partition on its worker (:class:`Cluster`).
+If a library can return Arrow batches, a source for it is a class of about thirty lines. The class
+must return the names and types of the columns. It must also return batches of selected columns
+(:class:`Stream`), or count each partition on its worker (:class:`Cluster`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.score_pass import n_threads
 
 Watch = Callable[[int], object]
-"""Function to call with the number of rows counted since its last call."""
+"""Function that is called with the number of rows counted since the previous call."""
 
 
 class Source(ABC):
-    """A table of rows: its columns, and a way to count its rows.
+    """A table of rows, with its columns and a method that counts the rows.
 
     Attributes
     ----------
     n_rows : int, optional
-        Number of rows, if it is known without reading them.
+        Number of rows, if it is known before the rows are read.
 
     Examples
     --------
@@ -48,18 +48,18 @@ class Source(ABC):
     def schema(self) -> pa.Schema:
         """Names and types of all columns; null for an unknown type.
 
-        A column must have the same type in all batches. Weights of an unknown type count as
-        sampling weights, so a source should find their type if it can.
+        A column must have the same type in all batches. If the type of the weights is unknown, they
+        are treated as sampling weights, so a source should return their type if possible.
         """
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the values of a column with a stated order; None for any other column."""
+        """Return the values of a column that states their order; None for any other column."""
         return None
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> Source:
-        """Return the rows, with labels, ids and segments of a type that preserves every text.
+        """Return a source with types for labels, ids and segments that preserve every text.
 
-        Only sources of texts convert anything.
+        A source whose columns already have types returns itself.
 
         ``label_kinds``: the types that labels may have.
         """
@@ -67,11 +67,11 @@ class Source(ABC):
 
     @abstractmethod
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows."""
+        """Count all rows, and return their tally."""
 
 
 class Stream(Source):
-    """Rows that arrive in this process in batches, counted by a thread per core.
+    """Source whose batches of rows are read in this process and counted by a thread per core.
 
     Examples
     --------
@@ -90,10 +90,10 @@ class Stream(Source):
 
     @abstractmethod
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns; every reading of the table calls this once.
+        """Read only the named columns; each time the table is read, this is called once.
 
-        Several threads take the batches, one at a time. If a library must stay in one thread, as
-        sqlite3 must, its source needs its own :meth:`count`.
+        Several threads take turns to read the batches. If a library can be used only in one thread,
+        like sqlite3, its source must override :meth:`count`.
         """
 
     def count(self, work: Work, watch: Watch) -> Tally:
@@ -107,7 +107,7 @@ class Stream(Source):
                     counted.add(work.read(batch))
                     watch(batch.num_rows)
             finally:
-                batches.stop()  # after an error, the other threads need not continue
+                batches.stop()  # after an error, the other threads can stop
             return counted
 
         with ThreadPoolExecutor(n_threads()) as pool:
@@ -116,7 +116,7 @@ class Stream(Source):
 
 
 class Cluster(Source):
-    """Rows that stay on workers, which run the kernel (so they need cmtrack) and return tallies.
+    """Source whose rows stay on workers, which run the kernel and return tallies.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class Cluster(Source):
 
     @abstractmethod
     def tallies(self, work: Work) -> Iterable[Any]:
-        """Return packed tallies: of each partition (``work.packed``), or sums (``packed_sum``)."""
+        """Return packed tallies of partitions (``work.packed``), or their sums (``packed_sum``)."""
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows, and add up the tallies as they arrive."""
@@ -155,7 +155,7 @@ def kind_of(table: Any) -> tuple[str, str]:
 
 
 class _Shared:
-    """Batches that several threads take turns to read."""
+    """Iterator over batches that several threads share by taking turns."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -172,13 +172,13 @@ class _Shared:
             return next(self._batches)
 
     def stop(self) -> None:
-        """End the batches for all threads."""
+        """Stop the iteration in all threads."""
         self._stopped = True
 
 
 Reading = Callable[[str, int | None], Watch]
-"""Function that starts a reading with a name and, if known, a number of rows. It returns the
-function that the batches call."""
+"""Function that starts showing the progress of a reading. Its arguments are a name and, if it is
+known, the number of rows. It returns the function to call after each batch. """
 
 
 @contextlib.contextmanager

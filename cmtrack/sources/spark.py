@@ -1,4 +1,4 @@
-"""Spark: the kernel runs in the executors' Python, which return a tally of each partition."""
+"""Source for Spark: Python on the executors runs the kernel and returns a tally per partition."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ FAN_IN = 16
 
 
 def opened(table: Any) -> SparkCluster | None:
-    """Open a frame of PySpark, including Spark Connect."""
+    """Open a PySpark data frame; frames of Spark Connect are also supported."""
     if kind_of(table) == ("pyspark", "DataFrame"):
         return SparkCluster(table)
     return None
 
 
 class SparkCluster(Cluster):
-    """Partitions of a frame."""
+    """Partitions of a PySpark data frame."""
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null for those that Arrow has no kind for."""
+        """Names and types of all columns; null if Arrow has no matching type."""
         from pyspark.sql.pandas.types import to_arrow_type
 
         fields = []
         for field in self.frame.schema.fields:
             try:
                 kind = to_arrow_type(field.dataType)
-            except Exception:  # a type without an Arrow type, such as the vectors of Spark ML
+            except Exception:  # Arrow has no type for some columns, such as Spark ML vectors
                 kind = pa.binary()
             fields.append(pa.field(field.name, kind))
         return pa.schema(fields)
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """Return the tallies of the partitions; executors add up many of them in a tree first."""
+        """Return tallies; if there are many partitions, executors first add them up in a tree."""
         quoted = ["`" + name.replace("`", "``") + "`" for name in work.columns.names]
         chosen = self.frame.select(*quoted)
         tallies = chosen.mapInArrow(_one_row(work.packed), "tally binary")
@@ -70,7 +70,7 @@ class SparkCluster(Cluster):
 def _one_row(
     count: Callable[[Iterable[pa.RecordBatch]], bytes | None],
 ) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """Return the function that ``mapInArrow`` runs on a partition, which yields one row or none."""
+    """Return a function for ``mapInArrow`` that yields at most one row for each partition."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = count(batches)
@@ -82,7 +82,7 @@ def _one_row(
 
 def _sum(batches: Iterable[pa.RecordBatch]) -> bytes | None:
     packed = [value.as_py() for batch in batches for value in batch.column(0)]
-    if not packed:  # after a repartition, partitions may be empty
+    if not packed:  # a repartition can create empty partitions
         return None
     return packed_sum(packed)
 

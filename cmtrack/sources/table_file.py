@@ -1,4 +1,4 @@
-"""A Parquet or CSV file as a frame."""
+"""Reading of a Parquet or CSV file into a data frame."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def file_kind(name: str) -> str:
-    """Return "Parquet" or "CSV", by the ending of the name; ValueError for another ending."""
+    """Return "Parquet" or "CSV" from the ending of a name; raise ValueError for other endings."""
     lowered = name.lower()
     if lowered.endswith(PARQUET):
         return "Parquet"
@@ -38,9 +38,9 @@ def file_kind(name: str) -> str:
 
 
 def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """Read the names of a file's columns; ValueError as in :func:`read_frame`.
+    """Read the names of a file's columns; raise ValueError if the file cannot be read.
 
-    ``wanted``: columns that the caller names. They determine the separator of a CSV file.
+    ``wanted``: columns that the caller names. They are used to find the separator of a CSV file.
     """
     if file_kind(path.name) == "CSV":
         return readable(path, lambda: [*_clean_names(path, read_header(path, wanted)).values()])
@@ -58,16 +58,16 @@ def read_frame(
     label_kinds: Sequence[type] = KINDS,
     missing: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Read a file, or its named columns; ValueError if it cannot be read.
+    """Read a file, or only its named columns; raise ValueError if it cannot be read.
 
-    The other arguments are for CSV files, whose columns have no types.
+    All other arguments apply only to CSV files, whose columns have no types.
 
-    ``labels``: columns of labels, which have one type
+    ``labels``: columns of labels, which get a common type
     (:func:`cmtrack.sources.texts.kinds_of_labels`).
-    ``texts``: columns of ids, groups and segments. They become numbers only if that preserves every
-    text.
+    ``texts``: columns of ids, groups and segments. They are converted to numbers only if the
+    conversion preserves every text.
     ``label_kinds``: the types that labels may have.
-    ``missing``: texts that mean a missing value; by default the list of pandas.
+    ``missing``: texts that mark a missing value; by default the list that pandas uses.
     """
     from cmtrack._pandas import pd
 
@@ -96,7 +96,7 @@ def _csv_frame(
     numbers = [str(name) for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
     if names is not None or not numbers:
         return frame
-    # All columns describe rows. pandas has read some codes, such as 007, as numbers.
+    # All columns may contain codes. pandas has read some codes, such as 007, as numbers.
     written = _read_csv(path, header, numbers, missing, numbers)
     for name in numbers:
         if has_codes(_arrow(written[name])):
@@ -126,7 +126,7 @@ def _read_csv(
 
 
 def _clean_names(path: Path, header: Header) -> dict[str, str]:
-    """Map the names that pandas gives the columns to their clean names."""
+    """Map the names that pandas gives to the columns to their clean names."""
     from cmtrack._pandas import pd
 
     names = [str(name) for name in pd.read_csv(path, nrows=0, sep=header.separator).columns]
@@ -141,7 +141,7 @@ def _arrow(column: pd.Series[Any]) -> pa.Array:
 
 
 def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
-    """Convert the texts of a column to a type that preserves them, despite missing values."""
+    """Convert the texts of a column to a type; missing values stay missing."""
     if kind is str and not strip:
         return column
     texts = column.str.strip()
@@ -151,17 +151,17 @@ def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
         return texts.map(lambda text: text.lower() == "true", na_action="ignore")
     if kind is float:
         return texts.astype("float64")
-    if column.isna().any():  # int64 has no missing value
+    if column.isna().any():  # int64 cannot store missing values
         return texts.map(int, na_action="ignore").astype("Int64")
     return texts.map(int).astype("int64")
 
 
 def readable(path: Path, read: Callable[[], Result]) -> Result:
-    """Read a plain file with a function; ValueError if it is another kind of file or damaged."""
+    """Read a file with a function; raise ValueError if it is not a plain file or is damaged."""
     try:
         open_file(path, own=True).close()
         return read()
-    except Exception as error:  # pandas and Arrow raise many kinds
+    except Exception as error:  # pandas and Arrow raise many types of errors
         name = one_line(path.name)[:80]
         reason = one_line(error)[:200]
         raise ValueError(f"{name} could not be read as {file_kind(path.name)}: {reason}") from None

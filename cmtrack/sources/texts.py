@@ -1,6 +1,7 @@
-"""The texts of CSV files: the format of the header, and the texts that are numbers.
+"""Rules for CSV files: the format of the header, and the types of texts.
 
-Both readers of CSV files follow these rules: pandas for a file in memory, and DuckDB for tables.
+Two readers of CSV files follow these rules: pandas reads a file into memory, and DuckDB reads
+tables in batches.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ MISSING = (
     "nan",
     "null",
 )
-"""Texts that the command line reads as missing by default: the list of pandas."""
+"""Texts that the command line reads as missing by default; pandas uses the same list."""
 KINDS: tuple[type, ...] = (bool, int, float, str)
-"""Types of labels. The first type that preserves every text is used."""
+"""Possible types of labels. The first type that preserves every text is used."""
 _BOOLEANS = {"True", "TRUE", "true", "False", "FALSE", "false"}
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]*)")
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _CODE = re.compile(r"[+-]?0[0-9]+(\.[0-9]*)?")
 _SHORT_INTEGER = r"^(0|-?[1-9][0-9]{0,14})$"
-"""Integers that are also exact in floats. Arrow finds them much faster than Python does."""
+"""Pattern of integers that a float stores exactly. Arrow matches it much faster than Python."""
 _INT64 = range(-(1 << 63), 1 << 63)
 _EXACT = 1 << 53
-"""Largest whole number up to which all are exact in floats."""
+"""Limit up to which a float stores every whole number exactly."""
 _LONGEST_LINE = 1 << 20
-"""Characters of a header that are read, because a file without line breaks may be large."""
+"""Maximum number of characters to read of a header; a file may have no line breaks."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,10 @@ class Header:
     separator : str
     names : tuple of str
     n_found : int
-        How many of the names that the caller gave are in the line.
+        Number of names from the caller that the line contains.
     has_blanks : bool
-        Whether more names are found without the blanks around them. The values then also have
-        blanks.
+        Whether more names are found if the blanks around them are removed. If so, the blanks around
+        the values are also removed.
 
     Examples
     --------
@@ -86,12 +87,12 @@ class Header:
 
     @classmethod
     def from_line(cls, line: str, wanted: Sequence[str], usual: str = ",") -> Header:
-        """Choose the separator that finds most wanted names; the usual one if several do."""
+        """Choose the separator that finds the most wanted names; ``usual`` wins ties."""
         separators = dict.fromkeys([usual, *SEPARATORS])
         headers = [cls._split(line, separator, wanted) for separator in separators]
         most_found = max(header.n_found for header in headers)
         headers = [header for header in headers if header.n_found == most_found]
-        if most_found == 0 and len(headers[0].names) == 1:  # the line lacks the usual separator
+        if most_found == 0 and len(headers[0].names) == 1:  # the usual separator does not occur
             return max(headers, key=lambda header: len(header.names))
         return headers[0]
 
@@ -111,7 +112,7 @@ class Header:
 
 
 def read_header(path: Path, wanted: Sequence[str]) -> Header:
-    """Read the header of a local CSV file in which the caller names these columns."""
+    """Read the header of a local CSV file; ``wanted``: columns that the caller names."""
     opened: Any = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
         line = file.readline(_LONGEST_LINE)
@@ -119,7 +120,7 @@ def read_header(path: Path, wanted: Sequence[str]) -> Header:
 
 
 def usual_separator(name: str) -> str:
-    """Return the usual separator for the ending of a file's name."""
+    """Return the usual separator for files whose names have this ending."""
     if name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     return ","
@@ -128,8 +129,8 @@ def usual_separator(name: str) -> str:
 def lossless_kinds(texts: Any) -> set[type]:
     """Return the types to which all texts of an Arrow array can be converted without loss.
 
-    An integer has no leading zeros and fits 64 bits. A float is whole and exact, or Python writes
-    it exactly like the text.
+    A text is an integer if it has no leading zeros and fits 64 bits. A text is a float if it is an
+    exact whole number, or if Python writes the float exactly like the text.
 
     Examples
     --------
@@ -154,14 +155,14 @@ def lossless_kinds(texts: Any) -> set[type]:
 
 
 def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) -> type:
-    """Return the single type of columns that belong together, such as all columns of labels.
+    """Return the common type for columns that belong together, such as all columns of labels.
 
     Parameters
     ----------
     lossless : iterable of sets of types
         Result of :func:`lossless_kinds` for each column or batch.
     among : iterable of types, optional
-        The possible types, such as the result of :func:`kinds_named`.
+        The allowed types, for example the result of :func:`kinds_named`.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) 
     <class 'float'>
     """
     kinds = set(KINDS).intersection(*lossless)
-    if kinds == set(KINDS):  # there is no text at all
+    if kinds == set(KINDS):  # the columns contain no texts
         return str
     kinds.intersection_update(among)
     return next((kind for kind in KINDS if kind in kinds), str)
@@ -179,9 +180,10 @@ def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) 
 def kinds_of_labels(
     lossless: Mapping[str, set[type]], among: Iterable[type] = KINDS
 ) -> dict[str, type]:
-    """Return the type of each label column by its :func:`lossless_kinds`: one type for all.
+    """Return the type of each label column; all columns of labels get a common type.
 
-    Integers and floats are the only mixture, because the classes 1 and 1.0 are equal.
+    Only integers and floats may be mixed, because the classes 1 and 1.0 are equal. ``lossless``
+    contains the result of :func:`lossless_kinds` for each column.
 
     Examples
     --------
@@ -196,9 +198,10 @@ def kinds_of_labels(
 
 
 def kinds_named(labels: Iterable[Any]) -> tuple[type, ...]:
-    """Return the types that labels may have if the caller names some of the labels.
+    """Return the possible types of labels, given some labels that the caller names.
 
-    If one of the names is not a number, the labels are texts, even if no row has this class.
+    If one of the named labels is not a number, all labels are texts, even if this label occurs in
+    no row.
 
     Examples
     --------
@@ -212,14 +215,14 @@ def kinds_named(labels: Iterable[Any]) -> tuple[type, ...]:
 
 
 def grouped_labels(grouping: Grouping | None) -> list[Any]:
-    """Return the classes that a grouping names."""
+    """Return the classes that a grouping contains."""
     if grouping is None:
         return []
     return [label for members in grouping.steps[0].groups.values() for label in members]
 
 
 def has_codes(texts: Any) -> bool:
-    """Return whether a text of an Arrow array has leading zeros or does not fit 64 bits."""
+    """Return whether some text in an Arrow array has leading zeros or does not fit 64 bits."""
     distinct = texts.unique().drop_null()
     return any(_is_code(text.strip()) for text in distinct.to_pylist())
 
@@ -240,7 +243,7 @@ def _is_exact_float(text: str) -> bool:
         value = float(text)
     except ValueError:
         return False
-    # NaN has many spellings, and all of them are a missing label.
+    # NaN has many spellings, and each of them means a missing label.
     if math.isnan(value) or repr(value) == text:
         return True
     return _WHOLE.fullmatch(text) is not None and value.is_integer() and abs(value) <= _EXACT
