@@ -1,8 +1,9 @@
-"""Words, the list of figures, and pages of an evaluation and of a comparison.
+"""Reports of evaluations and reviews of comparisons: words, figures and pages.
 
-Here belongs what people read: sentences, tables of texts, the list of figures, and HTML, Markdown
-and JSON. Numbers do not: the rooms below compute them, :mod:`cmtrack.plots` draws them, and
-:mod:`cmtrack.digits` writes one of them. Nothing here imports MLflow.
+This package makes the texts that people read: sentences, tables, the list of figures, and pages in
+HTML, Markdown and JSON. It computes no statistics. Other packages compute the numbers,
+:mod:`cmtrack.plots` draws the figures, and :mod:`cmtrack.digits` formats the numbers. Nothing here
+imports MLflow.
 
 Start with :mod:`cmtrack.report.views`, which makes the page of an evaluation from its sentences
 (``narrative``), its tables (``evaluation_page`` or ``families_page``) and its figures

@@ -1,4 +1,4 @@
-"""The comparison of runs with the best constant answer, in words and in tables."""
+"""Sentences and tables that compare runs with the best constant answer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cmtrack.report import formatting as fmt
 
 CONSTANT = "constant"
 UNDEFINED = "undefined"
-"""Words for the status of rows below the ranked runs of a table."""
+"""Word for the status of the rows below the ranked runs of a table."""
 
 
 def p_of(constant: ConstantAnswer) -> str:
-    """Return the p-value of the difference from a constant answer, and whether it is paired."""
+    """Return words for the p-value of the difference between a run and a constant answer."""
     if math.isnan(constant.pvalue):
         return "standard error unknown"
     unpaired = ", not paired by row" if constant.unpaired else ""
@@ -44,8 +44,10 @@ def constant_sentence(
     (0.713): “m2” has 4.100 (p < 0.001)." The sentence is empty if the run is shown to be better.
 
     ``shown``: the run's value.
-    ``interval``: the run's interval, which decides the digits of the constant answer's value.
-    ``several``: "run" or "model" if no run or model is shown to be better and this run is the best.
+    ``interval``: the run's interval, which decides how many digits the constant answer's value
+        gets.
+    ``several``: "run" or "model" if this run is the best and no run or model is shown to be better
+        than the constant answer, else empty.
     ``positive``: the positive group, for the metric's title.
     ``catalog``: the catalog with the metric's title.
     ``say``: a function that returns the name of a run for a sentence.
@@ -66,7 +68,7 @@ def constant_sentence(
 
 
 def _strategy(constant: ConstantAnswer, interval: Interval | None) -> str:
-    """Return the constant answer in words, with its value."""
+    """Return words for the constant answer, with its value."""
     if constant.guessed:
         return "guessing (0)"
     strategy = "always predicting the class shares"
@@ -76,9 +78,9 @@ def _strategy(constant: ConstantAnswer, interval: Interval | None) -> str:
 
 
 def warning_clause(ranking: Ranking) -> str:
-    """Return the warning as a clause: ", not better than always “worse”".
+    """Return a warning as a clause, such as ", not better than always “worse”".
 
-    The clause is empty if the best run is shown to be better.
+    The clause is empty if the best run is shown to be better than the constant answer.
     """
     constant = next((constant for constant in ranking.constants if constant.warns), None)
     if constant is None:
@@ -92,8 +94,8 @@ def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> 
     """Return the sentences on runs that are not shown to beat the constant answer, by metric.
 
     If every run was tested and no run is shown to be better, the sentence begins with "No run".
-    Otherwise there is a sentence for the best run by the metric and for the run to take, if they
-    are not shown to be better.
+    Otherwise, there is one sentence for the run with the best value of the metric and one for the
+    run to take, if these runs are not shown to be better.
     """
     sentences = []
     for constant in ranking.constants:
@@ -118,7 +120,7 @@ def _sentence_on(
     several: str,
     say: Callable[[str], str],
 ) -> str:
-    """Return the sentence on one run of a ranking; empty if the run is shown to be better."""
+    """Return the sentence on a run of a ranking; empty if the run is shown to be better."""
     interval = _interval_of(entry, constant.metric, ranking)
     shown = fmt.number(_value_of(entry, constant.metric, ranking), interval)
     positive = ranking.evaluation.positive
@@ -135,17 +137,17 @@ def _sentence_on(
 
 
 def _key(entry: Ranked, ranking: Ranking) -> str:
-    """Return the key of a run in a constant answer's results: its id, or a model's name."""
+    """Return the key of an entry in a constant answer's results: a run's id or a model's name."""
     return entry.name if ranking.over else entry.run_id
 
 
 def _value_of(entry: Ranked, metric: str, ranking: Ranking) -> float:
-    """Return the value of a ranked run or model for a metric of the criterion."""
+    """Return the value that a ranked run or model has for a metric of the criterion."""
     return entry.value if ranking.criterion.single else entry.metrics[metric]
 
 
 def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | None:
-    """Return the interval of a ranked run or model for a metric of the criterion."""
+    """Return the interval that a ranked run or model has for a metric of the criterion."""
     return entry.interval if ranking.criterion.single else entry.evaluation.intervals.get(metric)
 
 
@@ -153,7 +155,7 @@ def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | Non
 class UnrankedRow:
     """A row of a table below its ranked runs: a constant answer, or a run without a value.
 
-    ``values``: the available values, as texts, by the metrics' names.
+    ``values``: the available values as texts, for each metric name.
     ``reason``: the reason for an undefined value.
     """
 
@@ -167,7 +169,7 @@ class UnrankedRow:
 def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
     """Return the rows below the ranked runs of a table.
 
-    These are the constant answers, and the runs on the same data without a value.
+    These are the constant answers, and the runs on the same data for which the metric is undefined.
     """
     rows = _constant_rows(ranking)
     if ranking.over:
@@ -189,11 +191,11 @@ def _constant_rows(ranking: Ranking) -> list[UnrankedRow]:
     rows: dict[str, UnrankedRow] = {}
     for constant in ranking.constants:
         if constant.unbeatable:
-            # No run is compared with an answer that no model can beat.
+            # Runs are not compared with an answer that no model can beat.
             continue
         text = UNDEFINED
         if math.isfinite(constant.value):
-            # The value gets the digits of the run that is compared with it.
+            # The value gets as many digits as the value of the run that is compared with it.
             best = next(entry for entry in ranking.standings if entry.name == constant.run)
             interval = _interval_of(best, constant.metric, ranking)
             text = fmt.number(constant.value, interval)

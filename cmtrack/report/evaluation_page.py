@@ -1,4 +1,4 @@
-"""The report of an evaluation of classes: its metrics, classes, grouping steps and facts."""
+"""Content of the report on classes: metrics, classes, grouping steps and facts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MAX_FIRST = 20
 """Number of classes that the page shows before a button shows the rest."""
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
-"""Largest number of groups for which the page shows the matrix of a step."""
+"""Largest number of groups for which the page shows the confusion matrix of a grouping step."""
 _NAME = 30
-"""Characters of a class's name in a table."""
+"""Maximum number of characters of a class name in a table."""
 _CLASS_SCORES = {
     "roc_auc": "ROC AUC",
     "average_precision": "AP",
     "calibration_error": "Calibration error",
     "calibration_pvalue": "p (Holm)",
 }
-"""Headings of the metrics by class that follow precision, recall and F1."""
+"""Headings of the class metrics that follow precision, recall and F1 in a table."""
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the values for the page of single-label classes."""
+    """Return the values from which the page of a single-label evaluation is made."""
     calibration = evaluation.class_calibration() if evaluation.has_class_calibration else None
     steps = evaluation.reduced if evaluation.has_section("reduced") else []
     # A button that shows up to five more classes would hardly save space.
@@ -57,7 +57,7 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
-    """Return a metric's row of a table on the page."""
+    """Return the row of a metric for a table on the page."""
     value = evaluation.metrics[name]
     interval = evaluation.intervals.get(name)
     metric = evaluation.catalog.lookup(name)
@@ -80,7 +80,10 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
 
 
 def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
-    """Return the address of a metric's documentation; empty for a custom metric or no site."""
+    """Return the address of a metric's documentation, or an empty string without one.
+
+    Custom metrics have no documentation, and the package may name no site.
+    """
     section = evaluation.catalog.sections.of(metric)
     if section is None or not site():
         return ""
@@ -89,7 +92,7 @@ def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
 
 @cache
 def site() -> str:
-    """Return the documentation's address with a final slash; empty if the package names none."""
+    """Return the documentation site's address with a final slash; empty if it is not known."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
@@ -103,7 +106,7 @@ def site() -> str:
 
 
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the headline metrics in sections."""
+    """Return the headline metrics, grouped by section."""
     names = set(evaluation.headline)
     positive = ""
     if evaluation.positive is None:
@@ -121,7 +124,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> list[dict[str, Any]]:
-    """Return a row for each class; if there are too many, the classes with the smallest F1."""
+    """Return a row for each class, or only the classes with the smallest F1 if they are many."""
     if not evaluation.has_section("class"):
         return []
     confused = {
@@ -139,7 +142,8 @@ def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> li
     for label in evaluation.classes:
         row = _class_row(evaluation, label) | {"shown": brief_names[label]}
         if calibration is not None:
-            # This p-value is adjusted. The table of all metrics has the p-value before adjustment.
+            # This p-value is adjusted. The table of all metrics shows the p-value before
+            # adjustment.
             p = adjusted[label]
             row["scores"][-1]["value"] = fmt.p_text(p, calibration.least)
             row["scores"][-1]["sort"] = "" if math.isnan(p) else p
@@ -174,7 +178,7 @@ def _class_row(evaluation: Evaluation, label: Label) -> dict[str, Any]:
 
 
 def _class_scores(evaluation: Evaluation) -> list[str]:
-    """Return the available metrics by class that follow precision, recall and F1."""
+    """Return the available class metrics that follow precision, recall and F1 in a table."""
     prefix = f"class/{encode_label(evaluation.labels[0])}"
     return [name for name in _CLASS_SCORES if f"{prefix}/{name}" in evaluation.metrics]
 
@@ -188,7 +192,7 @@ def _scores(evaluation: Evaluation, prefix: str, label: Label) -> dict[str, Any]
 
 
 def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any]:
-    """Return the groups of a grouping step, and its matrix with a column of mismatches."""
+    """Return the groups of a grouping step, and its confusion matrix with a mismatch column."""
     prefix = f"reduced/{encode_label(step.name)}"
     mismatches = [fmt.count(mismatched.item()) for mismatched in step.mismatches]
     groups = []
@@ -214,7 +218,7 @@ def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any
 
 
 def describe_step(evaluation: Evaluation, name: str) -> str:
-    """Return a grouping step in words: ``promoter = 9, 10 (relaxed); …``."""
+    """Return a description of a grouping step, such as ``promoter = 9, 10 (relaxed); …``."""
     if evaluation.grouping is None:
         return ""
     step = next(step for step in evaluation.grouping.steps if step.name == name)
@@ -232,7 +236,7 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return a row for each metric; if there are too many, omit metrics of classes and families."""
+    """Return a row for each metric, but omit class and family metrics if there are too many."""
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
         names = [name for name in names if not _is_of_label(evaluation.catalog.lookup(name))]
@@ -240,7 +244,7 @@ def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
 
 
 def _is_of_label(metric: Metric) -> bool:
-    """Return whether a metric has a value for each class or each family."""
+    """Return whether a metric describes a single class or a single family."""
     return not {"<label>", "<family>"}.isdisjoint(metric.name.split("/"))
 
 
@@ -289,7 +293,10 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
-    """Return the last facts about any evaluation; ``truth`` is the noun for its actual values."""
+    """Return the last facts on the page of any evaluation.
+
+    ``truth``: the noun for the actual values.
+    """
     return [
         ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),
         (f"Digest of the actual {truth}", evaluation.labels_digest),
@@ -297,7 +304,8 @@ def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
     ]
 
 
-# -- the table of MLflow's views -------------------------------------------------------------------
+# -- the table for MLflow's views
+# -------------------------------------------------------------------
 
 
 def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -316,7 +324,7 @@ def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
         rows.append(
             {
                 "label": str(row["label"]),
-                # MLflow's view that compares runs opens with the second column, on one line.
+                # MLflow's view that compares runs shows the second column first, on one line.
                 "result": fmt.BETWEEN.join(texts),
                 "support": row["support"],
                 **numbers,

@@ -1,4 +1,4 @@
-"""The report of a family evaluation: its tables, its facts, and its sentences."""
+"""Content of the report on a family evaluation: tables, facts and sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_ROWS = 2000
 
 
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
-    """Return the values for the page of families and codes."""
+    """Return the values from which the page of a family evaluation is made."""
     metric_rows = [metric_row(evaluation, name) for name in evaluation.headline]
     return {
         "key_metrics": [{"name": FAMILY.title, "rows": metric_rows}],
@@ -39,7 +39,7 @@ def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
 
 
 def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """Return the rows of the families with the most unmatched labels."""
+    """Return table rows for the families with the most unmatched labels."""
     prefixes = [f"family/{encode_label(family)}" for family in evaluation.families]
     support = [evaluation.metrics[f"{prefix}/support"] for prefix in prefixes]
     match_shares = np.array([evaluation.metrics[f"{prefix}/match_share"] for prefix in prefixes])
@@ -62,7 +62,7 @@ def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """Return the rows of the codes with the most unmatched labels, predicted and actual."""
+    """Return table rows for the codes with the most unmatched predicted and actual labels."""
     table = evaluation.code_table()
     matched = evaluation.statistics.codes[:, 0]
     unmatched = (table["predicted"] + table["actual"] - 2 * matched).to_numpy()
@@ -79,7 +79,7 @@ def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
-    """Return the cells of a code on one side: its predicted or its actual labels."""
+    """Return the cells for a code's predicted labels or for its actual labels."""
     partner = ""
     code = row[f"partner_given_{side}"]
     if _is_code(code):
@@ -97,19 +97,19 @@ def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
 
 
 def _share(value: float) -> dict[str, Any]:
-    """Return a share's cell: its text and the number that sorts it."""
+    """Return the cell for a share: its text, and the number by which the cell is sorted."""
     if np.isnan(value):
         return {"sort": "", "shown": "–"}
     return {"sort": value, "shown": fmt.percent(value)}
 
 
 def _code_text(code: Any) -> str:
-    """Return a code as text, or an empty string if the table's cell has no code."""
+    """Return a code as text, or an empty string if the table cell contains no code."""
     return str(code) if _is_code(code) else ""
 
 
 def _is_code(code: Any) -> bool:
-    """Return whether a cell of a table has a code, which is neither None nor NaN."""
+    """Return whether a table cell contains a code, that is, neither None nor NaN."""
     return code is not None and code == code
 
 
@@ -144,7 +144,7 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return a code's row in the table of MLflow's views."""
+    """Return the row of a code for the table that MLflow's views show."""
     scores = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
     shares = {
         f"{share}_given_{side}": fmt.rounded(row[f"{share}_given_{side}"])
@@ -154,7 +154,7 @@ def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     partners = {f"partner_given_{side}": _code_text(row[f"partner_given_{side}"]) for side in SIDES}
     return {
         "label": str(row["code"]),
-        # MLflow's view that compares runs opens with the second column.
+        # MLflow's view that compares runs shows the second column first.
         "result": _code_result(row, scores),
         "family": str(row["family"]),
         "support": int(row["actual"]),
@@ -167,7 +167,7 @@ def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str:
-    """Return a code's scores on one line, with the code that is most often actual instead."""
+    """Return a code's scores on one line, with the code that most often was correct instead."""
     texts = []
     for name, value in scores.items():
         score = "undefined" if value is None else fmt.fixed(value, 3)
@@ -182,7 +182,7 @@ def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str
 
 
 def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """Return the sentences on a family evaluation with their sections, most important first."""
+    """Return the sentences on a family evaluation, most important first, with their sections."""
     sections = {
         _overall: "",
         _errors: "",
@@ -198,7 +198,7 @@ def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
 
 
 def lead(evaluation: FamilyEvaluation) -> list[str]:
-    """Return the sentence with the evaluation's size and its main numbers."""
+    """Return the sentence that gives the evaluation's size and its main numbers."""
     return _overall(evaluation)
 
 
@@ -218,7 +218,7 @@ def _overall(evaluation: FamilyEvaluation) -> list[str]:
 def _errors(evaluation: FamilyEvaluation) -> list[str]:
     confused = evaluation.metrics["family/confusion_share"]
     outside = evaluation.metrics["family/oof_share"]
-    # Without labels, both shares are undefined and there are no errors.
+    # If there are no labels, both shares are undefined and there are no errors.
     if not confused + outside > 0:
         return ["There are no errors."]
     within = confused / (confused + outside)
@@ -250,7 +250,7 @@ def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
 def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
     matched, predicted, _, outside, *_ = evaluation.statistics.codes.T
     confused = predicted - matched - outside
-    # A share of fewer predictions is too uncertain.
+    # A share of fewer predictions would be too uncertain.
     confused = np.where(predicted >= FEW, confused, 0)
     if not confused.any():
         return []

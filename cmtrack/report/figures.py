@@ -1,4 +1,4 @@
-"""The list of figures: name, title, how to read it, and the function that draws it.
+"""The list of figures, each with its name, title, reading instructions and drawing function.
 
 Reports, reviews, runs and the command line use this list. To add a figure, write a function that
 draws it and add one entry here.
@@ -38,21 +38,23 @@ class FigureEntry:
     """One figure of the list.
 
     ``name``: key of :meth:`Evaluation.figures`; the figure's file is named after it.
-        ``reduced_<step>`` stands for one figure per part, in this case per grouping step.
-    ``title``: heading of the figure; ``<step>`` in it stands for the part.
+        A name such as ``reduced_<step>`` stands for one figure per part of the evaluation, in this
+        case one figure per grouping step.
+    ``title``: heading of the figure; ``<step>`` in the heading stands for the name of the part.
     ``reading``: a few sentences on how to read the figure.
-    ``draw``: takes the evaluation, or the ranking of a comparison, and a part if the figure has
-        parts. It returns the figure, or None if the figure does not apply.
-    ``parts``: takes the evaluation and returns the name and the part of each figure.
-    ``section``: key of the question of a report that the figure answers, in
+    ``draw``: function that draws the figure. Its arguments are the evaluation (or the ranking of a
+        comparison) and, if the figure has parts, one part. It returns the figure, or None if the
+        figure does not apply.
+    ``parts``: function that takes the evaluation and returns the name and the part for each figure.
+    ``section``: key of the question that the figure answers in a report, in
         :data:`cmtrack.report.narrative.QUESTIONS`.
-    ``chart``: takes the evaluation, and a run and a step in words for the title. It returns the
-        run's image for MLflow's charts, or None. MLflow shows it 256 pixels wide, next to the
-        images of other runs.
-    ``logged``: "file" if a run gets the figure as a file and in its report, "report" if only in
-        its report, "" only if the user names it, because each figure makes logging slower.
-        ``figures``, ``report`` and the command line draw all figures.
-    ``on_pages``: whether pages show the figure; if not, only ``figures`` returns it.
+    ``chart``: function that takes the evaluation, and words for the run and the step in the title.
+        It returns the run's image for MLflow's charts, or None. MLflow shows the image 256 pixels
+        wide, next to the images of other runs.
+    ``logged``: "file" if a run gets the figure as a file and in its report; "report" if a run gets
+        the figure only in its report; "" if a run gets the figure only if the user names it. Each
+        figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
+    ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
     ``folded``: whether pages show the figure below a fold, because few readers need it.
     """
 
@@ -88,10 +90,10 @@ class Picture:
 
     ``name``, ``title``, ``reading``, ``section``, ``folded``: as in :class:`FigureEntry`.
     ``file``: name of the PNG file.
-    ``content``: content of the PNG file; it is empty if only the element was drawn.
+    ``content``: content of the PNG file; empty if only the SVG element was drawn.
     ``svg``: the SVG element for a page.
-    ``width``: width of the element in CSS pixels.
-    ``chart``: content of the PNG file for MLflow's charts; it is empty if the figure has none.
+    ``width``: width of the SVG element in CSS pixels.
+    ``chart``: content of the PNG file for MLflow's charts; empty if there is no such file.
     """
 
     name: str
@@ -108,10 +110,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class About:
-    """The run that figures show, for a small line below each figure.
+    """Facts about the run that figures show, for a small line below each figure.
 
-    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; it is empty
-        if unknown.
+    ``run``: name of the run; empty if unknown.
+    ``data``: name of the evaluated data; empty if unknown.
+    ``date``: the date of the evaluation; empty if unknown.
     ``step``: step of the run, such as an epoch.
     """
 
@@ -122,12 +125,12 @@ class About:
 
     @property
     def step_words(self) -> str:
-        """The step in words: ``step 7``, or an empty string without one."""
+        """Words for the step, such as ``step 7``; empty if there is no step."""
         return "" if self.step is None else f"step {self.step}"
 
     @property
     def signature(self) -> str:
-        """The line below a figure: ``svm · step 7 · ANES 1996, test · 2026-11-22``."""
+        """The line below a figure, such as ``svm · step 7 · ANES 1996, test · 2026-11-22``."""
         return BETWEEN.join(
             short(part) for part in (self.run, self.step_words, self.data, self.date) if part
         )
@@ -402,7 +405,8 @@ RUNS = (
         "The probability of each rank for each run. The probability of rank 1 is the probability "
         "of being the best run.",
         of_comparisons.rank_distribution_figure,
-        # The page answers by tests. Readers would take these probabilities for the answer.
+        # The page bases its answer on tests, and readers might mistake these probabilities for the
+        # answer.
         on_pages=False,
     ),
     FigureEntry(
@@ -413,7 +417,7 @@ RUNS = (
         of_comparisons.parameter_figure,
     ),
 )
-"""Figures of the first ranking of a comparison of runs."""
+"""Figures of a comparison of runs, drawn from its first ranking."""
 
 MODELS = (
     FigureEntry(
@@ -423,7 +427,7 @@ MODELS = (
         of_comparisons.metric_by_block_figure,
     ),
 )
-"""Figures of a comparison of models over repeated runs."""
+"""Figures of a comparison that ranks models over repeated runs."""
 
 
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
@@ -441,7 +445,7 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
 
 
 def file_name(name: str, *, review: bool = False) -> str:
-    """Return the name of a figure's file, in a folder and in a run.
+    """Return the name of a figure's file, which is the same in a folder and in a run.
 
     ``name``: name of the figure, as in :meth:`Evaluation.figures`.
     ``review``: whether it is a figure of a comparison.
@@ -453,7 +457,8 @@ def file_name(name: str, *, review: bool = False) -> str:
 class DrawnFigures(Mapping[str, "Figure"]):
     """The figures of an evaluation or comparison by name, each drawn once, on first access.
 
-    Whether a figure applies is known only after drawing, so listing or counting draws all figures.
+    Only drawing a figure shows whether it applies, so listing or counting the figures draws all of
+    them.
     """
 
     def __init__(self, subject: BaseEvaluation | Comparison) -> None:
@@ -494,9 +499,9 @@ def draw_figures(
 ) -> Mapping[str, Figure]:
     """Return every figure that applies, by name.
 
-    ``on_error``: called with the name and the error of each figure that fails; the mapping omits
-        these figures, and all others are drawn at once. By default each figure is drawn on first
-        access, which raises its error.
+    ``on_error``: a function that is called with the name and the error of each figure that fails.
+        If it is given, all figures are drawn at once, and the mapping omits the figures that fail.
+        By default, each figure is drawn on first access, which raises any error.
     """
     if on_error is None:
         return DrawnFigures(subject)
@@ -511,17 +516,17 @@ def draw_pictures(
     files: bool = True,
     about: About | None = None,
 ) -> dict[str, Picture]:
-    """Draw the figures that apply, by name.
+    """Draw the figures that apply, and return a mapping from their names to pictures.
 
-    ``problems``: gets a sentence for each figure that fails, and the result omits that figure. By
-        default the error is raised.
-    ``step``: called before each figure.
+    ``problems``: a list to which a sentence is added for each figure that fails; the result omits
+        these figures. By default, the error is raised.
+    ``step``: a function that is called before each figure is drawn.
     ``figures``: "all" for every figure on pages, "auto" for the figures that a run gets
         (:attr:`FigureEntry.logged`), or the names of figures.
-    ``files``: whether to make PNG files as well as SVG elements, from the same drawing; with "auto"
-        only for some figures.
-    ``about``: the run, which a small line below each figure names. With it, the images for MLflow's
-        charts are always drawn.
+    ``files``: whether to make PNG files as well as SVG elements, from the same drawing. If
+        ``figures`` is "auto", only some figures get a PNG file.
+    ``about``: facts about the run, which a small line below each figure shows. If they are given,
+        the images for MLflow's charts are always drawn.
     """
     signature = "" if about is None else about.signature
     entries, shown = listed(subject)
@@ -584,7 +589,7 @@ def _picture_without_drawing(entry: FigureEntry) -> Picture:
 
 
 def _chart(entry: FigureEntry, subject: Any, about: About) -> bytes:
-    """Return a run's image for MLflow's charts; empty if the figure has none."""
+    """Return a run's image for MLflow's charts, or empty bytes if the figure has no such image."""
     figure = None if entry.chart is None else entry.chart(subject, about.run, about.step_words)
     return b"" if figure is None else as_png(figure)
 
@@ -607,9 +612,9 @@ def _drawn(
 ) -> Iterator[tuple[FigureEntry, str, str, Figure]]:
     """Yield the entry, the name, the title and the drawing of each figure that applies.
 
-    If a figure fails, the others are drawn all the same.
+    If a figure fails, the other figures are still drawn.
     """
-    # List all figures before drawing the first, because ``step`` gets their number.
+    # List all figures before drawing the first one, because ``step`` gets the number of figures.
     drawings = []
     for entry in entries:
         named = _attempt(entry.name, partial(entry.drawings, subject), on_error)

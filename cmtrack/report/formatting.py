@@ -1,4 +1,4 @@
-"""Numbers and names as people read them."""
+"""Functions that write numbers and names as texts for people."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from cmtrack.untrusted import for_page, one_line
 
 SHORT = 60
 BETWEEN = " · "
-"""Separator of numbers in a cell of MLflow's tables, which lose line breaks."""
+"""Separator between numbers in a cell of MLflow's tables, which do not show line breaks."""
 _MARKS = "\\`*_{}[]|#!"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 """Entities for marks that a backslash would not hide: MLflow's pages show the one of ``\\<``."""
@@ -51,7 +51,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def named(label: object, most: int = SHORT) -> str:
-    """Return a label for a sentence: short and in quotation marks."""
+    """Return a label for a sentence, shortened and in quotation marks."""
     return quoted(short(label, most))
 
 
@@ -64,12 +64,12 @@ def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def in_row(names: Iterable[object], most: int) -> str:
-    """Return ``a, b, c``, or the first ``most`` names and the number of the others."""
+    """Return names as ``a, b, c``, or the first ``most`` names and the number of further names."""
     return some_of([short(name, 40) for name in names], most)
 
 
 def short(label: object, most: int = SHORT) -> str:
-    """Return a label on one line, cut in its middle if it is long."""
+    """Return a label on one line, with the middle cut out if the label is long."""
     text = " ".join(str(label).split()) or "(empty)"
     if len(text) <= most:
         return text
@@ -96,7 +96,7 @@ def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[
 
 
 def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as JSON for MLflow's table views: column names, and the values of each row."""
+    """Return rows as JSON for MLflow's table views, which lists column names and row values."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     data = [[_finite_or_none(row.get(name)) for name in names] for row in rows]
     return json.dumps({"columns": names, "data": data}, ensure_ascii=False, separators=(",", ":"))
@@ -120,7 +120,7 @@ def capital(text: str) -> str:
 
 
 def counted(n: float, noun: str) -> str:
-    """Return ``1 row`` or ``1,200 rows``; fractional weights keep a decimal."""
+    """Return a number with its noun, such as ``1,200 rows``; fractional weights get a decimal."""
     if n == 1:
         return f"{count(n)} {noun}"
     ending = "es" if noun.endswith("s") else "s"
@@ -128,7 +128,7 @@ def counted(n: float, noun: str) -> str:
 
 
 def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
-    """Return the number of evaluated rows or documents; if ``weighed``, also their weight."""
+    """Return the number of evaluated rows or documents and, if ``weighed``, their weight."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
     text = counted(rows, evaluation.unit)
@@ -147,7 +147,10 @@ def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
 def metric_title(
     name: str, positive: Label | None = None, *, brief: bool = False, catalog: Catalog = BUILT_IN
 ) -> str:
-    """Return a metric's title, such as "recall for “promoter”"; ``brief`` for a table's heading."""
+    """Return a metric's title, such as "recall for “promoter”".
+
+    ``brief``: whether to return the shorter title for the heading of a table.
+    """
     title_label: Callable[[object], str] = quoted
     shown_positive = "" if positive is None else quoted(positive)
     if brief:
@@ -157,14 +160,14 @@ def metric_title(
 
 
 def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = with_interval) -> str:
-    """Return a metric of an evaluation with its interval: ``0.712 [0.610, 0.804]``."""
+    """Return a metric's value with its interval, such as ``0.712 [0.610, 0.804]``."""
     return write(evaluation.metrics[name], evaluation.intervals.get(name))
 
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
     """Return a metric's value as text: a count, a number, or a range that starts at 0.
 
-    The interval of a number decides its digits.
+    The interval of a number decides how many digits the number gets.
     """
     # A metric without an upper limit and without a better direction is a count of rows.
     is_unbounded = math.isinf(metric.high) and not metric.better
@@ -174,12 +177,12 @@ def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
 
 
 def missing_word(evaluation: BaseEvaluation, name: str) -> str:
-    """Return the word for a metric without a finite value: "infinite" or "undefined"."""
+    """Return "infinite" or "undefined" for a metric that has no finite value."""
     return "infinite" if name in evaluation.infinite else "undefined"
 
 
 def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
-    """Return the word for a metric without a finite value, and the reason.
+    """Return the reason why a metric has no finite value, after "infinite" or "undefined".
 
     For example, "infinite: 1 row gives …".
     """
@@ -193,10 +196,10 @@ def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
 
 
 def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return the interval of a metric; empty if :func:`metric_value` already shows a range."""
+    """Return a metric's interval; empty if :func:`metric_value` already shows a range."""
     return "" if _range_of_zero(metric, value, ends) else interval(value, ends)
 
 
 def _range_of_zero(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return ``0 to 0.070`` for a calibration error with an estimate of 0; else empty."""
+    """Return a range such as ``0 to 0.070`` if a calibration error is estimated as 0, else ""."""
     return upper_bound(value, ends) if metric.interval == "square" else ""

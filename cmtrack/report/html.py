@@ -1,8 +1,8 @@
 """Self-contained HTML pages from templates, which load nothing and escape all names.
 
-The names of runs, labels and groups are untrusted: other people open a page with these names. The
-templates escape every value. The functions of this module protect the finished page, so that they
-cover every template and every value.
+The names of runs, labels and groups are untrusted, because people open pages with names that others
+have chosen. The templates escape every value. The functions of this module then protect the
+finished page, which covers every template and every value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
 _SMALL_FIGURE = 720
-"""Largest width in pixels of figures that a wide screen shows side by side."""
+"""Largest width, in pixels, of a figure that a wide screen shows next to another figure."""
 _FIRST = '<meta charset="utf-8">'
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')
@@ -36,7 +36,7 @@ _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
 def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str, Picture]:
-    """Return the figures of a page; without Matplotlib, return none and add to ``problems``."""
+    """Return the figures of a page, or add a problem if Matplotlib is not installed."""
     try:
         from cmtrack.report.figures import draw_pictures
     except ImportError as error:
@@ -48,19 +48,20 @@ def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str
 def render_page(name: str, /, **values: Any) -> str:
     """Return a page as one HTML document without external references.
 
-    With its Content-Security-Policy, a browser loads nothing and uses only the page's own script
-    and style, which the policy names by their hashes. The page works in a frame with
-    ``sandbox="allow-scripts"``, such as the frame of the MLflow UI. Names cannot reorder the text
-    around them (:func:`cmtrack.untrusted.for_page`).
+    Because of the page's Content-Security-Policy, a browser loads nothing and uses only the page's
+    own script and style, whose hashes the policy lists. The page works in a frame with
+    ``sandbox="allow-scripts"``, such as the frame of the MLflow UI. Names cannot change the order
+    of the text around them (:func:`cmtrack.untrusted.for_page`).
 
     ``name``: name of the template.
-    ``**values``: values for the template, which escapes text.
+    ``**values``: values for the template, which escapes all texts.
     """
     html = _template(name).render(values)
     parts = _COPIED.split(html)
     for place, part in enumerate(parts):
         is_copied = place % 2 == 1
-        # People copy these parts into a terminal or a script: they must not have invisible marks.
+        # People copy these parts into a terminal or script, so they must not contain invisible
+        # characters.
         parts[place] = printable(part) if is_copied else for_page(part)
     html = "".join(parts)
     return html.replace(_FIRST, f"{_FIRST}\n{_meta(html)}", 1)
@@ -69,7 +70,7 @@ def render_page(name: str, /, **values: Any) -> str:
 def without_rows(page: bytes) -> bytes:
     """Return a report without its lists of rows.
 
-    No value can contain the marks around these lists, because a ``<`` in a value is escaped.
+    No value can contain the comments that mark these lists, because a ``<`` in a value is escaped.
     """
     return _ROWS.sub(b"", page)
 
@@ -83,12 +84,13 @@ def figure_block(
 ) -> dict[str, Any]:
     """Return the values with which a page shows a picture.
 
-    ``opens``: titles of tables by id; the matrix cells of the picture become links to these tables.
+    ``opens``: the title of each table by its id; matrix cells in the picture become links to these
+        tables.
     """
     svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
     is_linked = svg != picture.svg
     if is_linked:
-        # With the role of an image, assistive technology would not reach the links.
+        # If the role were "img", assistive technology would not find the links.
         svg = svg.replace('role="img"', 'role="group"', 1)
     return {
         "name": picture.name,
@@ -103,9 +105,10 @@ def figure_block(
 
 
 def _links(cells: str, opens: Mapping[str, str]) -> str:
-    """Return the links on a matrix, or an empty string if no cell opens a table.
+    """Return the links that lie over a matrix, or an empty string if no cell opens a table.
 
-    ``cells``: the names and places of the cells, from :func:`cmtrack.plots._heatmap.name_cells`.
+    ``cells``: the names and positions of the cells, as :func:`cmtrack.plots._heatmap.name_cells`
+        writes them.
     """
     matrix, rows, columns, *box = cells.split(" ")
     left, top, width, height = map(float, box)
@@ -127,7 +130,7 @@ def _links(cells: str, opens: Mapping[str, str]) -> str:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text to a file in one step, and create missing folders."""
+    """Write a text to a file atomically, and create missing folders."""
     write_whole({path: text.encode("utf-8")})
     return path
 
@@ -146,10 +149,10 @@ def _template(name: str) -> Template:
 
 
 def _policy(html: str) -> str:
-    """Return the Content-Security-Policy: only the page's own style, script and pictures.
+    """Return a Content-Security-Policy that allows only the page's own style, script and pictures.
 
-    Style *attributes* need no hash. They contain widths computed from numbers, and the browser
-    loads no picture or font that an attribute could name.
+    Style *attributes* need no hash. They contain only widths that are computed from numbers, and
+    the browser does not load a picture or font that an attribute might name.
     """
     return "; ".join(
         (
@@ -166,9 +169,9 @@ def _policy(html: str) -> str:
 
 
 def _hashes(element: str, html: str) -> str:
-    """Return the hashes of the contents of all elements of a kind.
+    """Return the hashes of the contents of all elements with a tag name, as the policy lists them.
 
-    All such elements are part of the template, because a ``<`` in a value is escaped.
+    All such elements come from the template, because a ``<`` in a value is escaped.
     """
     contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
     digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)
