@@ -304,8 +304,7 @@ def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
     ]
 
 
-# -- the table for MLflow's views
-# -------------------------------------------------------------------
+# -- the table for MLflow's views ------------------------------------------------------------------
 
 
 def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:

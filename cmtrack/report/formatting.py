@@ -45,7 +45,7 @@ BETWEEN = " · "
 """Separator between numbers in a cell of MLflow's tables, which do not show line breaks."""
 _MARKS = "\\`*_{}[]|#!"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-"""Entities for marks that a backslash would not hide: MLflow's pages show the one of ``\\<``."""
+"""Entities for characters that a backslash does not escape on MLflow's pages."""
 
 # -- names -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""An evaluation in sentences, for a reader who did not run the model."""
+"""Sentences that describe an evaluation to a reader who did not run the model."""
 
 from __future__ import annotations
 
@@ -40,24 +40,27 @@ MISMATCHES = (
     "mismatch is shown twice, in a row and in a column."
 )
 LEAST_WITHOUT_COUNTS = 50
-"""Least number of rows for a share without counts.
+"""Smallest number of rows for which a share is written without its counts.
 
 With fewer rows, a single row changes the share by more than 2 percentage points.
 """
 RARE_SHARE = 0.1
-"""Share of positives below which accuracy hardly depends on them.
+"""Share of positive rows below which accuracy hardly depends on the positive rows.
 
-The report then does not compare the accuracy with the most frequent class.
+Below it, the report does not compare the accuracy with always predicting the largest class.
 """
 GOOD_AREA = 0.8
-"""Least area under the ROC curve of a score that ranks well.
+"""Smallest area under the ROC curve with which a score counts as ranking well.
 
-If its labels miss most positives, the report suggests another threshold.
+If the predicted labels nevertheless miss most positives, the report suggests a different threshold.
 """
 CLEAR = 0.01
-"""Largest p-value of a clear difference: with 0.05, one in twenty equal models would have one."""
+"""Largest p-value of a clear difference.
+
+With 0.05, one in twenty equally good models would be reported as clearly different.
+"""
 AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
-"""The area under the ROC curve for all classes, used if there is no positive group."""
+"""Name of the area under the ROC curve for all classes, used if there is no positive group."""
 _SOURCES = (
     "the number of scored rows. Scoring more rows",
     "the number of labelled rows of {positive}. Labelling more of them",
@@ -84,9 +87,9 @@ QUESTION_OF_METRICS = {
     "spcc": "probabilities",
     "prevalence": "prevalence",
 }
-"""The sections for headline metrics by the first part of the metric's name, if not "good"."""
+"""Section of headline metrics for the first part of a metric's name, unless it is "good"."""
 _COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
-"""The heading for an estimate on labelled rows, which is a check: the actual share is known."""
+"""Heading for an estimate on labelled rows, which is a check because the share is known."""
 
 
 def question(key: str, evaluation: BaseEvaluation) -> str:
@@ -98,8 +101,9 @@ def question(key: str, evaluation: BaseEvaluation) -> str:
 
 
 def told(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the sentences on an evaluation, each with its section, the most important first."""
-    # Each function with the section of the metrics that it reads and the section of its sentences.
+    """Return the sentences on an evaluation, most important first, each with its section."""
+    # Each entry lists a function, the section of the metrics that the function reads, and the
+    # section of its sentences.
     sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
         _findings: ("binary", ""),
         _overall: (_overall_section(evaluation), ""),
@@ -132,10 +136,10 @@ def verdict(evaluation: Evaluation) -> list[str]:
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """Return the first sentences: on the positive group and on the share of correct predictions."""
+    """Return the first sentences, on the positive group and on the share of correct predictions."""
     sentences = []
     if evaluation.has_section("binary"):
-        # With a low recall, these sentences also give the reason.
+        # If the recall is low, these sentences also give the reason.
         sentences += _findings(evaluation)
     if evaluation.has_section(_overall_section(evaluation)):
         sentences += _overall(evaluation)[:1]
@@ -143,10 +147,10 @@ def lead(evaluation: Evaluation) -> list[str]:
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
-    """Return the most frequent error of each class: actual, predicted, count and share.
+    """Return the most frequent error of each class as (actual, predicted, count, share).
 
-    The share is the count divided by the rows of the actual class. Classes without errors have no
-    entry.
+    The share is the count divided by the number of rows of the actual class. Classes without errors
+    are omitted.
     """
     counts = evaluation.confusion_matrix.counts.astype(np.float64)
     errors = counts.copy()
@@ -162,7 +166,8 @@ def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]
 def _overall_spans(evaluation: Evaluation) -> list[str]:
     counts = evaluation.confusion_matrix.counts
     none = evaluation.labels.index(evaluation.none)
-    # The row and the column of "none" count spans of the other side without a counterpart.
+    # The row "none" counts predicted spans without an actual span, and the column "none" counts
+    # actual spans without a predicted span.
     actual = counted(int(counts.sum() - counts[none].sum()), "actual span")
     predicted = counted(int(counts.sum() - counts[:, none].sum()), "predicted span")
     correct = count(int(counts.trace()))
@@ -215,7 +220,7 @@ def _against_constant(evaluation: Evaluation) -> list[str]:
         comparison = "better than" if constant.ahead else "worse than"
         if constant.pvalue < CLEAR:
             comparison = f"clearly {comparison}"
-    # The interval of the accuracy gives both shares the same digits.
+    # Both shares are written with the number of digits that the accuracy's interval allows.
     interval = evaluation.intervals.get("multiclass/accuracy")
     share = percent_with_interval(constant.value, interval).partition(" [")[0]
     return [
@@ -259,7 +264,7 @@ def _classes(evaluation: Evaluation) -> list[str]:
 
 
 def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
-    """Return ``“6” (F1 0.644, n = 35)``, or ``“2”, “3” and “4” (F1 0)``."""
+    """Return classes with their F1, such as ``“6” (F1 0.644, n = 35)``."""
     size = ""
     if len(labels) == 1:
         support = evaluation.metrics[f"class/{encode_label(labels[0])}/support"]
@@ -310,7 +315,7 @@ def _steps(evaluation: Evaluation) -> list[str]:
 
 
 def _findings(evaluation: Evaluation) -> list[str]:
-    """Return recall and precision in words.
+    """Return the sentence on recall and precision.
 
     For example, ``The model finds 71.2% [61.0, 80.4] of “spam”; 87.1% [80.0, 92.4] of its
     “spam” predictions are correct``.
@@ -328,7 +333,7 @@ def _findings(evaluation: Evaluation) -> list[str]:
 
 
 def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
-    """Return how many positives are found."""
+    """Return words for the recall: the share of positives that are found."""
     name = named(evaluation.positive)
     if not cells.actual_positives:
         return f"no row is {name}"
@@ -340,7 +345,7 @@ def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
 
 
 def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
-    """Return how many positive predictions are correct."""
+    """Return words for the precision: the share of positive predictions that are correct."""
     predicted = cells.predicted_positives
     if not cells.actual_positives:
         if not predicted:
@@ -357,7 +362,7 @@ def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
 
 
 def _needs_counts(hits: float, total: float) -> bool:
-    """Return whether a share of few rows needs its counts; weighted rows have none."""
+    """Return whether a share needs its counts, because there are few rows without weights."""
     if not total > 0:
         return False
     are_counts = hits == round(hits) and total == round(total)
@@ -413,7 +418,7 @@ def _areas(evaluation: Evaluation) -> list[str]:
 
 
 def costs(evaluation: Evaluation) -> list[str]:
-    """Return the sentences on the cost of decisions and of the best constant answer."""
+    """Return the sentences on the costs of the decisions and of the best constant answer."""
     if "cost/mean" not in evaluation.metrics:
         return []
     constant = constant_answer(evaluation, "cost/mean")
@@ -497,7 +502,7 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
 
 
 def _largest_uncertainty(evaluation: Evaluation, estimate: PrevalenceEstimate) -> str:
-    """Return the words for the largest source of uncertainty of a prevalence."""
+    """Return words for the largest source of a prevalence estimate's uncertainty."""
     largest = int(np.argmax(estimate.shares))
     share = estimate.shares[largest]
     most = "Most" if share > 0.5 else "The largest part"

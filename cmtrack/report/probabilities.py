@@ -1,10 +1,10 @@
-"""The assessment of probabilities in words, for reports, reviews and their figures.
+"""The assessment of probabilities, in words for reports, reviews and their figures.
 
 An assessment is about the probabilities of the positive group, or about the confidence of the
-predictions: the probability that each prediction is correct. It claims a fault if the test of
-calibration finds one, and either the reliability curve leaves its band or both parts of the test
-find the fault. Without a band the test alone decides. If only the test finds the fault, the
-assessment reports signs of miscalibration.
+predictions: the probability that each prediction is correct. It claims a fault if two conditions
+hold: the calibration test finds a fault, and either the reliability curve leaves its band or both
+parts of the test find the fault. If the curve has no band, the test alone decides. If only the test
+finds a fault, the assessment reports signs of miscalibration.
 
 The slope, the mean and the curve decide the word for the kind of fault, and an example shows where
 the fault is largest. All of them use the evaluation's confidence level. A fault smaller than a
@@ -33,17 +33,18 @@ from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 
 FEW = 100
-"""Number of rows below which the test finds only gross faults."""
+"""Number of rows below which the calibration test finds only large faults."""
 MARGIN = 0.01
 """Calibration error, or difference of means, below which a fault is too small to matter.
 
-If less than a tenth of the rows have the rarer outcome, the margin is a tenth of their share.
+If less than a tenth of the rows have the rarer outcome, the margin is a tenth of the share of these
+rows.
 """
 CERTAIN = "some 0% or 100% scores are wrong"
 NONE = "no miscalibration found"
 SIGNS = "signs of miscalibration"
 _LEAST = 20
-"""Least number of rows for an example."""
+"""Smallest number of rows from which an example is made."""
 
 
 class Judgement(NamedTuple):
@@ -57,15 +58,16 @@ class Judgement(NamedTuple):
 class _Judged:
     """Probabilities with the evidence for and against their calibration.
 
-    ``subject``: the words for the probabilities.
-    ``noun``: the word for a row with one of these probabilities.
-    ``outcomes``: the words for rows whose probability did not come true and did come true, as in
-        "13 are wrong".
-    ``faults``: the kinds of fault that an interval shows, each with its reason.
-    ``towards``: the side on which to look for an example: 1 for scores that are too high, -1 for
-        scores that are too low, 0 for any, None for the side of Cox's fit.
+    ``subject``: words that name the probabilities in a sentence.
+    ``noun``: the noun for a row that has one of these probabilities.
+    ``outcomes``: two words: for rows whose predicted outcome did not come true, as in "13 are
+        wrong", and for rows whose predicted outcome did come true.
+    ``faults``: the kinds of fault that a confidence interval shows, each with its reason.
+    ``towards``: the direction of the fault that an example should show: 1 for scores that are too
+        high, -1 for scores that are too low, 0 for either, and None for the direction that Cox's
+        fit gives.
     ``mean_interval``: confidence interval of the mean score minus the observed share.
-    ``largest_margin``: as :data:`MARGIN`.
+    ``largest_margin``: the largest margin, as :data:`MARGIN`.
     """
 
     evaluation: Evaluation
@@ -91,12 +93,12 @@ class _Judged:
 
     @property
     def pvalue(self) -> float:
-        """The p-value of the test of calibration; NaN without a test."""
+        """The p-value of the calibration test; NaN if there is no test."""
         return self.evaluation.metrics[f"{self.section}/pvalue"]
 
     @property
     def alpha(self) -> float:
-        """The largest p-value that is significant."""
+        """The largest p-value that counts as significant."""
         return 1 - self.evaluation.confidence_level
 
     @cached_property
@@ -106,10 +108,10 @@ class _Judged:
 
     @property
     def mean_matters(self) -> bool:
-        """True if the mean score is off by more than the margin.
+        """True if the mean score differs from the observed share by more than the margin.
 
-        The calibration error is at least as large as the error of the mean, but bins with a single
-        row do not show it.
+        The calibration error is at least as large as the error of the mean, but the estimated
+        calibration error may not show this if the bins contain only one row.
         """
         if self.mean_interval is None:
             return False
@@ -118,24 +120,24 @@ class _Judged:
 
     @property
     def is_small(self) -> bool:
-        """True if the interval of the error shows that it is too small to matter."""
+        """True if the interval of the calibration error shows that it is too small to matter."""
         if self.interval is None or self.mean_matters:
             return False
         return self.interval[1] <= self.margin
 
     @property
     def may_be_small(self) -> bool:
-        """True if the estimated error, without its interval, is too small to matter."""
+        """True if the estimated calibration error, without its interval, is too small to matter."""
         return self.size < self.margin and not self.mean_matters
 
     @cached_property
     def failures(self) -> str:
-        """The words on scores of 0 or 1 that did not come true, or an empty string without any."""
+        """Words on scores of 0 or 1 that did not come true; empty if there are none."""
         return _failures(self)
 
     @cached_property
     def example(self) -> str:
-        """The scores with the largest fault in words; empty if only the mean is off."""
+        """Words for the scores with the largest fault; empty if only the mean score is wrong."""
         return _example(self)
 
     @property
@@ -153,17 +155,17 @@ class _Judged:
 
     @property
     def test(self) -> str:
-        """The p-value of the test in words."""
+        """Words for the p-value of the calibration test."""
         return f"{self.section} {fmt.p_equals(self.pvalue)}"
 
     @property
     def evidence(self) -> str:
-        """The p-value and the error in parentheses."""
+        """The p-value and the calibration error, in parentheses."""
         return f"({self.test}; {self.error})"
 
 
 def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Assess the probabilities of the positive group, or None without the section ``calibration/``.
+    """Assess the positive group's probabilities; None if the section ``calibration/`` is missing.
 
     ``margin``: as :data:`MARGIN`.
 
@@ -172,7 +174,7 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
     - "over-confident", "under-confident", "the wrong way round", "too high", "too low" or
       "miscalibrated", with "negligibly" in front if the fault is below the margin
     - :data:`CERTAIN` if a score of 0 or 1 did not come true
-    - :data:`SIGNS` if the test finds a fault, but the curve or the size of the error is against it
+    - :data:`SIGNS` if the test finds a fault, but the curve or the size of the error contradicts it
     - "unclear" if the curve or an interval shows a fault that the test does not find
     - :data:`NONE`, "not tested" or "all came true"
     """
@@ -188,8 +190,8 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
     mean_interval = evaluation.intervals.get("prevalence/bias")
     mean_interval = mean_interval or _mean_interval(evaluation, curve)
     side = _side(mean_interval, curve)
-    # If the slope is off, Cox's fit tells on which side each score is. If only the mean is off, all
-    # scores are on one side.
+    # If the slope differs from 1, Cox's fit shows whether each score is too high or too low. If
+    # only the mean is wrong, all scores are too high or all are too low.
     towards = None if faults and curve.table.fit is not None else side
     if side:
         faults[_level(side)] = f"the mean is {_level(side)}"
@@ -221,10 +223,10 @@ def _slope_fault(slope: Interval) -> str:
 
 
 def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Assess the confidence of the predictions, or None without the section ``confidence/``.
+    """Assess the confidence of the predictions; None if the section ``confidence/`` is missing.
 
     The confidence is the probability that a prediction is correct. :func:`judgement` lists the
-    words. Over-confident predictions are correct less often than their probabilities promise.
+    words. Over-confident predictions are correct less often than their probabilities say.
     """
     curve = curve_of(evaluation, "confidence")
     if curve is None:
@@ -261,7 +263,7 @@ JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {
 def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     """Return a sentence that compares the mean probability with the share of positive rows.
 
-    The sentence is empty without a positive group or without probabilities.
+    The sentence is empty if there is no positive group or if there are no probabilities.
     """
     metrics = evaluation.metrics
     bias = metrics.get("prevalence/bias", math.nan)
@@ -306,11 +308,12 @@ def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
 
 
 def _side(mean_interval: Interval | None, curve: CalibrationCurve) -> int:
-    """Return 1 for a mean score that is too high, -1 for one that is too low, else 0.
+    """Return 1 if the mean score is too high, -1 if it is too low, else 0.
 
-    Two conditions must hold. The interval of the mean excludes 0, and labels drawn with the scores
-    as probabilities seldom differ as much. The second condition is needed if few rows or no rows
-    come true: then the observed labels vary less than drawn labels, and the interval is too narrow.
+    Two conditions must hold. First, the interval of the mean difference excludes 0. Second, labels
+    that are drawn with the scores as probabilities seldom differ as much from the mean score. The
+    second condition is needed if the outcome comes true for few rows or for no row. In that case,
+    the observed labels vary less than drawn labels, and the interval is too narrow.
     """
     if mean_interval is None:
         return 0
@@ -332,9 +335,9 @@ def _level(side: int) -> str:
 def _mean_interval(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
     """Return the interval of the mean score minus the observed share.
 
-    For clustered rows this is the interval of the mean confidence, because the metrics already have
-    an interval for the probabilities of the positive group. Returns None if the clustered rows are
-    not stored.
+    For clustered rows, this is the interval for the mean confidence, because the metrics already
+    include an interval for the probabilities of the positive group. Returns None if the clustered
+    rows are not stored.
     """
     if evaluation.n_clusters is not None:
         return _mean_interval_of_clusters(evaluation)
@@ -351,7 +354,7 @@ def _mean_interval(evaluation: Evaluation, curve: CalibrationCurve) -> Interval 
 
 
 def _mean_interval_of_clusters(evaluation: Evaluation) -> Interval | None:
-    """Return the interval of the mean confidence minus the accuracy, from sums over clusters."""
+    """Return the interval of the mean confidence minus the accuracy, computed from cluster sums."""
     rows = evaluation.rows
     if not (isinstance(rows, Predictions) and rows.design.has_clusters):
         return None
@@ -368,7 +371,7 @@ def _mean_interval_of_clusters(evaluation: Evaluation) -> Interval | None:
 
 
 def _parted(curve: CalibrationCurve) -> bool:
-    """Return whether a score separates the groups perfectly; the best slope is then infinite."""
+    """Return whether a score separates the groups perfectly, so that the slope is infinite."""
     observed = curve.recalibrated
     parts = bool(np.isin(observed, (0, 1)).all() and observed[0] < observed[-1])
     return parts and bool((curve.scores != observed).any())
@@ -381,8 +384,8 @@ def _slope(evaluation: Evaluation) -> str:
 def _margin(curve: CalibrationCurve, margin: float) -> float:
     """Return the margin, limited to a tenth of the share of a rare outcome.
 
-    The share is the expected share or the observed share, whichever is larger, and at least one
-    row.
+    The share of the rare outcome is the expected share or the observed share, whichever is larger,
+    and corresponds to at least one row.
     """
     blocks = curve.table.blocks
     total = float(blocks.total.sum())
@@ -415,7 +418,7 @@ def _judge(judged: _Judged) -> Judgement:
 
 
 def _judge_untested(judged: _Judged) -> Judgement:
-    """Assess probabilities without a test."""
+    """Assess probabilities for which there is no calibration test."""
     if np.isin(judged.curve.scores, (0, 1)).all() and not judged.failures:
         text = f"All {judged.subject} are 0% or 100% and came true, so there is nothing to test."
         return Judgement("all came true", text)
@@ -486,7 +489,7 @@ def _judge_not_significant(judged: _Judged) -> Judgement:
 
 
 def _look(judged: _Judged, rows: int) -> str:
-    """Return the sign of a fault that the test does not find, or an empty string without one."""
+    """Return words for a sign of a fault that the test does not find; empty if there is none."""
     if judged.curve.leaves_band:
         return "the curve leaves its band"
     if judged.is_small:
@@ -500,7 +503,7 @@ def _look(judged: _Judged, rows: int) -> str:
 
 
 def _caution(judged: _Judged, rows: int) -> str:
-    """Return the caution to add if no miscalibration is found, or an empty string without one."""
+    """Return a caution to add if no miscalibration is found; empty if none is needed."""
     blocks = judged.curve.table.blocks
     text = ""
     if len(blocks.scores) == 1:
@@ -518,7 +521,7 @@ def _caution(judged: _Judged, rows: int) -> str:
 
 
 def _failures(judged: _Judged) -> str:
-    """Return the words on scores of 0 or 1 that did not come true; empty without any."""
+    """Return words on scores of 0 or 1 that did not come true; empty if there are none."""
     blocks = judged.curve.table.blocks
     texts = []
     for score, missed, outcome in (
@@ -535,10 +538,10 @@ def _failures(judged: _Judged) -> str:
 
 
 def _example(judged: _Judged) -> str:
-    """Return the largest fault of the reliability curve in words.
+    """Return words for the largest fault of the reliability curve.
 
-    Empty if the example would be the mean of all rows and the difference of the mean is within
-    chance.
+    The words are empty if the example would be the mean of all rows and if the difference of this
+    mean from the observed share may be due to chance.
     """
     fault = largest_fault(judged.curve, judged.towards)
     if fault is None:
@@ -551,23 +554,24 @@ def _example(judged: _Judged) -> str:
 
 
 def _example_bins(curve: CalibrationCurve) -> int:
-    """Return the number of bins for the rows; the example is one of the bins."""
+    """Return the number of bins into which the rows are divided; the example is one of the bins."""
     return int(np.clip(curve.table.blocks.total.sum() // _LEAST, 1, 10))
 
 
 def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
-    """Return the score that differs most from its observed share, and this share; None for none.
+    """Return the score that differs most from its observed share, and this share; else None.
 
-    Both are means over a tenth of the rows, or over more rows if a tenth has fewer than 20.
+    Both are means over a tenth of the rows, or over more rows if a tenth of the rows is fewer than
+    20.
 
-    ``towards``: 1 for scores that are too high, -1 for scores that are too low, 0 for any, None for
-    the side on which Cox's fit is.
+    ``towards``: 1 to look for scores that are too high, -1 for scores that are too low, 0 for
+    either, and None for the direction that Cox's fit gives for each score.
     """
     total = curve.table.blocks.total
     fit = curve.table.fit
     n_bins = _example_bins(curve)
     middles = (np.cumsum(total) - total / 2) / total.sum()
-    # The small number keeps a middle on an edge in its bin if the sums are rounded.
+    # The small number ensures that a midpoint on an edge stays in its bin if the sums are rounded.
     bins = np.minimum((n_bins * middles + 1e-9).astype(int), n_bins - 1)
     sizes = np.bincount(bins, total)
     filled = sizes > 0
@@ -607,7 +611,7 @@ def about(score: float, observed: float) -> tuple[str, str]:
 
 
 def _edge(share: float) -> str:
-    """Return the words for a share that would be rounded to 0% or 100%; else empty."""
+    """Return words for a share that would be rounded to 0% or 100%; empty for other shares."""
     if 0 < share < 0.005:
         return "less than 1%"
     if 0.995 <= share < 1:

@@ -1,4 +1,4 @@
-"""Tables of single rows on the pages, such as the rows behind the confusions."""
+"""Tables of individual rows on pages, such as the rows behind the confusions."""
 
 from __future__ import annotations
 
@@ -32,21 +32,24 @@ if TYPE_CHECKING:
 
 NUMBERED = "Row numbers count from 0."
 MAX_CELLS = 20
-"""Most cells of matrices that get a table of rows."""
+"""Maximum number of matrix cells for which a page contains a table of rows."""
 MAX_LISTED = 5
-"""Most tables that a page lists. It shows the others if a reader clicks their cells."""
+"""Maximum number of row tables that a page shows at first.
+
+The page shows each further table if a reader clicks its matrix cell.
+"""
 PER_CELL = 10
-"""Most rows of the table of a cell."""
+"""Maximum number of rows in the table of a matrix cell."""
 _MAX_SEGMENTS = 6
 _MAX_COLUMNS = 12
 _TEXT = 200
-"""Most characters of a text in a table of rows."""
+"""Maximum number of characters of a text in a table of rows."""
 
 
 class Joined(NamedTuple):
-    """Columns of a user's table, with an entry for each row of an evaluation.
+    """Columns of a user's table, with one entry for each row of an evaluation.
 
-    ``images``: name of the column with the addresses of images, or None without such a column.
+    ``images``: name of the column with the addresses of images, or None if there is no such column.
     """
 
     columns: Mapping[str, Any] = MappingProxyType({})
@@ -57,7 +60,7 @@ NOTHING_JOINED = Joined()
 
 
 def lists_rows(problems: list[str]) -> bool:
-    """Return whether pages can list rows; without pandas, add the reason to ``problems``."""
+    """Return whether pages can list rows; if pandas is missing, add this to ``problems``."""
     try:
         import cmtrack._pandas  # noqa: F401
     except ImportError as error:
@@ -71,10 +74,10 @@ def joined_table(
 ) -> Joined:
     """Return the columns of the user's table that a page shows next to its rows.
 
-    If a column of ids joins the rows, the page does not show it.
+    If the rows are matched with a column of ids, the page does not show this column.
 
-    Raises ValueError if the page lists no rows, if the table has different rows or too many
-    columns, or if an address is not a web address.
+    Raises ValueError if the page lists no rows, if the rows of the table do not match the evaluated
+    rows, if the table has too many columns, or if an image address is not a web address.
     """
     if table is None and images is not None:
         raise ValueError(f"images= needs table=, got only images={images!r:.80}")
@@ -132,17 +135,17 @@ def _text(value: Any, probability: bool = False, most: int = _TEXT) -> str:
 
 
 def shows_ids(rows: Predictions) -> bool:
-    """Return whether the settings store the ids of rows, so that a page may show them."""
+    """Return whether a page may show row ids, because the settings allow storing them."""
     return rows.ids is not None and rows.ids.stored
 
 
 def has_probabilities(rows: Predictions) -> bool:
-    """Return whether rows have probabilities, not only decision values that rank them."""
+    """Return whether rows have probabilities, and not only decision values that rank the rows."""
     return rows.source is not None and not rows.source.ranking_only
 
 
 class _Cell(NamedTuple):
-    """A matrix cell with rows: its matrix and step, the codes of both labels, and the count."""
+    """A matrix cell that contains rows: matrix, step, the codes of both labels, and count."""
 
     matrix: str
     step: str | None
@@ -155,11 +158,11 @@ class _Cell(NamedTuple):
 def behind_confusions(
     evaluation: BaseEvaluation | None, most: int = MAX_CELLS, joined: Joined = NOTHING_JOINED
 ) -> dict[str, Any] | None:
-    """Return a table of the most confident rows for each of the most important matrix cells.
+    """Return a table of the most confident rows in each of the most important matrix cells.
 
-    The matrices take turns until there are ``most`` tables. The confusions of a matrix come before
-    its correct cells, larger cells before smaller cells. The correct cells of the class matrix come
-    last. Returns None without rows or without errors.
+    Each matrix in turn contributes its next cell until there are ``most`` tables. In each matrix,
+    confusions come before correct cells, and larger cells before smaller cells. The correct cells
+    of the class matrix come last. Returns None if there are no rows or no errors.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
@@ -216,7 +219,7 @@ def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the titles of the tables of rows by id; a matrix cell links to its table by the id."""
+    """Return a mapping from table ids, to which matrix cells link, to the titles of the tables."""
     if behind is None:
         return {}
     groups = [behind["cells"], *(tables for _, tables in behind["others"])]
@@ -224,7 +227,7 @@ def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: str) -> list[_Cell]:
-    """Return the cells of a matrix with rows: errors first, then by the number of rows."""
+    """Return the matrix cells that contain rows, errors first, sorted by the number of rows."""
     actual = rows.actual
     predicted = rows.predicted
     composed = None
@@ -235,7 +238,7 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
         predicted = composed.group_of_class[predicted]
         labels = composed.labels
     size = len(labels)
-    # A mismatch (the wrong class in the right group) has a column after the groups.
+    # Mismatches (a wrong class in the correct group) have a column after the groups.
     is_mismatch = (actual == predicted) & ~right_rows(rows, composed)
     predicted = np.where(is_mismatch, size, predicted)
     codes = actual * (size + 1) + predicted
@@ -288,9 +291,10 @@ def _behind(
 
 
 def _probability_heads(cell: _Cell, predicted: str, actual: str) -> dict[str, str]:
-    """Return the headings of a cell's probability columns by column name."""
+    """Return a mapping from a cell's probability columns to their headings."""
     if cell.step is not None:
-        # A group has several classes. The table has columns for the classes of each row.
+        # A group consists of several classes, so the columns show the probabilities of the classes
+        # of each row.
         return {"probability": "p of predicted", "probability_actual": "p of actual"}
     heads = {"probability": f"p of {predicted}"}
     if not cell.right:

@@ -1,4 +1,4 @@
-"""Segments of an evaluation in tables and words, for the report, MLflow and the command line.
+"""Tables and sentences on the segments of an evaluation, for people and for MLflow.
 
 A sentence names a segment as worse only if the interval of its difference from the rest excludes 0.
 These intervals hold for all segments of a column together. If the interval of the gap between the
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_ROWS = 20
-"""Most segments of a column that the report shows."""
+"""Maximum number of segments per column that the report shows."""
 MAX_SENTENCES = 3
-"""Most sentences on one column."""
+"""Maximum number of sentences on one column."""
 
 
 @dataclass(frozen=True)
 class SegmentView:
     """The segments of one column with the metrics to show.
 
-    ``metrics``: names of the metrics; the first one orders the segments.
+    ``metrics``: names of the metrics; the segments are sorted by the first metric.
     """
 
     table: SegmentTable
@@ -44,7 +44,7 @@ class SegmentView:
 
     @cached_property
     def rows(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """The rows of :meth:`SegmentTable.to_frame` by metric and segment, worst segment first."""
+        """The rows of :meth:`SegmentTable.to_frame` for each metric and segment, worst first."""
         by_metric: dict[str, dict[str, dict[str, Any]]] = {metric: {} for metric in self.metrics}
         frame = self.table.to_frame(self.metrics)
         rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
@@ -54,12 +54,12 @@ class SegmentView:
 
     @property
     def order(self) -> list[str]:
-        """The texts of the segments, the worst first by the first metric."""
+        """The texts of the segments, sorted by the first metric with the worst segment first."""
         return list(self.rows[self.metrics[0]])
 
     @property
     def order_text(self) -> str:
-        """The order of the segments in words: "by accuracy, the worst first"."""
+        """Words for the order of the segments, such as "by accuracy, the worst first"."""
         return f"by {self.title_of(self.metrics[0])}, {self.table.order_of(self.metrics[0])}"
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
@@ -72,8 +72,8 @@ class SegmentView:
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
         """Return a sentence for each segment that is worse than the rest in at least one metric.
 
-        The sentence is about the first such metric. Sentences are in the order of the metrics; for
-        one metric, the segment with the largest difference is first.
+        The sentence is about the first such metric. The sentences are in the order of the metrics.
+        Among the sentences on one metric, the segment with the largest difference comes first.
         """
         by_segment: dict[str, str] = {}
         for metric in self.metrics:
@@ -105,9 +105,9 @@ class SegmentView:
         )
 
     def gap(self, metric: str) -> str:
-        """Return the gap between the best and the worst segment in words.
+        """Return words for the gap between the best and the worst segment.
 
-        The interval of the gap allows for the choice of these two segments.
+        The interval of the gap takes into account that these two segments were selected.
         """
         disparity = self.table.disparity(metric)
         title = fmt.capital(self.title_of(metric))
@@ -149,7 +149,7 @@ class SegmentView:
         return fmt.percent(value) if self._is_share(metric) else fmt.number(value)
 
     def side(self, metric: str, text: str) -> int:
-        """Return -1 for a segment worse than the rest, 1 for a better one, 0 if unclear."""
+        """Return -1 for a segment worse than the rest, 1 for a better segment, 0 if unclear."""
         row = self.rows[metric][text]
         sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
         return -sign if self._metric(metric).better == "lower" else sign
@@ -158,7 +158,7 @@ class SegmentView:
 def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[SegmentView]:
     """Yield the segments of each column with the given metrics.
 
-    The default metrics are accuracy and, with a positive group, recall and precision.
+    The default metrics are accuracy and, if there is a positive group, recall and precision.
     """
     chosen = tuple(metrics) or tuple(name for name in DEFAULT_METRICS if name in evaluation.metrics)
     if chosen:
@@ -175,7 +175,7 @@ def sentences(evaluation: Evaluation) -> list[str]:
 
 
 def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return a table of segments for each column of the report's page, with its gaps in words."""
+    """Return a table for each column of segments on the report's page, with sentences on gaps."""
     return [
         {
             "name": fmt.named(view.name),
@@ -190,7 +190,7 @@ def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
-    """Return a segment's row of the table on the page."""
+    """Return the row of a segment for the table on the page."""
     size = view.rows[view.metrics[0]][text]["rows"]
     return {
         "label": text,
@@ -202,7 +202,7 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
 
 
 def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
-    """Return a segment's cell of the table on the page: a metric and its difference."""
+    """Return a table cell on the page, with a segment's metric and its difference from the rest."""
     row = view.rows[metric][text]
     value = row["value"]
     interval = (row["low"], row["high"])
@@ -228,7 +228,7 @@ def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
     return cell
 
 
-# -- the table of MLflow's views -------------------------------------------------------------------
+# -- the table for MLflow's views ------------------------------------------------------------------
 
 
 def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -240,7 +240,7 @@ def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _view_row(view: SegmentView, text: str) -> dict[str, Any]:
-    """Return a segment's row of the table for MLflow's views."""
+    """Return the row of a segment for the table that MLflow's views show."""
     results = []
     numbers: dict[str, float | None] = {}
     for metric in view.metrics:

@@ -1,7 +1,8 @@
-"""The report of an evaluation: one HTML page for a reviewer who did not run the model.
+"""The report on an evaluation: one HTML page for a reviewer who did not run the model.
 
-The MLflow UI shows it in a frame with ``sandbox="allow-scripts"``: no network, no storage.
-Everything is inline, and the page reads the same without its script.
+The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``, which allows neither
+network access nor storage. Therefore the page contains all of its resources, and its text is the
+same if its script does not run.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """The views of one kind of evaluation; :mod:`cmtrack.report.figures` lists its figures.
+    """Functions that make the report of one kind of evaluation.
 
     ``template``: name of the page's template.
-    ``content``: returns the values that only pages of this kind show.
-    ``told``: returns the sentences with their sections, the most important first.
-    ``lead``: returns the result in one or two of these sentences.
+    ``content``: function that returns the values that only pages of this kind show.
+    ``told``: function that returns the sentences with their sections, most important first.
+    ``lead``: function that returns the result in one or two of these sentences.
     ``first``: the metrics for the first screen, in order of preference.
-    ``table``: returns the table that MLflow's views show and compare.
+    ``table``: function that returns the table that MLflow's views show and compare.
     """
 
     template: str
@@ -85,7 +86,7 @@ _OF_FAMILIES = (
     "family/hierarchical_f1",
 )
 _FIRST = 4
-"""Most numbers on the first screen."""
+"""Maximum number of metrics on the first screen."""
 
 _VIEWS = {
     archive.CLASSES: View(
@@ -108,7 +109,7 @@ _VIEWS = {
 
 
 def view_of(evaluation: BaseEvaluation) -> View:
-    """Return the views for the kind of an evaluation; raise TypeError for any other object."""
+    """Return the View for an evaluation; raise TypeError for an object of another type."""
     if not isinstance(evaluation, BaseEvaluation):
         raise TypeError(
             f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}"
@@ -129,9 +130,10 @@ def report_html(
     """Return the report as one HTML document without external references.
 
     ``pictures``: the figures to embed.
-    ``title``: by default "Evaluation".
-    ``problems``: sentences on figures that could not be drawn.
-    ``rows``: the evaluation with the rows that the page may list; by default the page lists none.
+    ``title``: the title of the page; by default "Evaluation".
+    ``problems``: sentences about figures that could not be drawn.
+    ``rows``: the evaluation with the rows that the page may list; by default, the page lists no
+        rows.
     ``joined``: columns of the user's table to show next to the rows.
     """
     view = view_of(evaluation)
@@ -180,13 +182,13 @@ def report_html(
 
 
 _WITH_TABLES = ("good", "confusions", "facts")
-"""Sections that every page has, for their tables."""
+"""Sections that every page contains because they have tables."""
 
 
 def _metric_tables(
     sections: Sequence[Mapping[str, Any]], on_first_screen: Collection[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the tables of headline metrics by the question that they answer.
+    """Return the tables of headline metrics for each question that the metrics answer.
 
     Metrics that are on the first screen are not listed again.
     """
@@ -201,9 +203,9 @@ def _metric_tables(
 
 
 def _first_figure(names: Collection[str]) -> str:
-    """Return the name of the first screen's figure: the last reduced matrix, else the first figure.
+    """Return the name of the first screen's figure: the last reduced matrix, or the first figure.
 
-    It is empty without figures.
+    The name is empty if there are no figures.
     """
     reduced = [name for name in names if name.startswith("reduced_")]
     if reduced:
@@ -212,7 +214,7 @@ def _first_figure(names: Collection[str]) -> str:
 
 
 def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return the metrics of the first screen, with titles that name the positive class."""
+    """Return the metrics for the first screen, with titles that name the positive class."""
     names = [name for name in view_of(evaluation).first if name in evaluation.metrics]
     positive = evaluation.positive if isinstance(evaluation, Evaluation) else None
     rows = []
@@ -297,7 +299,7 @@ def _card_segments(table: Mapping[str, Any]) -> list[str]:
 
 
 def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return the rows of the headline metrics, each title once.
+    """Return table rows for the headline metrics, with distinct titles.
 
     Metrics with the same title and the same value share a row. If their values differ, each metric
     has a row, and the titles name the sections.
@@ -321,12 +323,12 @@ def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
 
 
 def table_json(evaluation: BaseEvaluation) -> str:
-    """Return the table of classes or codes as MLflow's views read it."""
+    """Return the table of classes or codes in the JSON format that MLflow's views read."""
     return split_json(view_of(evaluation).table(evaluation))
 
 
 def segments_json(evaluation: Evaluation) -> str:
-    """Return the table of segments as MLflow's views read it."""
+    """Return the table of segments in the JSON format that MLflow's views read."""
     return split_json(segments.segment_table(evaluation))
 
 
@@ -347,7 +349,7 @@ def write_report(
         )
     joined = joined_table(evaluation, rows, table, row_ids, images)
     problems: list[str] = []
-    # Draw first, because the page lists the problems of drawing.
+    # Draw the figures first, because the page lists figures that could not be drawn.
     pictures = drawn(evaluation, problems)
     page = report_html(
         evaluation,

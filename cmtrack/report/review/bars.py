@@ -1,4 +1,4 @@
-"""Drawings of intervals in the rows of a ranking, on a scale that all rows share."""
+"""Drawings of confidence intervals in the rows of a ranking, on a scale that all rows share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cmtrack.report.review.cells import Cell
 WIDTH = 90.0
 """Width of a drawing in CSS pixels."""
 _EDGE = 5.0
-"""Free pixels at both ends, for marks and arrows."""
+"""Number of free pixels at each end of a drawing, for marks and arrows."""
 _REACH = 2.0
-"""Largest width of a scale, as a multiple of the width that the runs that matter need.
+"""Largest width of a scale, as a multiple of the width needed for the runs that may be the best.
 
 The limit prevents one bad run from making all other intervals too small to read.
 """
@@ -30,11 +30,13 @@ The limit prevents one wide interval from making all other intervals too small t
 class Bar:
     """One interval on the scale of its column; places are pixels from the left.
 
-    ``at``, ``low``, ``high``: places of the value and of both ends, limited to the drawing.
-    ``zero``: place of the line at 0, or None without such a line.
-    ``beyond``: "left" or "right" if the value is outside the scale; else empty.
-    ``arrows``: "left" and "right" if the interval continues outside the scale.
-    ``first``, ``last``: the numbers at the ends of the scale.
+    ``at``, ``low``, ``high``: positions of the value and of both ends of the interval, limited to
+        the drawing.
+    ``zero``: position of the line at 0, or None if there is no such line.
+    ``beyond``: the side ("left" or "right") on which the value is outside the scale; empty if the
+        value is on the scale.
+    ``arrows``: the sides ("left", "right") on which the interval continues outside the scale.
+    ``first``, ``last``: the numbers at the left and right end of the scale.
     """
 
     at: float
@@ -52,9 +54,9 @@ def bars(
 ) -> list[Bar | None]:
     """Return the drawing of each row of a column, or None if a value or an end is not finite.
 
-    ``intervals``: the value and both ends for each row.
-    ``matter``: whether each run may be the best. These runs decide the scale, which shows other
-        runs as far as it stays readable.
+    ``intervals``: the value and both ends of its interval for each row.
+    ``matter``: whether each run may be the best. These runs decide the scale. The scale includes
+        the other runs as far as it remains readable.
     ``zero``: whether the scale has a line at 0.
     """
     finite = []
@@ -104,11 +106,11 @@ def _bar(interval: tuple[float, float, float], scale: tuple[float, float], has_z
 def draw_columns(
     rows: Sequence[Mapping[str, Cell]], matter: Sequence[bool], with_zero: str = ""
 ) -> dict[str, tuple[str, str]]:
-    """Add drawings to the cells that have ends, and return the scale of each drawn column.
+    """Add drawings to the cells with intervals, and return the scale of each such column.
 
-    A scale is the numbers at its two ends, as texts.
+    A scale is returned as the numbers at its two ends, written as texts.
 
-    ``rows``: the cells of each row by the key of their column.
+    ``rows``: for each row, a mapping from column keys to cells.
     ``matter``: as in :func:`bars`.
     ``with_zero``: the key of the column whose scale has a line at 0.
     """
@@ -131,7 +133,7 @@ def _scale(
     tied: Sequence[tuple[float, float, float]],
     zero: Sequence[float],
 ) -> tuple[float, float]:
-    """Return the ends of the scale, which must show the tied rows and should show all rows.
+    """Return the ends of the scale, which must include the tied rows and should include all rows.
 
     ``zero``: numbers that the scale must include, such as 0.
     """

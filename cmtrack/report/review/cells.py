@@ -1,4 +1,4 @@
-"""Tables of a review: cells by their column's key, with text, sort value and interval."""
+"""Tables of a review, whose cells contain a text, a sort value and an interval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from cmtrack.report.review.bars import Bar
 
 NAME = 30
-"""Most characters of a name in a table of the page; parts that all names share are cut first."""
+"""Maximum number of characters of a name in a table of the page.
+
+Parts that all names share are cut first.
+"""
 FOLDED = 5
 """Number of ruled-out runs that a table shows before a button shows the rest."""
 
@@ -24,10 +27,11 @@ FOLDED = 5
 class Cell:
     """A cell of a table that people read.
 
-    ``sort``: the value by which a page sorts the column; a number that is not finite becomes "".
-    ``interval``: text for a separate narrow column, or None if the cell's column has no intervals.
+    ``sort``: the value by which a page sorts the column; it is "" for a number that is not finite.
+    ``interval``: text for a separate narrow column of intervals, or None if there is no such
+        column.
     ``title``: text that a page shows while the mouse is over the cell.
-    ``ends``: the value and both ends of its interval, from which a page draws ``bar``.
+    ``ends``: the value and both ends of its interval, from which ``bar`` is drawn.
     """
 
     text: str
@@ -43,7 +47,7 @@ class Cell:
 
     @property
     def with_interval(self) -> str:
-        """The text and the interval."""
+        """The text of the cell, followed by its interval."""
         return " ".join(filter(None, (self.text, self.interval)))
 
 
@@ -56,7 +60,7 @@ class NameCell(Cell):
 
     @property
     def short_id(self) -> str:
-        """The beginning of the run's id."""
+        """The first characters of the run's id."""
         return fmt.short_id(self.run_id)
 
 
@@ -71,9 +75,9 @@ class GateCell(Cell):
 class Row:
     """A row of a table.
 
-    ``status``: the class of a ranked run's row on the page.
-    ``chosen``: whether the row is the run to take, in a table by another metric.
-    ``rest``: whether the row is hidden at first.
+    ``status``: the CSS class of the row of a ranked run on the page.
+    ``chosen``: whether the row shows the run to take, in a table that ranks by another metric.
+    ``rest``: whether the page hides the row at first.
     ``mark``: a word next to the first cell.
     ``reason``: text that a page shows while the mouse is over the row.
     """
@@ -88,13 +92,13 @@ class Row:
 
 @dataclass
 class Table:
-    """A table with its headings by key.
+    """A table, with a heading for each column key.
 
-    ``words``: the keys of the columns with text; all other columns have numbers.
+    ``words``: the keys of the columns that contain text; all other columns contain numbers.
     ``reading``: instructions for reading the table.
     ``scales``: the numbers at both ends of the scale of each column with drawn intervals.
     ``beside``: rows below the ranked runs.
-    ``behind``: the word for the runs of hidden rows.
+    ``behind``: the word for the runs whose rows are hidden at first.
     """
 
     heads: dict[str, str]
@@ -108,13 +112,13 @@ class Table:
 
     @cached_property
     def with_interval(self) -> set[str]:
-        """The keys of the columns with an interval in one of their cells."""
+        """The keys of the columns in which at least one cell has an interval."""
         cells = [item for row in self.rows for item in row.cells.items()]
         return {key for key, cell in cells if cell.interval is not None}
 
     @property
     def n_rest(self) -> int:
-        """The number of rows that are hidden at first."""
+        """The number of rows that the page hides at first."""
         return sum(row.rest for row in self.rows)
 
 
@@ -131,7 +135,7 @@ def value_cell(value: float, interval: tuple[float, float]) -> Cell:
 
 
 def shorten_names(rows: Sequence[Row], key: str = "name") -> None:
-    """Give names the short form that the page shows on one line."""
+    """Set the short form of names, which the page shows on one line."""
     names = [row.cells[key] for row in rows]
     for name, short in zip(names, distinct([name.text for name in names], NAME), strict=True):
         if isinstance(name, NameCell):
@@ -139,6 +143,6 @@ def shorten_names(rows: Sequence[Row], key: str = "name") -> None:
 
 
 def fold(rows: Sequence[Row]) -> None:
-    """Mark the ruled-out runs of a table that are hidden at first."""
+    """Mark the ruled-out runs in a table that the page hides at first."""
     for row in [row for row in rows if row.status == "behind"][FOLDED:]:
         row.rest = True

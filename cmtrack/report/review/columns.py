@@ -1,7 +1,7 @@
-"""The columns of a ranking, on a page, in a notebook, on a terminal, in a frame and in JSON.
+"""The columns of a ranking on pages, in notebooks, on terminals, in frames and in JSON.
 
-One list describes them all. To add a column, add an entry to the list of :func:`columns_of`. A
-narrow terminal leaves out columns in the order of ``_PRIORITIES`` in
+A single list describes all columns. To add a column, add an entry to the list in
+:func:`columns_of`. A narrow terminal leaves out columns in the order of ``_PRIORITIES`` in
 :mod:`cmtrack.cli.comparison_table`.
 """
 
@@ -48,10 +48,10 @@ def _always(ranking: Ranking) -> bool:
 
 @dataclass(frozen=True)
 class OnTerminal:
-    """A column on a terminal, if it differs from the page.
+    """The form of a column on a terminal, if it differs from the form on a page.
 
-    ``heading``: by default the page's heading in lower case.
-    ``text``: by default the page's text, followed by the interval.
+    ``heading``: heading of the column; by default, the page's heading in lower case.
+    ``text``: function that returns the text; by default, the page's text followed by the interval.
     ``right``: whether the text is aligned to the right.
     ``brief``: a narrower form.
     """
@@ -66,13 +66,15 @@ class OnTerminal:
 class Column:
     """A column of a ranking's table.
 
-    ``key``: its name in frames and in JSON. Two columns share a key if frames and JSON have it in
-        different places, or with different values.
-    ``value``: what it has of an entry for programs; by default the attribute of that name.
-    ``frame``, ``json``: whether frames and JSON have it.
-    ``dtype``: the type in a frame; it is empty for text.
-    ``heading``, ``cell``: what people read. Without ``cell`` the column is for programs alone.
-    ``shown``: whether people see the column for a ranking.
+    ``key``: name of the column in frames and in JSON. Two columns have the same key if its position
+        or its values differ between frames and JSON.
+    ``value``: function that returns an entry's value for programs; by default, the attribute of the
+        entry that has the column's name.
+    ``frame``, ``json``: whether frames and JSON files contain the column.
+    ``dtype``: the type of the column in a frame; empty for text.
+    ``heading``, ``cell``: the heading and the cells that people read. If ``cell`` is missing, only
+        programs read the column.
+    ``shown``: function that returns whether people see the column in the table of a ranking.
     ``terminal``: the column on a terminal, or None if a terminal does not show it.
     ``metric``: the metric whose values the column shows.
     """
@@ -98,9 +100,9 @@ class Column:
         return self.cell is not None and self.shown(ranking)
 
     def text(self, entry: Ranked, ranking: Ranking) -> str:
-        """Return an entry's text for people on one line.
+        """Return the text on one line that people read for an entry.
 
-        It is empty if the column is for programs alone.
+        The text is empty if only programs read the column.
         """
         return "" if self.cell is None else self.cell(entry, ranking).with_interval
 
@@ -116,8 +118,8 @@ def columns_of(
 ) -> list[Column]:
     """Return the columns of a comparison's rankings, in the order of a page and a frame.
 
-    ``at``: the assumed class shares, as an addition to headings.
-    ``criterion``: by default the criterion of the comparison.
+    ``at``: words for the assumed class shares, which are added to headings.
+    ``criterion``: the criterion of the rankings; by default, the criterion of the comparison.
     """
     criterion = criterion or comparison.criterion
     of_runs = comparison.noun == "run"
@@ -168,7 +170,7 @@ def columns_of(
         Column(key="expected_rank", frame=of_runs, json=of_runs),
         Column(key="rank_low", dtype=_WHOLE, frame=of_runs, json=of_runs),
         Column(key="rank_high", dtype=_WHOLE, frame=of_runs, json=of_runs),
-        # The column has had this place in JSON files since the first version.
+        # The column has been at this position in JSON files since the first version.
         Column(key="p_set", frame=False, json=of_runs),
         Column(key="standard_error", frame=False),
         Column(key="tied", dtype=_FLAG),
@@ -236,7 +238,7 @@ def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
 
 
 def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
-    """Return the column of one of several metrics."""
+    """Return the column for one of several metrics in the criterion."""
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     *section, last = name.rsplit("/", 1)
     brief = OnTerminal(
@@ -284,7 +286,7 @@ def _values_of_models(criterion: Criterion, at: str) -> list[Column]:
     ]
 
 
-# -- when a ranking has a column -------------------------------------------------------------------
+# -- conditions for a column -----------------------------------------------------------------------
 
 
 def _has_differences(ranking: Ranking) -> bool:
@@ -295,7 +297,7 @@ def _has_gates(ranking: Ranking) -> bool:
     return any(entry.gates for entry in ranking.standings)
 
 
-# -- what programs read ----------------------------------------------------------------------------
+# -- values for programs ---------------------------------------------------------------------------
 
 
 def _count_blocks(entry: Ranked, ranking: Ranking) -> int:
@@ -306,7 +308,7 @@ def _count_blocks(entry: Ranked, ranking: Ranking) -> int:
 
 
 def _is_paired(entry: Ranked, ranking: Ranking) -> bool | None:
-    """Return whether a run's differences are paired by row; None for a single run."""
+    """Return whether a run's differences are paired by row; None if there is only one run."""
     if len(ranking.runs) == 1:
         return None
     return not entry.unpaired
@@ -316,7 +318,7 @@ def _reason(entry: Ranked, ranking: Ranking) -> str:
     return entry.unpaired or entry.reason
 
 
-# -- what people read ------------------------------------------------------------------------------
+# -- cells for people ------------------------------------------------------------------------------
 
 
 def _rank(entry: Ranked, ranking: Ranking) -> Cell:
@@ -366,7 +368,7 @@ def _difference_on_terminal(entry: Ranked, ranking: Ranking) -> str:
 
 
 def _p(entry: Ranked, ranking: Ranking) -> Cell:
-    """Return the p-value that decides as text; empty for the leader, which has none."""
+    """Return the cell with the p-value that decides; empty for the leader, which has none."""
     if entry is ranking.leader:
         return Cell("–")
     return Cell(fmt.p_text(entry.p_set), entry.p_set)

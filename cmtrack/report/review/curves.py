@@ -1,4 +1,4 @@
-"""Curves of the runs of a review.
+"""Charts with curves of the runs in a review.
 
 The page highlights the curves of the chosen run and of the run that is compared with it.
 """
@@ -19,13 +19,13 @@ from cmtrack.report.review.shown import alike, judged_section, of_classes
 from cmtrack.statistics.inputs import FloatArray
 
 _POINTS = 64
-"""Most points of a drawn curve."""
+"""Maximum number of points of a drawn curve."""
 
 Lines = dict[int, str]
 
 
 def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return a chart for each kind of curve that the chosen run and at least one other run have.
+    """Return a chart for each kind of curve available for the chosen run and another run.
 
     ``numbers``: the number of each run on the page, which identifies its lines.
     """
@@ -69,9 +69,9 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
 def _lines(
     ranking: Ranking, numbers: Mapping[str, int], path_of: Callable[[Evaluation], str]
 ) -> Lines:
-    """Return the available curves by the numbers of their runs.
+    """Return the available curves as a mapping from run numbers to curves.
 
-    A curve is an SVG path in thousandths of both axes.
+    A curve is an SVG path whose coordinates are thousandths of the axes.
     """
     lines = {}
     for run, evaluation in of_classes(ranking):
@@ -109,7 +109,7 @@ def _path(x: FloatArray, y: FloatArray) -> str:
     last = len(distances) - 1
     stops = np.linspace(distances[0], distances[-1], _POINTS)
     places = np.searchsorted(distances, stops).clip(max=last)
-    # Add both ends, which rounded distances may miss.
+    # Add both ends, which may be missing because the distances are rounded.
     places = np.unique(np.concatenate(([0], places, [last])))
     points = np.rint(1000 * np.column_stack((x[places], y[places]))).astype(int)
     return "M" + "L".join(f"{column} {row}" for column, row in points.tolist())

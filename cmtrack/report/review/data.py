@@ -29,15 +29,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FIRST_IN_FILES = {"name": -3, "status": -2, "run_id": -1}
-"""The first keys of a run's data; other keys follow in the order of the columns."""
+"""The first keys in the data of a run; all other keys follow in the order of the columns."""
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
-    """Return one row for each run: ranked runs, best first, then runs without a rank.
+    """Return a frame with a row for each run: first ranked runs, best first, then the others.
 
-    If the criterion has several metrics, each metric has a column with its name. Each parameter in
-    which the ranked runs differ has a column ``params.<name>``. The column ``reason`` has the gates
-    that a run fails, why it is not ranked, or why its differences are not paired.
+    If the criterion consists of several metrics, the frame contains a column for each metric. It
+    also contains a column ``params.<name>`` for each parameter in which the ranked runs differ. The
+    column ``reason`` lists the gates that a run fails, or gives the reason why the run is not
+    ranked or why its differences are not paired.
     """
     from cmtrack._pandas import pd
 
@@ -184,7 +185,7 @@ def _run(run: Run | Ranked) -> dict[str, Any]:
 
 
 def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
-    """Return the results of gates without the bound, which their text includes."""
+    """Return the results of gates without the bounds, which the texts of the gates include."""
     gates = [result.to_dict() for result in results]
     for gate in gates:
         del gate["bound"]
@@ -192,7 +193,7 @@ def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
 
 
 def _settled(ranking: Ranking) -> dict[str, Any]:
-    """Return the decision, margin and constant answers, which both kinds of rankings have."""
+    """Return the data that both kinds of rankings share: decision, margin and constant answers."""
     decision = ranking.decision
     return {
         "decision": {

@@ -1,6 +1,6 @@
 """The figures of a review, each drawn from a ranking.
 
-:mod:`cmtrack.report.figures` lists them with their titles and readings.
+:mod:`cmtrack.report.figures` lists the figures with their titles and reading instructions.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ from cmtrack.report.review.shown import (
 
 _MATRICES = 3
 _CLASSES = 2
-"""Most classes with curves."""
+"""Maximum number of classes for which curves are drawn."""
 _CURVES = 4
-"""Most reliability curves in one figure."""
+"""Maximum number of reliability curves in one figure."""
 _LEAST_SET = 3
-"""Least number of runs with a parameter; a line through fewer points would mean nothing."""
+"""Smallest number of runs with a value of the parameter.
+
+A line through fewer points would mean nothing.
+"""
 _NO_INTERVAL = (math.nan, math.nan)
 _REPETITION = re.compile(
     r"(?i)(?<![a-z])(seeds?|folds?|splits?|random_?state|repetitions?|repeats?|run|trial)(?![a-z])"
@@ -56,9 +59,9 @@ _REPETITION = re.compile(
 
 @dataclass(frozen=True)
 class _RunCurve:
-    """A curve of a run in a figure of several runs.
+    """The curve of one run in a figure that shows several runs.
 
-    ``place``: place of the run in the ranking, which decides its colour.
+    ``place``: position of the run in the ranking, which decides the colour of the curve.
     """
 
     place: int
@@ -72,7 +75,7 @@ def _names(ranking: Ranking) -> list[str]:
 
 
 def _find_chosen(runs: Sequence[Ranked]) -> int | None:
-    """Return the place of the chosen run, or None if no run is chosen."""
+    """Return the position of the chosen run, or None if no run is chosen."""
     return next((place for place, run in enumerate(runs) if run.chosen), None)
 
 
@@ -99,7 +102,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
 
 
 def metrics_figure(ranking: Ranking) -> Figure | None:
-    """Draw the first headline metrics that differ between the runs, for the first runs."""
+    """Draw the first headline metrics in which the runs differ, for the first runs."""
     headline_metrics = headline(ranking, None)
     runs = ranking.runs[:MAX_RUNS]
     names = _differing_metrics(ranking, headline_metrics)
@@ -126,7 +129,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
 
 
 def _differing_metrics(ranking: Ranking, headline_metrics: Sequence[str]) -> list[str]:
-    """Return the ranking's own metrics, then headline metrics in which its runs differ."""
+    """Return the metrics of the ranking, then the headline metrics in which its runs differ."""
     names = list(ranking.criterion.metrics)
     for name in headline_metrics:
         values = {run.evaluation.metrics.get(name) for run in ranking.runs}
@@ -165,7 +168,7 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
 
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
-    """Return the place and the evaluation of the run to take; it must be of single classes."""
+    """Return the position and the evaluation of the run to take, which must have single labels."""
     return next(
         (place, evaluation)
         for place, (run, evaluation) in enumerate(of_classes(ranking))
@@ -257,7 +260,7 @@ def _overlay(
 
 
 def class_curves_figure(ranking: Ranking) -> Figure | None:
-    """Draw ROC, precision and recall, and gains of some classes, each against all others.
+    """Draw the ROC, precision-recall and gains curves of some classes, each against the rest.
 
     Returns None if the runs have these curves for a positive group.
     """
@@ -265,7 +268,7 @@ def class_curves_figure(ranking: Ranking) -> Figure | None:
     evaluations = [evaluation for _, evaluation in runs]
     if len(runs) < 2 or not all(map(_has_class_curves, evaluations)):
         return None
-    # Shorten names among all runs, so that they are the same in all figures.
+    # Shorten the names of all runs together, so that a run has the same name in all figures.
     short = text.short_names(_names(ranking), 40)
     rows = []
     for label, metric in hardest_classes(evaluations[0], _CLASSES):
@@ -359,17 +362,17 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
 
 
 def family(ranking: Ranking) -> list[Ranked]:
-    """Return the runs with the values of the run to take in all parameters that are not numbers.
+    """Return the runs that agree with the run to take in all parameters that are not numbers.
 
-    Over models of several kinds, a line through the means at each value of a parameter would mean
-    nothing.
+    If several kinds of models were included, a line through the means at each value of a parameter
+    would mean nothing.
     """
     kind = _kind(ranking.foremost)
     return [run for run in ranking.runs if _kind(run) == kind]
 
 
 def _kind(run: Ranked) -> dict[str, str]:
-    """Return a run's parameters that are neither numbers nor of a repetition."""
+    """Return a run's parameters that are not numbers and do not identify a repetition."""
     return {
         name: value
         for name, value in run.run.params.items()
@@ -380,8 +383,8 @@ def _kind(run: Ranked) -> dict[str, str]:
 def varied(runs: Sequence[Ranked]) -> str | None:
     """Return the numeric parameter with the most distinct values, or None if none varies.
 
-    At least half of the runs must have it. Seeds, folds and other numbers of a repetition do not
-    count: their order means nothing.
+    At least half of the runs must have the parameter. Seeds, folds and other numbers that identify
+    a repetition do not count, because their order means nothing.
     """
     values: dict[str, list[float]] = {}
     for run in runs:
@@ -412,7 +415,7 @@ def _number(run: Ranked, parameter: str) -> float | None:
 
 
 def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
-    """Draw every model in every block."""
+    """Draw the value of every model in every block."""
     if not np.isfinite(ranking.scores).any():
         return None
     metric = ranking.criterion.metrics[0]
