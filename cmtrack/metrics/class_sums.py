@@ -1,4 +1,4 @@
-"""Metrics that are functions of sums over the classes of a table, and their influence."""
+"""Metrics that are computed from sums over the classes of a table, and their influence."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cmtrack.statistics.inputs import FloatArray
 
 _STEP = 1e-30
 _STEPS = 1j * _STEP * np.eye(4, 5, k=1)
-"""Column 0 has no step, and each further column has a step of one argument.
+"""Column 0 contains no step, and each further column contains a step for one argument.
 
-Derivatives are taken by four sums of each class, and a metric has at most four terms.
+Derivatives are computed with respect to four sums per class, and a metric uses at most four terms.
 """
 
 
 class ClassSums(NamedTuple):
-    """Rows of each class, shape (K,), and of all classes.
+    """Numbers of rows in each class, as arrays of shape (K,), and in all classes together.
 
-    ``agreed``: rows whose actual and predicted group are equal: the hits and, in a reduced matrix,
-        the mismatches.
+    ``agreed``: number of rows whose actual and predicted group are equal. These rows are the hits
+        and, in a reduced matrix, the mismatches.
     ``all_actual``, ``all_predicted``: the sums of ``actual`` and of ``predicted``. They are
-        constants and may differ by rounding. Keeping both makes differences exact: if a class has
-        all rows, the other classes have exactly 0.
+        constants and may differ by rounding. Two separate sums make differences exact: if all rows
+        belong to one class, the difference for the other classes is exactly 0.
     """
 
     hits: Any
@@ -40,7 +40,7 @@ class ClassSums(NamedTuple):
 
     @classmethod
     def of_table(cls, table: Table) -> ClassSums:
-        """Return the sums of a table."""
+        """Return the sums over the classes of a table."""
         cells = table.cells
         agreed = cells.by_actual(cells.weight * (cells.actual == cells.predicted))
         totals = (float(table.actual.sum()), float(table.predicted.sum()))
@@ -51,12 +51,13 @@ class ClassSums(NamedTuple):
 class OfClassSums(Fraction):
     """A metric ``outer(*sums)`` of the sums over the classes of ``terms(class_sums)``.
 
-    The sums include only the classes that averages include. Both functions must be elementwise and
-    accept complex numbers, because the influence is their derivative by complex steps.
+    The sums include only the classes that averages include. Both functions must work elementwise
+    and accept complex numbers, because the influence is their derivative, which is computed with
+    complex steps.
 
-    A metric must not change if all weights are multiplied by the same number, so it is a function
-    of shares. Its derivative treats the totals as constants. Subtracting the mean of the derivative
-    gives the influence.
+    A metric must not change if all weights are multiplied by the same number, so it depends only on
+    the shares of the classes. Its derivative treats the totals as constants. Subtracting the mean
+    of the derivative gives the influence.
     """
 
     terms: Callable[[ClassSums], tuple[Any, ...]]
@@ -68,7 +69,7 @@ class OfClassSums(Fraction):
             return float(self.outer(*sums))
 
     def influence(self, table: Table) -> FloatArray:
-        """Return the influence per cell, shape (C,)."""
+        """Return the influence of a row in each cell, as an array of shape (C,)."""
         with np.errstate(all="ignore"):
             psi: FloatArray = table.once(_influence, self)
         return psi
@@ -78,9 +79,10 @@ class OfClassSums(Fraction):
 
 
 def _stepped(table: Table) -> ClassSums:
-    """Return the sums without a step and with a step in each of the first four, shape (5, K).
+    """Return the sums, first without a step and then with a step in each of the first four sums.
 
-    The first point gives the value of each metric, and the other four give its derivatives.
+    Each sum is an array of shape (5, K). The value of a metric is computed from the first row of
+    the arrays, and its derivatives from the other four rows.
     """
     classes: ClassSums = table.once(ClassSums.of_table)
     hits, agreed, actual, predicted = _steps_of(np.array(classes[:4]))
@@ -88,7 +90,7 @@ def _stepped(table: Table) -> ClassSums:
 
 
 def _expand(table: Table, metric: OfClassSums) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of the terms, shape (m,), and their derivatives by class, (m, 4, K)."""
+    """Return the sums of the m terms, and their derivatives for each class, shape (m, 4, K)."""
     terms = np.where(table.kept, np.array(metric.terms(table.once(_stepped))), 0.0)
     return terms[:, 0].real.sum(axis=1), terms[:, 1:].imag / _STEP
 
@@ -106,7 +108,7 @@ def _influence(table: Table, metric: OfClassSums) -> FloatArray:
 
 
 def _steps_of(numbers: FloatArray) -> npt.NDArray[np.complex128]:
-    """Return n numbers (n, ...) without a step and with a step in each, shape (n, n + 1, ...)."""
+    """Return n numbers without a step, then with a step in each number, shape (n, n + 1, ...)."""
     n = len(numbers)
     steps = _STEPS[:n, : n + 1].reshape(n, n + 1, *[1] * (numbers.ndim - 1))
     return numbers[:, None] + steps

@@ -1,9 +1,9 @@
-"""Calibration of the probability that a prediction is a hit: the section ``confidence/``.
+"""Calibration of the probability that a prediction is a hit, for the section ``confidence/``.
 
 The hit probability is the sum of the probabilities of all actual classes for which the prediction
-would be a hit. Without groups it is the confidence of the predicted class. For the groups of a step
-it is the probability of the predicted group minus the probability of a mismatch. Source: Guo,
-Pleiss, Sun and Weinberger (2017).
+would be a hit. If classes are not grouped, the hit probability is the confidence of the predicted
+class. If a step groups the classes, it is the probability of the predicted group minus the
+probability of a mismatch. The source is Guo, Pleiss, Sun and Weinberger (2017).
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from cmtrack.statistics.collected import Statistics
 
 BLOCKS = 128
-"""Largest number of score blocks for which the test draws labels; more are pooled."""
+"""Largest number of score blocks for which the test draws labels. If there are more blocks, they
+are pooled.
+"""
 
 
 class HitTable(ReliabilityTable):
-    """Hits and errors by hit probability.
+    """Numbers of hits and errors by hit probability.
 
-    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that count as hits; by
-        default only equal classes.
+    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that count as hits. By
+        default, only pairs of equal classes count as hits.
     """
 
     kinds = ("confidence",)
@@ -51,7 +53,7 @@ class HitTable(ReliabilityTable):
     def of_hits(
         cls, statistics: Statistics, level: float, accept: BoolArray | None
     ) -> HitTable | None:
-        """Return the hits under a rule ``accept``; None if they were not counted."""
+        """Return the hits according to the rule ``accept``; None if they were not counted."""
         hits = statistics.counted("hits")
         if hits is None:
             return None
@@ -76,11 +78,11 @@ class HitTable(ReliabilityTable):
     def of_rows(
         self, actual: IntArray, predicted: IntArray, probabilities: FloatArray
     ) -> tuple[FloatArray, BoolArray]:
-        """Return the hit probability of each row and whether it is a hit, both of shape (n,)."""
+        """Return each row's hit probability, and whether the row is a hit, both of shape (n,)."""
         patterns = () if self.accept is None else (Pattern.of(self.accept),)
         confidence = picked(probabilities.T, predicted)
         score, hit = hit_probabilities(probabilities.T, confidence, actual, predicted, patterns)
-        # The last pattern belongs to the step; without a step it accepts equal classes only.
+        # The last pattern belongs to the step. If there is no step, it accepts only equal classes.
         return score[-1], hit[-1]
 
 

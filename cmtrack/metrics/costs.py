@@ -1,11 +1,12 @@
-"""Costs of a confusion matrix: the section ``cost/``, present if costs are given.
+"""Costs computed from a confusion matrix, for the section ``cost/``.
 
-Sources: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for
-the relative value ``saved``, which does not change if a constant is added to a row of costs. The
-cost of the decisions that the probabilities imply (``bayes``) is available only if costs are given
-together with the rows. The interval of a mean cost is a multinomial profile-likelihood interval
-over all possible costs, including costs that no row has. This is the empirical likelihood of Owen
-(1988) extended by the unobserved outcomes.
+An evaluation contains this section if you pass costs. The cost matrix follows Elkan (2001), but the
+actual class determines the row. The relative value ``saved`` follows Richardson (2000). It does not
+change if a constant is added to a row of costs. The metric ``bayes`` is the cost of the decisions
+that the probabilities imply. It is available only if you pass the costs together with the rows. The
+interval of a mean cost is a multinomial profile-likelihood interval. It allows for all possible
+costs, including costs that did not occur in any row. This interval is the empirical likelihood
+interval of Owen (1988), extended to outcomes that were not observed.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _STEPS = 200
-"""Most steps of regula falsi, which usually takes 15. Rounding that hides a root takes them all."""
+"""Largest number of steps for regula falsi, which usually takes 15. If rounding hides a root, all
+of these steps are used.
+"""
 
 
 class CostAtShares(NamedTuple):
-    """The mean cost at other shares of the actual classes, with Wald's interval.
+    """The mean cost for different shares of the actual classes, with Wald's interval.
 
-    The error rates within each class are assumed to stay the same. Only the frequencies of the
-    classes change.
+    The computation assumes that the error rates within each class stay the same, and that only the
+    frequencies of the classes change.
 
     Examples
     --------
@@ -58,11 +61,11 @@ class CostAtShares(NamedTuple):
 
 
 class Priced(Samples):
-    """The counts and the costs of a full matrix, the argument of this section's functions.
+    """The counts and the costs of a full matrix, as the argument of this section's functions.
 
-    An influence is an array (K, K) with the influence of a row in each cell.
+    The influence is an array of shape (K, K) that contains the influence of a row in each cell.
 
-    ``counts``, shape (K, K): rows actual, columns predicted.
+    ``counts``, shape (K, K): counts with actual classes in rows and predicted classes in columns.
     ``squares``, shape (K, K): sums of squared weights.
     ``costs``, shape (K, K): cost of a row in each cell.
     """
@@ -99,21 +102,24 @@ class Priced(Samples):
 
     @cached_property
     def mean(self) -> float:
-        """The mean cost."""
+        """The mean cost per row."""
         return float((self.counts * self.costs).sum()) / self.total
 
     @cached_property
     def constants(self) -> FloatArray:
-        """Mean cost of always answering one class, shape (K,)."""
+        """Mean cost of predicting the same class for every row, for each class, shape (K,)."""
         return self.counts.sum(axis=1) @ self.costs / self.total
 
     @cached_property
     def ideal(self) -> float:
-        """Mean cost if every row had the cheapest answer for its actual class."""
+        """Mean cost if the prediction for every row were the cheapest one for its actual class."""
         return float(self.counts.sum(axis=1) @ self.costs.min(axis=1)) / self.total
 
     def by_class(self) -> tuple[FloatArray, FloatArray]:
-        """Return the mean cost of each actual class and its standard error; NaN without rows."""
+        """Return the mean cost of each actual class and its standard error.
+
+        Both are NaN for a class without rows.
+        """
         n = self.counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = (self.counts * self.costs).sum(axis=1) / n
@@ -121,12 +127,12 @@ class Priced(Samples):
         return means, errors
 
     def at_shares(self, shares: FloatArray, level: float = 0.95) -> CostAtShares:
-        """Return the mean cost at other shares of the actual classes (K,).
+        """Return the mean cost that would result from different shares of the actual classes.
 
         The cost is NaN if a class with a share above 0 has no rows.
         """
         means, errors = self.by_class()
-        # A class without rows has the mean NaN, which matters only if its share is above 0.
+        # The mean cost of a class without rows is NaN, which matters only if its share is above 0.
         has_share = shares > 0
         value = float(shares[has_share] @ means[has_share])
         error = math.sqrt(float(shares[has_share] ** 2 @ errors[has_share] ** 2))
@@ -138,7 +144,7 @@ class Priced(Samples):
     def profile(self, level: float, wider: float = 1.0) -> Interval:
         """Return the profile-likelihood interval of the mean cost.
 
-        Weights count as Kish's effective number of rows.
+        If rows have weights, the interval uses Kish's effective number of rows.
         """
         support, number = np.unique(self.costs, return_inverse=True)
         weights = np.bincount(number.ravel(), self.counts.ravel(), len(support))
@@ -147,7 +153,7 @@ class Priced(Samples):
 
 
 class Decided(Priced):
-    """Counts of the decisions with the least expected cost, and the sums of expected costs."""
+    """Counts of the decisions that have the least expected cost, and sums of the expected costs."""
 
     kinds = ("decisions",)
 
@@ -156,7 +162,7 @@ class Decided(Priced):
         decisions = views.statistics.counted("decisions")
         if decisions is None or views.prices is None:
             return None
-        # With other costs the counted decisions would be others.
+        # The decisions were counted for the original costs, and different costs would change them.
         if not np.array_equal(decisions.sums.costs, views.prices):
             return None
         return cls(decisions)
@@ -167,7 +173,7 @@ class Decided(Priced):
         self._squared = decisions.squares
 
     def mean_of(self, column: int) -> float:
-        """Return the mean of the expected cost (0), or of actual minus expected cost (1)."""
+        """Return the mean of a column: expected cost (0), or actual minus expected cost (1)."""
         return float(self.counts.sum(axis=1) @ self.decisions.mean[:, column]) / self.total
 
     def error_of(self, column: int) -> float:
@@ -178,7 +184,7 @@ class Decided(Priced):
         return math.sqrt(float(squares.sum())) / self.total
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        """Return the influence of each row (n,), from its decision or from its costs."""
+        """Return the influence of each row, shape (n,), from its decision or from its costs."""
         influence = metric.influence_in(self)
         if influence is None:
             raise TypeError(f"{metric.name} provides no influence")
@@ -192,10 +198,10 @@ class Decided(Priced):
 
 
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
-    """Return the multinomial profile-likelihood interval of a mean.
+    """Return the multinomial profile-likelihood interval for a mean.
 
-    ``support``, shape (R,), ascending: all values, including values with a count of 0.
-    ``counts``, shape (R,): need not be whole.
+    ``support``, shape (R,): all values in ascending order, including values with a count of 0.
+    ``counts``, shape (R,): how often each value occurs. Counts need not be whole numbers.
     """
     if len(support) == 1:
         return float(support[0]), float(support[0])
@@ -206,23 +212,24 @@ def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95
 def profiles_of_means(
     support: FloatArray, counts: FloatArray, quantile: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the multinomial profile-likelihood intervals of many means, low and high (T,).
+    """Return the low and high limits of multinomial profile-likelihood intervals for T means.
 
-    An interval is ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}`` with the maximum over all p that
-    have the mean mu. At the maximum, p_k is ``n_k`` divided by a linear function of the value that
-    is nowhere negative on the support. The rest of the probability is at an end of the support
-    whose count is 0.
+    An interval is ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, in which the maximum is taken
+    over all p with the mean mu. At the maximum, p_k is ``n_k`` divided by a linear function of the
+    value, and this function is never negative on the support. The remaining probability belongs to
+    the lowest or the highest value of the support, if the count of this value is 0.
 
-    ``support``, shape (T, R), ascending, R at least 2: all values, including values with count 0.
-    ``counts``, shape (T, R): need not be whole.
-    ``quantile``: two-sided normal quantile of the level.
+    ``support``, shape (T, R): all values in ascending order, including values with a count of 0. R
+        must be at least 2.
+    ``counts``, shape (T, R): how often each value occurs. Counts need not be whole numbers.
+    ``quantile``: two-sided normal quantile for the confidence level.
     """
     first = support[:, 0]
     last = support[:, -1]
     span = last - first
     upward = (support - first[:, None]) / span[:, None]
     downward = ((last[:, None] - support) / span[:, None])[:, ::-1]
-    # Low and high of all intervals are found in one call: low is minus the high end for -x.
+    # One call finds both ends of all intervals, because the low end is minus the high end for -x.
     places = np.concatenate((upward, downward))
     both_counts = np.concatenate((counts, counts[:, ::-1]))
     highest, lowest = np.split(_reach_up(places, both_counts, quantile**2), 2)
@@ -230,9 +237,9 @@ def profiles_of_means(
 
 
 def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArray:
-    """Return the largest means in the intervals, shape (T,), for values scaled to 0 to 1.
+    """Return the largest mean in each interval, shape (T,), for values on the scale from 0 to 1.
 
-    Both 0 and 1 must be among the values.
+    The values must include both 0 and 1.
     """
     has_counts = counts > 0
     total = counts.sum(axis=1)
@@ -260,7 +267,8 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
     means = np.ones(len(places))
     flat = np.where(ends_in_counts, 0.0, math.inf)
     left = np.where(ends_in_counts, -1.0, -excess(flat))
-    # A highest value with count 0 gets some probability if the flattest line leaves any over.
+    # If the count of the highest value is 0, this value gets the probability that remains at the
+    # flattest possible line.
     has_free_end = left >= 0
     share = np.exp(-np.maximum(left, 0.0) / (2 * total))
     flattest = np.where(has_free_end, math.inf, 0.0)
@@ -272,9 +280,9 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
 
 
 def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> FloatArray:
-    """Return the roots of rising functions that begin below 0, shape (T,); 0 if not wanted.
+    """Return the roots of T increasing functions that start below 0, or 0 if a root is not wanted.
 
-    The method is regula falsi (Illinois).
+    The method is the Illinois version of regula falsi.
     """
     low = np.zeros(len(wanted))
     high = np.where(wanted, 1.0, 0.0)
@@ -295,8 +303,8 @@ def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> Flo
         value = excess(middle)
         rises = is_open & (value >= 0)
         falls = is_open & (value < 0)
-        # Illinois: the function value at an end that stays twice is halved, so that the other end
-        # moves.
+        # If one end of the bracket stays the same in two steps, the Illinois version halves the
+        # function value at this end, so that the opposite end moves.
         under = np.where(rises & (side > 0), under / 2, np.where(falls, value, under))
         over = np.where(falls & (side < 0), over / 2, np.where(rises, value, over))
         low = np.where(falls, middle, low)
@@ -306,7 +314,7 @@ def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> Flo
 
 
 class MeanCost(Function):
-    """The mean cost of a row."""
+    """The mean cost per row."""
 
     scale = "profile likelihood"
 
@@ -314,13 +322,13 @@ class MeanCost(Function):
         return priced.mean
 
     def influence(self, priced: Priced) -> FloatArray:
-        """Return the influence (K, K)."""
+        """Return the influence of a row in each cell, as an array of shape (K, K)."""
         return priced.costs - priced.mean
 
     def bracket(
         self, priced: Priced, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the profile-likelihood interval, or Wald's if standard errors are by cluster."""
+        """Return the profile-likelihood interval, or Wald's interval if rows are in clusters."""
         error = wider * priced.standard_error(self.influence(priced))
         if error == 0 or (wider == 1 and math.isinf(degrees)):
             low, high = priced.profile(level, wider)
@@ -330,7 +338,10 @@ class MeanCost(Function):
 
 
 class Saved(Function):
-    """The avoided share of the avoidable cost: 0 for the best constant answer, 1 at best."""
+    """The share of the avoidable cost that the predictions avoid.
+
+    The share is 0 for the best constant prediction and 1 for perfect predictions.
+    """
 
     scale = "MOVER"
 
@@ -343,7 +354,7 @@ class Saved(Function):
         return (best - priced.mean) / avoidable
 
     def influence(self, priced: Priced) -> FloatArray:
-        """Return the influence (K, K), with the best constant answer held fixed."""
+        """Return the influence, shape (K, K), with the best constant prediction held fixed."""
         costs = priced.costs
         constant = int(priced.constants.argmin())
         best = float(priced.constants[constant])
@@ -356,7 +367,7 @@ class Saved(Function):
     def bracket(
         self, priced: Priced, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the interval of a ratio from the intervals of its parts; see :func:`mover_ratio`.
+        """Compute the interval of a ratio from the intervals of its parts; see :func:`mover_ratio`.
 
         Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). With a few costly
         rows, the interval of the numerator reaches much further up than down, like the interval of
@@ -385,39 +396,40 @@ class Saved(Function):
         return min(1 - high, value), min(max(1 - low, value), 1.0)
 
     def why(self, priced: Priced, k: int | None) -> str:
-        """Return why no cost can be avoided."""
+        """Return the reason why no cost can be avoided."""
         return "the best constant answer already has the least possible cost"
 
 
 def mover_ratio(
     parts: tuple[float, float], ends: Sequence[Interval], correlation: float
 ) -> Interval:
-    """Return the interval of a ratio from the intervals of its parts, by MOVER.
+    """Compute the interval of a ratio from the intervals of its parts, with the MOVER method.
 
     MOVER stands for the method of variance estimates recovery: Donner and Zou (2012), Closed-form
     confidence intervals for functions of the normal mean and standard deviation, Statistical
     Methods in Medical Research 21, 347-359. The method replaces the standard error of a part by the
-    distance from the part to the end of its interval on the relevant side. An end of the result is
-    infinite if the denominator may be 0.
+    distance between the part and the relevant end of its interval. If the denominator may be 0, an
+    end of the resulting interval is infinite.
 
-    ``parts``: numerator and denominator; the denominator is above 0.
-    ``ends``: intervals of numerator and denominator.
-    ``correlation``: correlation of the errors of both parts.
+    ``parts``: numerator and denominator. The denominator must be above 0.
+    ``ends``: the intervals of the numerator and of the denominator.
+    ``correlation``: the correlation between the errors of the two parts.
     """
     numerator, denominator = parts
     (low, high), (base_low, base_high) = ends
 
     def end(reach: float, base_reach: float, side: float) -> float:
-        """Return the end r below (side -1) or above (side 1) the ratio.
+        """Return the end r of the interval below (side -1) or above (side 1) the ratio.
 
-        This is the solution of (numerator - r denominator)^2 =
-        reach^2 - 2 r correlation reach base_reach + (r base_reach)^2.
+        The end is the solution of (numerator - r denominator)^2 = reach^2 - 2 r correlation reach
+        base_reach + (r base_reach)^2.
         """
         squared = denominator**2 - base_reach**2
         middle = numerator * denominator - correlation * reach * base_reach
         rest = numerator**2 - reach**2
         root = math.sqrt(max(middle**2 - squared * rest, 0.0))
-        # This form of the root also holds if the denominator's interval reaches twice its value.
+        # This formula for the root is also valid if the upper end of the denominator's interval is
+        # twice the denominator.
         if side < 0:
             return rest / (middle + root) if middle + root > 0 else 0.0
         return (middle + root) / squared if squared > 0 else math.inf
@@ -429,7 +441,7 @@ def mover_ratio(
 
 
 class MeanOf(Function):
-    """Mean expected cost (0), or mean of actual minus expected cost (1)."""
+    """Mean expected cost (column 0), or mean of actual minus expected cost (column 1)."""
 
     def __init__(self, column: int) -> None:
         self.column = column
@@ -442,7 +454,7 @@ class MeanOf(Function):
         return decided.error_of(self.column)
 
     def influence(self, decided: Decided) -> FloatArray:
-        """Return the factor of each column in a row's influence, and the number to subtract."""
+        """Return each column's factor in a row's influence, and the number to subtract."""
         return np.array([self.column == 0, self.column == 1, self(decided)], dtype=np.float64)
 
 

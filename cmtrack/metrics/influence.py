@@ -1,9 +1,10 @@
-"""Influence values: the contribution of one row to the error of a metric.
+"""Influence values, which measure how much each row contributes to the error of a metric.
 
-For a metric g, ``g_estimated - g ~ mean of psi_i``. So its standard error is ``sqrt(sum (w_i
-psi_i)^2) / sum w_i``. For a difference of two runs on the same rows, the formula uses ``psi_A -
-psi_B``. :class:`~cmtrack.statistics.design.Design` computes the standard errors. Metrics of counts
-have one influence value per cell of the table.
+For a metric g, ``g_estimated - g`` is approximately the mean of the influence values ``psi_i``. So
+the standard error of the metric is ``sqrt(sum (w_i psi_i)^2) / sum w_i``. For a difference of two
+runs on the same rows, the formula uses ``psi_A - psi_B``.
+:class:`~cmtrack.statistics.design.Design` computes the standard errors. If a metric is computed
+from counts, all rows in a cell of the table have the same influence value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cmtrack.statistics.predictions import Predictions
 
 
 class Influence:
-    """Influence values of every metric of an evaluation that has rows."""
+    """Influence values for every metric of an evaluation that contains rows."""
 
     def __init__(self, rows: Predictions, views: EvaluationViews) -> None:
         self.rows = rows
@@ -35,14 +36,14 @@ class Influence:
         self._located: dict[int, tuple[Samples, IntArray]] = {}
 
     def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
-        """Return the influence of each row on a metric (n,); None without an influence function.
+        """Return the influence of each row on a metric, shape (n,), or None if it is unknown.
 
-        ``parts``: the encoded step, label or group in the metric's name.
+        ``parts``: the encoded step, label or group that is part of the metric's name.
         """
         if metric.interval in WITHOUT_ERROR:
             return None  # The metric has no standard error, or its function provides an interval.
         if metric.needs == "probabilities" and self.rows.source is None:
-            return None  # The rows were kept without probabilities.
+            return None  # The rows were stored without probabilities.
         step = parts.get("step", "")
         samples = self.views.of(metric, step)
         if samples is None:
@@ -52,17 +53,18 @@ class Influence:
         return samples.by_row(metric, self, step, k)
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
-        """Return a code for the part of each row's answer that a metric uses, shape (n,).
+        """Return a code for the part of each row's prediction that a metric uses, shape (n,).
 
-        If two evaluations of the same rows have equal codes for a row, their answers for the row
-        are equal as far as the metric is concerned. Only rows with different codes contribute to a
-        difference.
+        If two evaluations of the same rows have equal codes for a row, the metric does not
+        distinguish their predictions for the row. Only rows with different codes contribute to a
+        difference between the evaluations.
         """
         step = parts.get("step", "")
         if metric.function.of_labels:
             return np.zeros(len(self.rows), dtype=np.int64)
         if metric.needs == "probabilities" or metric.of == "decisions":
-            # A random projection gives one number per row; other probabilities give other numbers.
+            # A random projection turns the probabilities of a row into one number. Different
+            # probabilities result in different numbers.
             factors = np.random.default_rng(0).random(len(self.rows.labels))
             return (self.probabilities * factors).sum(axis=1)
         if metric.of == "binary":
@@ -72,7 +74,8 @@ class Influence:
         _, predicted, hit = self.answered(step)
         names = self.views.names(metric, step)
         if names is not None:
-            # A metric of one class depends on whether this class is predicted and is a hit.
+            # The metric of one class depends on whether this class is predicted, and whether the
+            # prediction is a hit.
             predicted = (predicted == number_of(names, parts)).astype(np.int64)
             hit = hit & (predicted == 1)
         return 2 * predicted + hit
@@ -85,7 +88,7 @@ class Influence:
         return self.rows.probabilities
 
     def score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
-        """Return whether each row is positive, and its score, for class k or the positive group."""
+        """Return whether each row belongs to class k or the positive group, and the row's score."""
         actual = self.rows.actual
         if k is not None:
             return (actual == k).astype(np.int64), self.probabilities[:, k]
@@ -94,7 +97,7 @@ class Influence:
 
     @property
     def two_groups(self) -> ComposedStep:
-        """The step that has the positive group."""
+        """The step that contains the positive group."""
         if self.views.step is None:
             raise ValueError("an evaluation without two groups has no positive group")
         return self.views.step
@@ -112,7 +115,7 @@ class Influence:
         return actual_group, predicted_group, (actual_group == predicted_group) & is_accepted
 
     def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
-        """Return the samples and the cell of each row, shape (n,), from a cache after one call."""
+        """Return the samples and the cell of each row, shape (n,), and cache both."""
         if id(samples) not in self._located:
             self._located[id(samples)] = samples.located(self, step)
         return self._located[id(samples)]
@@ -124,19 +127,20 @@ def number_of(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
 
 
 MOST_ROWS = 1 << 12
-"""Most correct rows, and most errors, that are used for the standard error of an average of areas.
-If there are more, this number of each is drawn at random.
+"""Largest number of correct rows, and of errors, from which the standard error of an average of
+areas is computed. If there are more correct rows or more errors, this number of them is drawn at
+random.
 """
 
 
 def row_errors(
     rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Return the standard errors of averages of areas, by full name.
+    """Return the standard errors of averages of areas, by the full names of these metrics.
 
-    They need rows: counts only give an upper bound.
+    These standard errors can only be computed from rows. Counts give only an upper bound.
 
-    ``only``: full names of metrics; empty for all.
+    ``only``: full names of metrics. If it is empty, all metrics are computed.
     """
     named = [metric for metric in AVERAGES if not only or metric.name in only]
     averages = [metric for metric in named if views.of(metric) is not None]
@@ -144,7 +148,7 @@ def row_errors(
     if not averages or curves is None or rows.source is None:
         return {}
     rng = np.random.default_rng(0)
-    # Errors affect an area most, so they are drawn separately.
+    # Errors affect an area more than correct rows do, so they are drawn separately.
     is_wrong = rows.actual != rows.predicted
     parts = []
     factors = []
@@ -168,11 +172,12 @@ def row_errors(
 def centred(
     psi: FloatArray, strata: IntArray, weights: FloatArray, size: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the influence minus the mean of its stratum, and the means (at least ``size``).
+    """Subtract the mean of each stratum from the influence, and return the result and the means.
 
-    The shares of the strata are fixed, so only the variation within them makes a standard error.
+    The shares of the strata are fixed, so only the variation within strata contributes to a
+    standard error. The array of means contains at least ``size`` numbers.
     """
-    # The influence of a class with share 0 may be infinite.
+    # The influence in a class with a share of 0 may be infinite.
     psi = np.where(weights > 0, psi, 0.0)
     sums = np.bincount(strata, weights * psi, size)
     total = np.bincount(strata, weights, size)

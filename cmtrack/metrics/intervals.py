@@ -1,4 +1,4 @@
-"""Interval scales, which keep an interval within its metric's range, and Holm's p-values."""
+"""Intervals that stay within the range of their metric, and Holm's p-values."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from cmtrack.digits import Interval as Interval
 from cmtrack.statistics.inputs import FloatArray
 
 ROUNDING = 1e-13
-"""Largest rounding error as a fraction of the range; ratios of sums have about 2**-52."""
+"""Largest expected rounding error, as a fraction of the metric's range. The rounding error of a
+ratio of sums is about 2**-52.
+"""
 _LONGEST = 700.0
-"""Half-width on the log scale above which no interval exists, because exp would overflow."""
+"""Largest half-width of an interval on the log scale. If the half-width is larger, there is no
+interval, because exp would overflow.
+"""
 _FEWEST = 1e-30
-"""Number of effective rows below which a share has no interval."""
+"""Smallest effective number of rows for which a share has an interval."""
 NEAR = 5.0
-"""Distance from an end of the range, in standard errors, below which the standard error rests on
-few rows.
+"""Number of standard errors. If a value is closer than this to an end of its range, its standard
+error is determined by few rows.
 
 A share is within five standard errors of 0 or 1 if fewer than 25 rows have the rarer outcome.
 """
 EDGE = 0.1
-"""Part of the range next to an end in which Wilson's interval may be used."""
+"""Fraction of the range. Wilson's interval may be used for a value that is closer than this to an
+end of its range.
+"""
 
 
 def check_level(confidence_level: float) -> float:
@@ -36,22 +42,23 @@ def check_level(confidence_level: float) -> float:
 
 
 def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float:
-    """Return the two-sided standard normal quantile, or Student's if ``degrees`` is finite.
+    """Return the two-sided standard normal quantile, or Student's quantile for finite ``degrees``.
 
-    The normal quantile at 0.95 is 1.959963984540054.
+    For the confidence level 0.95, the normal quantile is 1.959963984540054.
     """
     share = 0.5 + confidence_level / 2
     return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
 
 
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
-    """Adjust p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
+    """Adjust p-values for the number of tests, with the method of Holm.
 
-    NaN stays NaN and does not count. The function in statsmodels runs the garbage collector at each
-    call, which takes longer than everything else here.
+    The source is Holm (1979), Scandinavian Journal of Statistics 6, 65-70. A p-value of NaN stays
+    NaN and does not count as a test. statsmodels also provides this adjustment, but runs the
+    garbage collector at each call, which takes longer than the adjustment itself.
     """
     values = np.asarray(pvalues, dtype=np.float64)
-    # NaN is sorted to the end and stays there.
+    # Sorting moves NaN to the end, where it stays.
     order = np.argsort(values, axis=None, kind="stable")
     n_tests = int((~np.isnan(values)).sum())
     factors = np.maximum(n_tests - np.arange(values.size), 1)
@@ -61,15 +68,16 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
 
 
 def settled(value: float, low: float, high: float) -> float:
-    """Return a value, replaced by 0 or an end of its range if it differs only by rounding.
+    """Replace a value by 0 or by an end of its range if only rounding makes a difference.
 
-    The correlation of a perfect prediction computes as 0.9999999999999998, and the kappa of a
-    constant prediction as 1e-16. Without rounding, their intervals would be points that exclude 1
-    and 0. Ratios of sums are exact to about ``2**-52`` of the range. No metric of fewer than 10^13
-    rows comes this close to an end unless it is exactly there.
+    For perfect predictions, the computed correlation is 0.9999999999999998, and for constant
+    predictions, the computed kappa is 1e-16. If these values were not rounded, their intervals
+    would be single points that do not contain 1 and 0. Ratios of sums are exact to about ``2**-52``
+    of the range. With fewer than 10^13 rows, no metric comes this close to an end of its range
+    unless it is exactly at the end.
 
-    ``low``, ``high``: the range of the metric; an infinite end is ignored. A value beyond an end is
-        also replaced by the end.
+    ``low``, ``high``: the ends of the metric's range. An infinite end is ignored. A value beyond an
+        end is also replaced by the end.
     """
     if not math.isfinite(value):
         return value
@@ -90,7 +98,8 @@ def wilson(
     """Return the Wilson interval of a proportion.
 
     ``share``: the proportion.
-    ``n``: its denominator, which is a count, or an effective count if rows have weights.
+    ``n``: the denominator of the proportion. It is a number of rows, or an effective number if rows
+        have weights.
     ``degrees``: degrees of freedom of the standard error if it was estimated from few clusters.
 
     The result is (low, high), or None if the proportion is undefined.
@@ -112,9 +121,9 @@ def wilson(
 
 
 def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
-    """Return low and high of Wilson's interval, for numbers or arrays.
+    """Return the low and high limits of Wilson's interval, for numbers or arrays.
 
-    They are the two roots of ``(share - x)^2 = z^2 x (1 - x) / n``.
+    The limits are the two roots of ``(share - x)^2 = z^2 x (1 - x) / n``.
     """
     centre = share + z * z / (2 * n)
     reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
@@ -123,11 +132,11 @@ def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
 
 
 def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Return low and high of the exact interval of a share, ``hits`` of ``n`` rows.
+    """Return the low and high limits of the exact interval for the share ``hits`` / ``n``.
 
-    Source: Clopper and Pearson (1934), Biometrika 26. The tails of the binomial distribution equal
-    tails of beta distributions, so effective numbers need not be whole. Arguments are numbers or
-    arrays; the result is NaN where n is 0.
+    The source is Clopper and Pearson (1934), Biometrika 26. The tails of the binomial distribution
+    equal tails of beta distributions, so effective numbers of rows need not be whole numbers. The
+    arguments are numbers or arrays. The limits are NaN if n is 0.
     """
     hits = np.asarray(hits, dtype=np.float64)
     n = np.asarray(n, dtype=np.float64)
@@ -141,18 +150,19 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
 def size_of_share(share: Any, error: Any, units: Any, kish: Any = math.inf) -> Any:
     """Return the effective sample size of a share: share (1 - share) / error^2, at most Kish's.
 
-    If few rows are errors, the standard error depends on the weights of these few rows. One error
-    of small weight would make the interval narrower than no error does. Kish's size, (sum of w)^2 /
-    sum of w^2, uses the weights of all rows in the denominator. It is too large only if errors have
-    larger weights than other rows, and the standard error shows this. The smaller of the two sizes
-    is therefore safe in both cases.
+    If few rows are errors, the standard error depends on the weights of these few rows. A single
+    error with a small weight would make the interval narrower than the interval without any error.
+    Kish's size, (sum of w)^2 / sum of w^2, uses the weights of all rows in the denominator. Kish's
+    size is too large only if errors have larger weights than the other rows. In this case, the size
+    that is computed from the standard error is smaller. It is therefore safe to use the smaller of
+    the two sizes.
 
     Parameters
     ----------
     share, error : float or ndarray
     units : float or ndarray
-        The size for a share of 0 or 1, or for an undefined standard error: the number of rows, of
-        clusters, or Kish's size.
+        The effective size if the share is 0 or 1, or if the standard error is undefined. It is the
+        number of rows, the number of clusters, or Kish's size.
     kish : float or ndarray
         Kish's size (1965, Survey Sampling, section 11.7) of the rows in the denominator; infinite
         if rows have no sampling weights.
@@ -172,18 +182,19 @@ def on_scale(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     degrees: float = math.inf,
 ) -> Interval | None:
-    """Return an interval that is symmetric on a scale and clipped to the metric's bounds.
+    """Return an interval that is symmetric on a scale and limited to the metric's range.
 
     Parameters
     ----------
     scale : "atanh", "logit", "log" or "wald"
-        "atanh" is for correlations, "logit" for areas under a curve, "log" for losses (or skills,
-        whose range has only an upper end) and "wald" for everything else.
+        "atanh" is for correlations and "logit" for areas under a curve. "log" is for losses, and
+        for skills, whose range has only an upper end. "wald" is for all other metrics.
 
     Returns
     -------
-    (low, high), or None if the value or the standard error is undefined, or if the scale is
-    infinite at the value (a correlation of exactly 1 has no interval on the atanh scale).
+    (low, high), or None if the value or the standard error is undefined. The result is also None if
+    the scale is infinite at the value: a correlation of exactly 1, for example, has no interval on
+    the atanh scale.
     """
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
@@ -224,7 +235,7 @@ def on_scale(
 
 
 def _on_log_scale(value: float, reach: float, highest: float) -> Interval | None:
-    """Return an interval that is symmetric on the log scale; None for a loss of 0."""
+    """Return an interval that is symmetric on the log scale, or None if the loss is 0."""
     if not value > 0 or reach / value > _LONGEST:
         return None
     return value * math.exp(-reach / value), min(highest, value * math.exp(reach / value))
@@ -239,20 +250,22 @@ def within_bounds(
     n: float | FloatArray | None = None,
     degrees: float = math.inf,
 ) -> Interval | None:
-    """Return the interval of a metric: on its scale, or Wilson's near an end of its range.
+    """Return the interval of a metric: Wilson's near an end of the range, else on its scale.
 
-    A value is near an end if it is within :data:`NEAR` standard errors and within :data:`EDGE` of
-    the range. There the standard error rests on few rows, and no scale makes the estimate normal.
-    The value x, mapped to 0 to 1, then gets the interval of a share of x (1 - x) / error^2 rows. If
-    the standard error is 0, Wilson's interval for 0 of n rows allows a share of at most z^2 / (n +
-    z^2) of unseen rows. They may change the value by its whole range.
+    A value is near an end if its distance from the end is less than :data:`NEAR` standard errors
+    and less than the fraction :data:`EDGE` of the range. Near an end, the standard error is
+    determined by few rows, and the estimate is not normal on any scale. The value is then mapped to
+    a number x from 0 to 1, and its interval is the interval for the share x of x (1 - x) / error^2
+    rows. If the standard error is 0, Wilson's interval for 0 of n rows allows a share of at most
+    z^2 / (n + z^2) for kinds of rows that were not observed. Such rows may change the value by its
+    whole range.
 
     ``scale``: "atanh", "logit", "log" or "wald".
-    ``bounds``, (low, high): the metric's range; if an end is infinite, the scale's interval is
-        returned.
+    ``bounds``, (low, high): the metric's range. If an end is infinite, the interval is always
+        computed on the scale.
     ``n``, float, or ndarray of shape (2,): number of informative rows if the standard error is 0.
-        An area under a curve has two numbers, positives and negatives. Near an end its interval is
-        the wider one of Wilson's and Newcombe's.
+        An area under a curve has two numbers, one for the positives and one for the negatives. Near
+        an end of the range, the interval of an area contains both Wilson's and Newcombe's interval.
     ``degrees``: as in :func:`wilson`.
     """
     low, high = bounds
@@ -279,7 +292,8 @@ def within_bounds(
         return None
     first = min(end for end, _ in ends)
     last = max(end for _, end in ends)
-    # The end of the range exactly, without the rounding error of a sum.
+    # The high end is set to the exact end of the range, because the sum would have a rounding
+    # error.
     highest = high if last == 1 else low + span * last
     return min(value, low + span * first), max(value, highest)
 
@@ -292,18 +306,19 @@ def least_correlation(
     degrees: float = math.inf,
     many: int | None = None,
 ) -> Interval | None:
-    """Return the interval of the smallest of m correlations.
+    """Return an interval for the smallest of m correlations.
 
     The interval is [lowest lower end, lowest simultaneous upper end]. The smallest estimate is
     biased downward, and it is far from normal if several true values are similar. The smallest true
-    value is below the lowest lower end only if its own interval misses it. It is below all upper
-    ends unless one of the m upper ends is too low (Bonferroni). Each end comes from
-    :func:`within_bounds` on the scale of correlations.
+    value can be below the lowest lower end only if the interval for this correlation does not
+    contain it. It is below all upper ends unless one of the m upper ends is too low (Bonferroni).
+    Each end comes from :func:`within_bounds` on the scale of correlations.
 
     ``values``, ``errors``, shape (m,): NaN is ignored.
-    ``n``, shape (m,): number of informative rows for a standard error of 0.
+    ``n``, shape (m,): number of informative rows, which is used if a standard error is 0.
     ``degrees``: see :func:`wilson`.
-    ``many``: number of all correlations, if only those are given that may be the smallest.
+    ``many``: number of all correlations. It is needed if ``values`` contains only the correlations
+        that may be the smallest.
     """
     usable = np.isfinite(values) & np.isfinite(errors) & (n > 0)
     if not usable.any():
@@ -333,15 +348,17 @@ def least_correlation(
 def newcombe(
     area: float, positives: float, negatives: float, confidence_level: float = 0.95
 ) -> Interval | None:
-    """Return the interval of an area under a ROC curve from two sizes: Newcombe (2006), method 5.
+    """Return the interval for an area under a ROC curve with method 5 of Newcombe (2006).
 
-    The interval contains the areas that are compatible with the estimate, given their own variance
-    by Hanley and McNeil (1982) with the mean of both sizes. An area of 0 or 1 also has an interval.
+    The interval contains all areas that are compatible with the estimate. The variance of each area
+    follows from a formula of Hanley and McNeil (1982), which uses the mean of the two sample sizes.
+    An area of 0 or 1 also has an interval.
     """
     if not (positives > 0 and negatives > 0) or math.isnan(area):
         return None
     z = normal_quantile(confidence_level)
-    # Hanley and McNeil use the size of each side minus one; Newcombe uses the mean for both sides.
+    # Hanley and McNeil use the size of each side minus one. Newcombe uses the mean of the sizes for
+    # both sides.
     others = max((positives + negatives) / 2 - 1, 0.0)
 
     def is_excluded(lower: float, area: float) -> bool:
@@ -350,7 +367,7 @@ def newcombe(
         return bool((area - lower) ** 2 > z * z * variance)
 
     def lower_end(area: float) -> float:
-        # 60 halvings of a range of 1 leave less than rounding.
+        # After 60 halvings of a range of 1, the remaining error is smaller than the rounding error.
         low = 0.0
         high = area
         for _ in range(60):
@@ -365,15 +382,16 @@ def newcombe(
 
 
 def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArray:
-    """Return the upper end of Tango's score interval of a difference of two paired shares.
+    """Return the upper end of Tango's score interval for the difference between two paired shares.
 
     The interval contains the differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 -
-    δ)))``. Here q is the maximum-likelihood estimate of the share of c, given δ. The interval is
-    within [-1, 1], and its width is above 0 even if no rows differ. The lower end is
-    ``-tango(c, b, n, quantile)``.
+    δ)))``. Here q is the maximum-likelihood estimate of the share of rows that c counts, if the
+    difference is δ. The interval is within [-1, 1], and its width is above 0 even if the
+    predictions are equal in all rows. The lower end is ``-tango(c, b, n, quantile)``.
 
-    ``only_first``, ``only_second``: number of rows that only the first (b) and only the second (c)
-        gets right. They may be effective numbers.
+    ``only_first``: b, the number of rows for which only the first prediction is correct.
+    ``only_second``: c, the number of rows for which only the second prediction is correct. Both
+        numbers may be effective numbers of rows.
     ``n``: number of rows.
     ``quantile``: the normal quantile.
 
@@ -386,7 +404,8 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
     b, c, n, k = np.broadcast_arrays(*numbers)
     low = np.asarray((b - c) / n)
     high = np.ones(b.shape)
-    # 45 halvings of a range of at most 2 leave 6e-14, which is within rounding.
+    # After 45 halvings of a range of at most 2, the remaining error is 6e-14, which is as small as
+    # a rounding error.
     for _ in range(45):
         delta = (low + high) / 2
         middle = (2 * n - b + c) * delta - b - c

@@ -12,17 +12,18 @@ from cmtrack.statistics.inputs import FloatArray
 def fit_logistic(
     features: FloatArray, positive: FloatArray, total: FloatArray, ridge: float = 0.0
 ) -> FloatArray:
-    """Return the maximum-likelihood coefficients, shape (P,); NaN if they are not found.
+    """Return the maximum-likelihood coefficients, shape (P,), or NaN if the search fails.
 
     The method of Levenberg and Marquardt solves the likelihood equations. A minimizer would compare
-    likelihoods, which become equal by rounding when the coefficients have only half of their
-    digits.
+    likelihoods instead. Because of rounding, likelihoods become equal when only half of the digits
+    of the coefficients are correct.
 
-    ``features``, shape (P, U): values of about 1; add a row of ones for an intercept.
-    ``positive``, ``total``, shape (U,): weight of the positive rows and of all rows that have these
-        features.
-    ``ridge``: half of it, times the sum of the squared coefficients, is subtracted from the log
-        likelihood.
+    ``features``, shape (P, U): values whose magnitude should be about 1. Add a row of ones for an
+        intercept.
+    ``positive``, shape (U,): weight of the positive rows with these features.
+    ``total``, shape (U,): weight of all rows with these features.
+    ``ridge``: the strength of the penalty. The log likelihood is reduced by ``ridge`` / 2 times the
+        sum of the squared coefficients.
     """
     penalty = ridge * np.eye(len(features))
 
@@ -34,12 +35,14 @@ def fit_logistic(
         return fisher_information(features, total, coefficients) + penalty
 
     options = {
-        # Close to rounding, because the influence of each row is computed at the solution.
+        # The tolerance is close to the rounding error, because the influence of each row is
+        # computed at the solution.
         "xtol": 1e-8,
         "ftol": 1e-15,
         "gtol": 0.0,
         "maxiter": 2000,
-        # All features have the same scale. By default more rows would make the first step shorter.
+        # All features have the same scale. With the default setting, the first step would be
+        # shorter if there were more rows.
         "diag": np.ones(len(features)),
     }
     solution = root(equations, np.zeros(len(features)), jac=slopes, method="lm", options=options)

@@ -1,8 +1,9 @@
-"""The :class:`Metric`: name, words and function in one declaration; and the :class:`Section`.
+"""The classes :class:`Metric`, which declares a metric, and :class:`Section`.
 
-A metric is a function of the statistics that :mod:`cmtrack.metrics.samples` prepares. Its influence
-is the derivative of this function, or a closed form that the function provides. Standard errors
-(also by cluster), intervals and paired differences follow from the influence.
+A declaration contains the name, the texts and the function of a metric. The function computes the
+metric from the statistics that :mod:`cmtrack.metrics.samples` prepares. The influence is the
+derivative of this function, or a closed form that the function provides. cmtrack computes standard
+errors, intervals and paired differences from the influence, also for rows in clusters.
 
 A function that provides more than its value is a :class:`~cmtrack.metrics.function.Function`.
 """
@@ -37,7 +38,7 @@ NEEDS = {
     "granules": "granules",
     "flips": "two runs",
 }
-"""Data that a metric needs, by the kind of statistics that it is a function of. All other kinds
+"""Data that a metric needs, by the kind of statistics from which it is computed. All other kinds
 need probabilities.
 """
 OF_POSITIVE = frozenset({"grouping", "positive"})
@@ -56,32 +57,39 @@ DEPENDS_ON = {
     frozenset({"grouping"}): ("losses within",),
     frozenset({"costs"}): ("costs", "decisions"),
 }
-"""Kinds of statistics by the options of an evaluation that they depend on. All other kinds depend
-on no option.
+"""For each kind of statistics, the options of an evaluation on which it depends. Kinds that are not
+listed do not depend on any option.
 """
 BETTER = {
     "higher": "higher is better",
     "lower": "lower is better",
     "nearest zero": "nearest zero is best",
 }
-"""Words for the values that a comparison prefers."""
+"""Texts that describe which values of a metric a comparison prefers."""
 RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
-"""The range of a metric by its kind of interval; other kinds have no limits."""
+"""The range of a metric by its kind of interval. For all other kinds, the range is unlimited."""
 WITHOUT_ERROR = ("", "profile", "square")
-"""Kinds of interval that need no standard error: none at all, or one that the function computes."""
+"""Kinds of interval that need no standard error. Either there is no interval, or the metric's
+function computes it.
+"""
 AVERAGES = ("macro", "micro", "weighted")
-"""Last words of the names of averages, before ``_zero``: a class without a value counts as 0."""
+"""Last words in the names of averages. The ending ``_zero`` may follow, and means that a class
+without a value counts as 0.
+"""
 
 
 class Spread(NamedTuple):
-    """The standard error of a metric and the other inputs of its interval; None if unknown.
+    """The standard error of a metric and the other inputs of its interval.
 
-    ``error``: standard error. None for a share or count of rows without sampling weights, whose
-        standard error follows from ``size``.
+    An input is None if it is unknown.
+
+    ``error``: standard error. It is None for a share or a count of rows without sampling weights,
+        because the standard error then follows from ``size``.
     ``size``: effective size of the denominator of a share or count. For other metrics with a
-        range, the rows that give the interval if the standard error is 0; an area has two numbers,
-        one for each side.
-    ``least``: smallest standard error for the interval; see :meth:`Samples.evened`.
+        limited range, the number of rows from which the interval is computed if the standard error
+        is 0. For an area, there are two such numbers, one for each side.
+    ``least``: smallest standard error from which the interval is computed; see
+        :meth:`Samples.evened`.
     """
 
     error: Any = None
@@ -91,68 +99,75 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: its name, its words and its function.
+    """A metric, which consists of a name, texts and a function.
 
     Parameters
     ----------
     name : str
-        ``section/metric``, with ``<label>``, ``<step>`` and ``<group>`` for the parts that vary.
+        Name in the form ``section/metric``. The placeholders ``<label>``, ``<step>`` and
+        ``<group>`` stand for the parts that vary.
     value : callable or None
-        The function. It returns a number, or NaN if the metric is undefined. None for a metric that
-        its section computes, and for a metric from a file, because files have no functions.
+        The function that computes the metric. It returns a number, or NaN if the metric is
+        undefined. It is None if the metric's section computes the metric, or if the metric was read
+        from a file, because files do not contain functions.
     of : str, default "counts"
-        The argument of the function. ``"counts"``: the (K, K) array of counts, rows actual, columns
-        predicted, float64.
-        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. Built-in
-        sections use the other values.
+        The argument of the function. ``"counts"`` is the float64 array of counts of shape (K, K),
+        with actual classes in rows and predicted classes in columns.
+        ``"binary"`` is an object ``b`` with the six counts of two groups: ``b.tp``, ``b.fn``,
+        ``b.imp``, ``b.fp``, ``b.tn`` and ``b.imn``. All other values are for built-in sections.
     better : "higher", "lower", "nearest zero" or "", default "higher"
-        Values that a comparison prefers; empty for counts and descriptions, which are not ranked.
+        The values that a comparison prefers. It is empty for counts and descriptions, which are not
+        ranked.
     low, high : float
-        Range of the metric. The default depends on ``interval``; ``"wald"`` has no limits.
+        Range of the metric. The default depends on ``interval``: for ``"wald"``, the range is
+        unlimited.
     interval : str, default "wald"
         Kind of interval: ``"wald"`` (value and standard error), ``"wilson"`` (a share of rows),
         ``"atanh"`` (a correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0).
-        Built-in sections also use ``"count"``, ``"profile"``, ``"square"`` and the empty text for
-        no interval.
+        Built-in sections also use ``"count"``, ``"profile"``, ``"square"``, and the empty text for
+        metrics without an interval.
     title : str, optional
-        Name for people; by default made from ``name``.
+        Title of the metric for people. By default, it is made from ``name``.
     source, formula : str, optional
-        Reference of the metric, and its formula in words.
+        The publication that defines the metric, and the formula of the metric in words.
     headline : bool, default True
-        Whether it is logged as an MLflow metric by default.
+        Whether the metric is logged as an MLflow metric by default.
     influence : callable, optional
-        For a metric of counts, a function of the same argument that returns n times the derivative
-        of the value by each count, an array of shape (K, K) or (6,). By default the derivative is
-        computed with a complex step if the function allows it, otherwise with central differences.
-        With many classes that takes too long, and you need to pass this function.
+        For a metric that is computed from counts, a function with the same argument as ``value``.
+        It returns n times the derivative of the value with respect to each count, as an array of
+        shape (K, K) or (6,). By default, cmtrack computes the derivative with complex steps if the
+        function accepts complex numbers, and otherwise with central differences. If there are many
+        classes, central differences take too long, and you need to pass this function.
     brief : str, optional
         A short title for the head of a table.
     reason : str, optional
-        The reason shown when the metric is undefined; by default "its denominator is zero".
+        The reason that is shown if the metric is undefined. The default is "its denominator is
+        zero".
     needs : str, optional
         The data that the metric needs: "labels", "two groups", "probabilities", "label sets", ...
         The default depends on ``of``.
     few_errors : bool, default False
-        Whether a few wrong predictions make most of the standard error. The interval is then
-        computed with one more row, half of it with its label flipped
+        Whether a few wrong predictions determine most of the standard error. The interval is then
+        computed as if the data contained one additional row, half of which has its label flipped
         (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
     one_sided : bool, default False
-        Whether a constant answer reaches the best value, as always answering "yes" reaches a recall
-        of 1. The metric is then not compared with the best constant answer.
+        Whether a constant prediction reaches the best value. For example, always predicting "yes"
+        reaches a recall of 1. Such a metric is not compared with the best constant prediction.
     association : bool, default False
-        Whether one value of the metric means that the predicted label has no information about the
-        actual one: 0 for correlations and Cohen's kappa, 0.5 for the balanced accuracy of two
-        classes. With two classes or groups, Fisher's exact test then tests for this value.
+        Whether some value of the metric means that the predicted label contains no information
+        about the actual label. This value is 0 for correlations and Cohen's kappa, and 0.5 for the
+        balanced accuracy of two classes. If there are two classes or groups, Fisher's exact test is
+        used to test this value.
 
     Notes
     -----
-    A function that does not accept complex numbers, because it compares, rounds or takes absolute
-    values, is differentiated by central differences. If you pickle evaluations or accumulators, the
-    function must not be a lambda.
+    A function that compares numbers, rounds them or takes absolute values does not accept complex
+    numbers. cmtrack differentiates such a function with central differences. If you pickle
+    evaluations or accumulators, the function must not be a lambda.
 
-    Cost: the function is called once for the value. For the standard error it is called about once
-    for each non-empty cell of the table, or twice if it does not accept complex numbers. With
-    ``of="binary"`` the table has six cells.
+    The function is called once to compute the value. To compute the standard error, it is called
+    about once for each non-empty cell of the table, or about twice for each cell if it does not
+    accept complex numbers. If ``of="binary"``, the table consists of six cells.
 
     Examples
     --------
@@ -194,7 +209,10 @@ class Metric:
 
     @property
     def function(self) -> Function:
-        """The function as a :class:`Function`; one with all defaults for a plain callable."""
+        """The function as a :class:`Function`.
+
+        A plain callable is represented by a :class:`Function` with default methods.
+        """
         return self.value if isinstance(self.value, Function) else PLAIN
 
     @property
@@ -212,12 +230,12 @@ class Metric:
 
     @property
     def section(self) -> str:
-        """The part before the first slash."""
+        """The part of the name before the first slash."""
         return self.name.split("/")[0]
 
     @property
     def depends_on(self) -> frozenset[str]:
-        """Options of the evaluation that the metric depends on; its section may add some."""
+        """Options of the evaluation on which the metric depends; its section may add others."""
         for options, arguments in DEPENDS_ON.items():
             if self.of in arguments:
                 return options
@@ -225,7 +243,10 @@ class Metric:
 
     @property
     def widest(self) -> float:
-        """Largest difference between two values, or between two distances from 0 if 0 is best."""
+        """Largest possible difference between two values of the metric.
+
+        If 0 is the best value, it is the largest difference between two distances from 0.
+        """
         if self.better == "nearest zero":
             return max(-self.low, self.high)
         return self.high - self.low
@@ -233,7 +254,7 @@ class Metric:
     def heading(self, brief: bool = False) -> str:
         """Return the declared title, or a title made from the name.
 
-        ``brief``: whether to return the short title for the head of a table.
+        ``brief``: whether to return the short title, for the head of a table.
         """
         if self.title:
             return (self.brief or self.title) if brief else self.title
@@ -253,7 +274,8 @@ class Metric:
         Raises
         ------
         ValueError, TypeError
-            If the function fails or does not return a number; the message names the metric.
+            If the function fails or does not return a number. The message contains the metric's
+            name.
         """
         function = self.value_function
         try:
@@ -284,9 +306,9 @@ class Metric:
         return self.number(samples.argument())
 
     def influence_in(self, samples: Samples, k: int | None = None) -> FloatArray | None:
-        """Return the influence in the form that the samples use, such as a number for each cell.
+        """Return the influence in the form that the samples use, such as one number per cell.
 
-        None if the influence is unknown.
+        The result is None if the influence is unknown.
 
         Parameters
         ----------
@@ -311,7 +333,7 @@ class Metric:
         ----------
         samples : Samples
         value : float or ndarray of shape (K,)
-            The function's result.
+            The result of the function.
         """
         if self.interval in WITHOUT_ERROR:
             return Spread()
@@ -335,14 +357,14 @@ class Metric:
         return Spread(error, size_of_share(value, max(error, least or 0.0), None))
 
     def _rows_of_share(self, samples: Samples) -> Any:
-        """Return the effective size (Kish) of a share's denominator; None if unknown."""
+        """Return Kish's effective number of rows in a share's denominator; None if unknown."""
         size = self.function.size(samples.argument())
         if size is None and isinstance(self.value, Fraction):
             size = samples.effective(self.value.denominator(samples.argument()))
         return size
 
     def _of_share(self, samples: Samples, share: Any, kish: Any, scale: float = 1.0) -> Spread:
-        """Return the spread of a share, or of a count that is ``scale`` times a share."""
+        """Return the :class:`Spread` of a share, or of a count that is ``scale`` times a share."""
         if not samples.fractional:
             return Spread(None, kish)
         error = self._error(samples)
@@ -351,7 +373,7 @@ class Metric:
         return Spread(error, size_of_share(share, error / scale, kish, kish))
 
     def _error(self, samples: Samples) -> Any:
-        """Return the standard error; None if unknown."""
+        """Return the standard error; None if it is unknown."""
         error = self.function.spread(samples.argument())
         if error is not NotImplemented:
             return error
@@ -361,7 +383,7 @@ class Metric:
         return samples.standard_error(psi)
 
     def _informing(self, samples: Samples, error: Any) -> Any:
-        """Return :meth:`Samples.informing` for intervals that need it."""
+        """Return the result of :meth:`Samples.informing` for intervals that need it."""
         if error is None or not math.isfinite(self.high - self.low):
             return None
         if self.interval != "logit" and not np.any(error <= ROUNDING):
@@ -379,16 +401,16 @@ class Section:
     Attributes
     ----------
     name : str
-        The part before the first slash, and further parts in angle brackets.
+        The part of the metrics' names before the first slash, and further parts in angle brackets.
     title : str
         Heading of the section in a report; ``{step}`` is replaced by the step's name.
     metrics : tuple of Metric
-        In the order in which they are shown.
+        The metrics of the section, in the order in which they are shown.
     of_positive : bool
-        Whether the metrics are about the positive group.
+        Whether the metrics describe the positive group.
     depends_on : frozenset of str
-        Options of an evaluation that all metrics of the section depend on, in addition to the
-        options of each metric: "grouping" for the metrics of each step.
+        Options of an evaluation on which all metrics of the section depend, such as "grouping" for
+        the metrics of a step. Each metric may depend on additional options.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Moments of scores by class, up to the fourth, as the arguments of metrics.
+"""The first four moments of the scores in each class, as arguments of metrics.
 
 The influence of a row on a smooth function of counts, means and sums of squares by class is a
-quadratic function of the row's score. Its coefficients depend on the row's class and follow from
-the derivatives of the function. The moments give the variance of the quadratic exactly, and the
-rows give its values.
+quadratic function of the row's score. The coefficients of this quadratic function depend on the
+row's class and follow from the derivatives of the smooth function. The variance of the quadratic
+function is computed exactly from the moments, and its values are computed from the rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class TwoClasses(NamedTuple):
-    """Moments of one score in two classes, as numbers, or as arrays (K,) for K scores.
+    """Moments of a score in two classes, as numbers, or as arrays of shape (K,) for K scores.
 
-    This is the argument of functions of moments.
+    Metrics that are computed from moments take this class as their argument.
 
     ``labels_variance``: sum of s (1 - s) over all rows.
-    ``inflation0``, ``inflation1``: n / (n - 1) with n the effective number of rows, NaN below two
-        rows. They are treated as constants in derivatives.
+    ``inflation0``, ``inflation1``: n / (n - 1) for each class, with the effective number of rows n.
+        If n is below 2, the number is NaN. Derivatives treat these numbers as constants.
     """
 
     n0: Any
@@ -47,12 +47,12 @@ class TwoClasses(NamedTuple):
 
     @property
     def n(self) -> Any:
-        """Number of all rows."""
+        """Number of rows in both classes together."""
         return self.n0 + self.n1
 
     @property
     def gap(self) -> Any:
-        """Mean score of the positives minus mean score of the negatives."""
+        """Mean score of the positive rows minus mean score of the negative rows."""
         return self.mean1 - self.mean0
 
     @property
@@ -62,15 +62,15 @@ class TwoClasses(NamedTuple):
 
     @property
     def variances(self) -> tuple[Any, Any]:
-        """Unbiased variances of the score among negatives and positives."""
+        """Unbiased variances of the score among the negative rows and among the positive rows."""
         return self.m20 / self.n0 * self.inflation0, self.m21 / self.n1 * self.inflation1
 
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Moments of one score in two classes, shape (2,), or of K scores, shape (2, K).
+    """Moments of a score in two classes, shape (2,), or of K scores, shape (2, K).
 
-    Each of the K scores has its own two classes.
+    The two classes may be different for each of the K scores.
     """
 
     n: FloatArray
@@ -81,7 +81,7 @@ class Sides:
 
     @classmethod
     def of_score(cls, moments: ScoreMoments) -> Sides:
-        """Return the moments of a single score: negatives, positives."""
+        """Return the moments of one score among the negative rows and among the positive rows."""
         if moments.mean.shape != (2, 1):
             shape = moments.mean.shape
             raise ValueError(f"two classes and one score are needed, got shape {shape}")
@@ -89,32 +89,40 @@ class Sides:
 
     @classmethod
     def of_classes(cls, moments: ScoreMoments) -> Sides:
-        """Return the moments of a single score in C classes, arrays (C,)."""
+        """Return the moments of one score in C classes, as arrays of shape (C,)."""
         powers = (moments.rows(name)[:, 0] for name in ("mean", "m2", "m3", "m4"))
         return cls(moments.n.astype(np.float64), *powers)
 
     @classmethod
     def one_vs_rest(cls, moments: ScoreMoments) -> Sides:
-        """Return the moments of score k in the other classes together and in class k, for all k."""
+        """Return the moments of each class's score, in the class and in all other classes together.
+
+        The first row of each array is for the other classes, and the second row for the class.
+        """
         powers = map(moments.diagonal, ("mean", "m2", "m3", "m4"))
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *powers), strict=True)))
 
     @classmethod
     def of_pairs(cls, moments: ScoreMoments, own: IntArray, other: IntArray) -> Sides:
-        """Return the moments of scores of classes ``own`` in ``other`` and in ``own``, (2, P)."""
+        """Return the moments of P scores in pairs of classes, as arrays of shape (2, P).
+
+        The scores are those of the classes ``own``. The first row of each array contains the
+        moments among rows of the classes ``other``, and the second row among rows of the classes
+        ``own``.
+        """
         classes = np.stack((other, own))
-        # With many classes, the arrays of moments only have rows for classes with data.
+        # If there are many classes, the arrays of moments contain rows only for classes with data.
         rows = np.searchsorted(moments.classes, classes)
         powers = [getattr(moments, name)[rows, own] for name in ("mean", "m2", "m3", "m4")]
         return cls(moments.n[classes].astype(np.float64), *powers)
 
     def take(self, scores: IntArray) -> Sides:
-        """Select some of K scores."""
+        """Return the moments of the selected scores only."""
         return Sides(*(part[:, scores] for part in vars(self).values()))
 
     def mixed(self, part: Any) -> Sides:
-        """Return the moments after adding a ``part`` of all rows once as is and once flipped."""
+        """Return the moments after adding a ``part`` of all rows, once as is and once flipped."""
         sides = []
         for factor, order in ((1 + part, slice(None)), (part, slice(None, None, -1))):
             powers = [power[order] * factor for power in (self.m2, self.m3, self.m4)]
@@ -135,9 +143,9 @@ class Sides:
 
     @classmethod
     def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
-        """Return the mean of the sum of the positive classes' scores, in both groups of classes.
+        """Return the mean of the summed scores of the positive classes, in both groups of classes.
 
-        The spread of the sum is unknown.
+        The higher moments of the sum are unknown.
         """
         sums = np.zeros(len(positive))
         sums[moments.classes] = moments.n[moments.classes] * moments.mean[:, positive].sum(axis=1)
@@ -148,7 +156,7 @@ class Sides:
 
 
 class ScoreSamples(Samples):
-    """Rows by one score and two classes, for functions of :class:`TwoClasses`.
+    """Rows described by one score and two classes, for functions of :class:`TwoClasses`.
 
     ``labels_variance``: sum of s (1 - s) over all rows.
     """
@@ -166,7 +174,8 @@ class ScoreSamples(Samples):
             return cls(moments.map(Sides.of_score), statistics.labels_variance or 0.0)
         spread = views.seen(cls)
         if kind == "moments":
-            # Metrics of moments also need counted scores, as the section's other metrics do.
+            # Metrics that are computed from moments also need counted scores, like all other
+            # metrics of their section.
             if statistics.scores is None:
                 return None
             return spread
@@ -201,7 +210,7 @@ class ScoreSamples(Samples):
 
     @property
     def equal_sides(self) -> Any:
-        """Number of rows in two equal sides with the same information as the actual two sides."""
+        """Number of rows that two sides of equal size need to contain the same information."""
         with np.errstate(all="ignore"):
             n0, n1 = self.sides.n**2 / self.squares.n
             return 4 * n0 * n1 / (n0 + n1)
@@ -212,16 +221,17 @@ class ScoreSamples(Samples):
         return ScoreSamples(mixed, self.labels_variance)
 
     def influence(self, metric: Metric) -> FloatArray:
-        """Return coefficients of (1, d, d^2), with d a score minus its side's mean.
+        """Return the coefficients of (1, d, d^2), in which d is a score minus the mean of its side.
 
-        The shape is (3, 2), or (3, 2, K) for K scores.
+        The array has the shape (3, 2), or (3, 2, K) for K scores.
         """
         return self.quadratic(metric.value_function)
 
     def quadratic(self, function: Any) -> FloatArray:
-        """Return the influence of a function of :class:`TwoClasses`."""
+        """Return the influence on a function of :class:`TwoClasses`; see :meth:`influence`."""
         s = self.sides
-        # Derivatives are taken by the first seven fields of TwoClasses, without the inflations.
+        # Derivatives are computed with respect to the first seven fields of TwoClasses. The
+        # remaining fields are the inflations.
         slopes = gradient(function, self.argument(), 7)
         by_n = slopes[:2]
         by_mean = slopes[2:4]
@@ -230,7 +240,7 @@ class ScoreSamples(Samples):
         with np.errstate(all="ignore"):
             constant = by_n + by_labels * s.mean * (1 - s.mean)
             linear = np.where(s.n > 0, by_mean / s.n, 0.0) + by_labels * (1 - 2 * s.mean)
-            # On a side without variance, no row deviates from the mean.
+            # If a side has no variance, none of its rows deviates from the mean.
             square = np.where(s.m2 == 0, 0.0, by_m2 - by_labels)
             average = (s.n * constant + np.nan_to_num(s.m2) * square).sum(axis=0) / self.total
         return self.total * np.stack((constant - average, linear, square))
@@ -242,11 +252,11 @@ class ScoreSamples(Samples):
         self, influence: FloatArray, strata: IntArray
     ) -> tuple[FloatArray, FloatArray] | None:
         if self.sides.n.ndim > 1 and len(np.unique(strata)) < len(strata):
-            return None  # Strata of several classes are coarser than one class against the others.
+            return None  # Strata with several classes are coarser than a class against the rest.
         n = self.sides.n
         m2 = self.sides.m2
         variance = np.divide(m2, n, out=np.zeros_like(m2), where=n > 0)
-        # Without a quadratic term the variance does not matter and may be unknown.
+        # If there is no quadratic term, the variance does not matter and may be unknown.
         means = influence[0] + np.where(influence[2] == 0, 0.0, influence[2] * variance)
         centred = influence.copy()
         centred[0] -= means
@@ -271,10 +281,10 @@ class ScoreSamples(Samples):
 
 
 def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
-    """Return the square root of the sum over all rows of squared weight times squared quadratic.
+    """Return the square root of the sum over all rows of (weight × quadratic function)^2.
 
-    ``coefficients``, shape (3, C, ...): coefficients of (1, d, d^2) by class, with d a score minus
-        its class's mean.
+    ``coefficients``, shape (3, C, ...): coefficients of (1, d, d^2) by class, in which d is a score
+        minus the mean of its class.
     """
     squares = moments.squares
     n = squares.n
@@ -283,8 +293,8 @@ def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
     m4 = squares.m4
     shift = np.zeros_like(squares.mean)
     if moments.fractional:
-        # The moments of squared weights are about their own mean, the quadratics about the mean
-        # with plain weights.
+        # The moments with squared weights are centred at the mean with squared weights. The
+        # quadratic functions are centred at the mean with plain weights.
         shift = np.where(n > 0, squares.mean - moments.sums.mean, 0.0)
         m4 = m4 + 4 * shift * m3 + 6 * shift**2 * m2 + n * shift**4
         m3 = m3 + 3 * shift * m2 + n * shift**3
@@ -292,6 +302,6 @@ def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
     a, b, c = np.where(n > 0, coefficients, 0.0)
     total = a * a * n + 2 * a * b * n * shift
     for factor, moment in ((b * b + 2 * a * c, m2), (2 * b * c, m3), (c * c, m4)):
-        # A moment is NaN if only means are known.
+        # If only the means are known, all other moments are NaN.
         total = total + np.where(factor == 0, 0.0, factor * moment)
     return np.sqrt(np.maximum(total.sum(axis=0), 0.0))

@@ -1,15 +1,17 @@
-"""Metrics of a table of classes or groups: ``multiclass/``, ``reduced/<step>/``, ``spans/``.
+"""Metrics of tables of classes or groups, in ``multiclass/``, ``reduced/<step>/`` and ``spans/``.
 
-Ratios with a denominator of 0 are NaN, and averages over classes skip them. The metrics of a
-reduced matrix use the same code: a mismatch is in its group but is not a hit (Markoulidakis et al.
-2021, Table 4).
+A ratio with a denominator of 0 is NaN, and averages over classes skip such ratios. The same code
+computes the metrics of a reduced matrix. A mismatch counts as a row of its group, but not as a hit
+(Markoulidakis et al. 2021, Table 4).
 
-The article on multiclass metrics that computes kappa for 74 dishes prints .56. Its own formula
-gives .569636: the chance terms printed as .28 should be .2027 and .2920.
+The article on multiclass metrics that computes kappa for 74 dishes prints .56. But the formula in
+the article results in .569636, because the chance terms that are printed as .28 should be .2027 and
+.2920.
 
-Two definitions of macro F1 are in use. The usual one is the mean of F1. Table 3 of Markoulidakis et
-al. (2021) defines the harmonic mean of macro recall and macro precision, which is never lower. The
-metrics have different names.
+Two definitions of macro F1 are in use. The usual definition is the mean of the F1 scores of the
+classes. Table 3 of Markoulidakis et al. (2021) defines macro F1 as the harmonic mean of macro
+recall and macro precision, which is never lower. cmtrack uses different names for these two
+metrics.
 """
 
 from __future__ import annotations
@@ -32,12 +34,15 @@ from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
-"""Averages that skip a class that has rows but is never predicted."""
+"""Averages that skip any class that has rows but is never predicted."""
 
 
 @dataclass(frozen=True)
 class Share(Fraction):
-    """A ratio of two sums over the rows of a table, both given as values per cell (C,)."""
+    """A ratio of two sums over the rows of a table.
+
+    Each sum adds one value per row. These values are given by cell, as arrays of shape (C,).
+    """
 
     above: Callable[[Table], FloatArray]
     below: Callable[[Table], FloatArray] | None = None
@@ -49,7 +54,7 @@ class Share(Fraction):
         return float(table.cells.weight @ self.above(table)) / base
 
     def denominator(self, table: Table) -> FloatArray:
-        """Return each cell's part of the denominator per row; by default every row counts."""
+        """Return what a row in each cell adds to the denominator; by default every row adds 1."""
         if self.below is None:
             return np.ones(len(table.cells.weight))
         return self.below(table)
@@ -66,14 +71,14 @@ class Share(Fraction):
 
 
 def quotient(above: Any, below: Any) -> Any:
-    """Return a ratio, which is NaN where the denominator is not above 0."""
+    """Divide elementwise; the result is NaN wherever the denominator is not above 0."""
     return np.where(np.real(below) > 0, above / below, math.nan)
 
 
 def macro(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
-    """Return the mean of a ratio over the classes with a denominator above 0.
+    """Return the mean of a ratio over all classes whose denominator is above 0.
 
-    ``zero``: whether the other classes count as 0.
+    ``zero``: whether classes with a denominator of 0 are included with the ratio 0.
     """
 
     def terms(c: ClassSums) -> tuple[Any, ...]:
@@ -84,9 +89,9 @@ def macro(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
 
 
 def weighted(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
-    """Return the mean of a ratio, weighted by support, over classes with a denominator above 0.
+    """Return the support-weighted mean of a ratio over all classes whose denominator is above 0.
 
-    ``zero``: whether the other classes count as 0.
+    ``zero``: whether classes with a denominator of 0 are included with the ratio 0.
     """
 
     def terms(c: ClassSums) -> tuple[Any, ...]:
@@ -97,7 +102,7 @@ def weighted(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
 
 
 def _ratios(class_ratio: ClassRatio, c: ClassSums) -> tuple[Any, BoolArray]:
-    """Return each class's ratio (0 if undefined), and a mask of the defined ratios."""
+    """Return the ratio of each class, or 0 if it is undefined, and a mask of the defined ratios."""
     below = class_ratio.below(c)
     defined = np.real(below) > 0
     return np.where(defined, class_ratio.hits * c.hits / below, 0.0), defined
@@ -118,22 +123,24 @@ F1_OF_MACRO_MEANS = OfClassSums(
     lambda c: (*MACRO_RECALL.terms(c), *MACRO_PRECISION.terms(c)), harmonic_mean
 )
 RECALL_WEIGHTED = OfClassSums(lambda c: (c.hits, c.actual), quotient)
-"""Recall weighted by support, which equals the accuracy if it includes all classes."""
+"""Recall weighted by support. It equals the accuracy if all classes are included."""
 
 
 def disagreement(c: ClassSums) -> tuple[Any, Any]:
-    """Return the rows that disagree and would disagree by chance, times n, of each class.
+    """Return n times the observed and the chance disagreement of each class.
 
-    If one class has nearly all rows, agreement and agreement by chance differ only in their last
-    digits, and their difference would be rounding error. The two disagreements are small numbers
-    without this problem.
+    The disagreement is the number of rows whose actual and predicted class differ. If nearly all
+    rows belong to one class, the agreement and the agreement by chance differ only in their last
+    digits, so their difference would be mostly rounding error. The two disagreements are small
+    numbers, so their difference is accurate.
     """
     return c.all_actual * (c.actual - c.agreed), c.actual * (c.all_predicted - c.predicted)
 
 
 COHEN_KAPPA = OfClassSums(disagreement, lambda seen, chance: quotient(chance - seen, chance))
-"""Cohen's kappa. 0 means chance, but the minimum is -p_e/(1-p_e). Undefined if all rows have one
-actual and predicted class.
+"""Cohen's kappa. A kappa of 0 means that the agreement is as high as by chance. The minimum is not
+-1 but -p_e/(1-p_e). Kappa is undefined if a single class is the actual and predicted class of all
+rows.
 """
 
 MATTHEWS_CORRCOEF = OfClassSums(
@@ -148,11 +155,11 @@ MATTHEWS_CORRCOEF = OfClassSums(
 )
 """Matthews' correlation for K classes (Gorodkin's R_K).
 
-For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A, with
-its missing square root added). In a reduced matrix it is the correlation of the *groups*: a
-mismatch counts as agreement, so relaxed, strict and hybrid grouping give the same value. The
-numerator of equation 28 in Markoulidakis et al. (2021) lacks TP x IMN. Undefined if all rows have
-one actual class or one predicted class.
+For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A, to
+which the missing square root is added). In a reduced matrix it is the correlation of the *groups*:
+a mismatch counts as agreement, so the value is equal for relaxed, strict and hybrid grouping. The
+numerator of equation 28 in Markoulidakis et al. (2021) lacks TP x IMN. The correlation is undefined
+if all rows have the same actual class, or if all rows have the same predicted class.
 """
 
 
@@ -161,7 +168,7 @@ one actual class or one predicted class.
 
 @dataclass(frozen=True)
 class WeightedKappa(Function):
-    """Cohen's kappa that weights a disagreement by a power of the distance in label order."""
+    """Cohen's kappa, which weights a disagreement by a power of the distance in label order."""
 
     power: int
 
@@ -180,9 +187,10 @@ class WeightedKappa(Function):
 def _disagreement_by_distance(
     table: Table, power: int
 ) -> tuple[FloatArray, float, float, FloatArray]:
-    """Return each cell's disagreement (C,), its observed mean, its mean by chance, and margins.
+    """Return the disagreement in each cell, the observed mean, the mean by chance, and the margins.
 
-    The margin of a cell is the derivative of the mean by chance with respect to the cell's share.
+    The disagreement is an array of shape (C,). The margin of a cell is the derivative of the mean
+    by chance with respect to the share of the cell.
     """
     cells = table.cells
     t = table.actual / cells.total
@@ -207,7 +215,7 @@ def _disagreement_by_distance(
 def passed_over(name: str, table: Table) -> IntArray:
     """Return the classes that an average skips because they have rows but are never predicted.
 
-    ``name``: the metric without its section, such as ``"precision_macro"``.
+    ``name``: the metric's name without its section, such as ``"precision_macro"``.
     """
     if name not in PASSING_OVER:
         return np.zeros(0, dtype=np.int64)
@@ -246,9 +254,9 @@ _SEQEVAL = "Nakayama (2018), seqeval"
 
 
 def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
-    """Return a function that declares metrics of a section.
+    """Return a function that declares the metrics of a section.
 
-    By default metrics are between 0 and 1 and have a Wald interval.
+    By default, the range of the declared metrics is 0 to 1, and their interval is a Wald interval.
     """
 
     def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:

@@ -1,8 +1,8 @@
-"""Class labels as parts of metric names: legal for MLflow, reversible, without collisions.
+"""Class labels as parts of metric names that are reversible, unique and legal for MLflow.
 
-MLflow accepts letters, digits, spaces and ``_ - .``, and the slash separates sections. Every other
-character becomes ``_u<hex>_``. An underscore before a ``u`` is encoded in the same way, so that no
-two labels share a name.
+MLflow accepts letters, digits, spaces and the characters ``_ - .`` in names, and a slash separates
+sections. Every other character becomes ``_u<hex>_``. An underscore before a ``u`` is encoded in the
+same way, so that different labels always get different names.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ OF_SEGMENTS = "segment/"
 """Prefix of the names of segment metrics."""
 _ILLEGAL = re.compile(r"[^\w .-]|_(?=u)", re.UNICODE)
 _OUTER = re.compile(r"\A[. ]|[. ]\Z")
-"""A dot or a blank at either end."""
+"""A dot or a space at the beginning or at the end of a name."""
 _ESCAPE = re.compile(r"_u([0-9a-f]*)_")
 
 
 def segment_parts(name: str) -> tuple[str, str, str] | None:
-    """Return the encoded column, value and metric of a segment metric; None for any other name.
+    """Split the name of a segment metric into its encoded column, value and metric.
 
-    The name is ``segment/<column>/<value>/<metric>``.
+    Such a name has the form ``segment/<column>/<value>/<metric>``. The result is None for any other
+    name.
     """
     if not name.startswith(OF_SEGMENTS):
         return None
@@ -42,14 +43,15 @@ def segment_parts(name: str) -> tuple[str, str, str] | None:
 def encode_label(label: Label) -> str:
     """Encode a label as a part of a metric name.
 
-    If the encoded text has more than 80 characters, only its beginning and a digest are used. The
-    evaluation has the whole label.
+    If the encoded text is longer than 80 characters, the result contains only the beginning of the
+    text and a digest. The whole label is stored in the evaluation.
     """
     text = str(label)
     if not text:
         return "_u_"
     encoded = _ILLEGAL.sub(_escape, text)
-    # "." and ".." would name a folder, and MLflow trims dots and blanks.
+    # "." and ".." would be names of folders, and MLflow removes dots and spaces at the ends of a
+    # name.
     encoded = _OUTER.sub(_escape, encoded)
     if len(encoded) > MAX_LENGTH:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
@@ -62,17 +64,23 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def decode_label(name: str) -> str:
-    """Return the text of a label encoded by :func:`encode_label`, unless it was shortened."""
+    """Return the text of a label from its encoded form, unless it was shortened."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)) if match.group(1) else "", name)
 
 
 def slug(name: str) -> str:
-    """Return an anchor in the docs, such as ``class-label-recall`` for ``class/<label>/recall``."""
+    """Return the anchor of a metric in the docs.
+
+    The anchor of ``class/<label>/recall``, for example, is ``class-label-recall``.
+    """
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'a' or 'b'?`` with names similar to an unknown one, or ""."""
+    """Return a hint such as ``; did you mean 'a' or 'b'?`` with names similar to an unknown name.
+
+    The hint is empty if no name is similar.
+    """
     names = list(dict.fromkeys(known))
     lowered: dict[str, list[str]] = {}
     for full in names:
@@ -86,7 +94,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def near_metric(name: str, known: Iterable[str]) -> str:
-    """Return the hint of :func:`near` for a metric, with names of the same last part first.
+    """Return a hint like :func:`near` for a metric; names with the same last part come first.
 
     ``f1`` and scikit-learn's ``f1_score`` suggest ``binary/f1``, and ``multiclass/log_loss``
     suggests ``probability/log_loss``. Metrics of spans and of families are suggested only if the
@@ -121,7 +129,8 @@ _USUAL_NAMES = {
     "mcc": "matthews_corrcoef",
     "sensitivity": "recall",
 }
-"""Names of metrics in other libraries whose last part differs from ours."""
+"""Names that metrics have in other libraries, if their last part differs from the name in cmtrack.
+"""
 
 
 def _last_part(name: str) -> str:

@@ -1,9 +1,10 @@
-"""Net benefit of acting on scores at or above a threshold: Vickers and Elkin (2006).
+"""Net benefit of acting on rows whose score is at least a threshold.
 
-At the threshold t a hit is worth 1 and a false alarm costs the odds t / (1 - t). A positive row
-predicted as a wrong class of the positive group (a mismatch) earns nothing. Intervals are
-multinomial profile-likelihood intervals on the values 1, 0 and minus the odds. The band over all
-thresholds uses the quantile of the largest of several correlated normal errors instead.
+The source is Vickers and Elkin (2006). At the threshold t, a hit is worth 1 and a false alarm costs
+the odds t / (1 - t). A mismatch, which is a positive row predicted as a wrong class of the positive
+group, is worth 0. Intervals are multinomial profile-likelihood intervals for the mean of the values
+1, 0 and minus the odds. The simultaneous band for all thresholds is computed from the quantile of
+the largest of several correlated normal errors instead.
 """
 
 from __future__ import annotations
@@ -28,22 +29,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 10_000
-"""Draws of the largest correlated error, enough to know its 95% quantile to about .02."""
+"""Number of draws of the largest correlated error. With this number, the error of its 95% quantile
+is about .02.
+"""
 _SEED = 16
 _DIGITS = 12
-"""Digits of a threshold, the same as for the scores of the positive group."""
+"""Number of digits to which a threshold is rounded, which is the same as for the scores of the
+positive group.
+"""
 _RARE = 0.1
-"""Prevalence below which the usual thresholds stop before 1."""
+"""If the prevalence is lower than this, the usual thresholds end below 1."""
 
 RowsByCell: TypeAlias = tuple[Design, IntArray]
-"""The design of the rows, and the cell of each row, shape (n,). The 4 U cells are by channel and
-score.
+"""The design of the rows, and the cell of each row, shape (n,). There is one cell for each channel
+and score, which makes 4 U cells.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class NetBenefit:
-    """Net benefit per row, by threshold: hits minus false alarms times the threshold's odds.
+    """Net benefit per row by threshold: the hits minus the false alarms times the odds.
 
     Attributes
     ----------
@@ -53,17 +58,18 @@ class NetBenefit:
     value : ndarray of shape (T,)
         ``TP/n - FP/n * t/(1 - t)``.
     all : ndarray of shape (T,)
-        Net benefit if every row is predicted positive. If no row is, the net benefit is 0.
+        Net benefit if every row is predicted positive. If no row is predicted positive, the net
+        benefit is 0.
     low, high : ndarray of shape (T,)
-        Interval of each value alone.
+        Limits of the confidence interval for each single value.
     band_low, band_high : ndarray of shape (T,)
-        Simultaneous band for the whole curve.
+        Limits of the simultaneous band for the whole curve.
     prevalence : float
-        Share of actual positives.
+        Share of the rows that are actually positive.
     confidence_level : float
     positive : label
     reason : str
-        Why intervals are missing (NaN); empty if they are available.
+        The reason why intervals are missing (NaN). It is empty if intervals are available.
 
     Examples
     --------
@@ -88,17 +94,20 @@ class NetBenefit:
 
     @property
     def odds(self) -> FloatArray:
-        """Price of a false alarm, ``t / (1 - t)``, shape (T,). A hit is worth 1."""
+        """Cost of a false alarm relative to the value of a hit, ``t / (1 - t)``, shape (T,)."""
         return self.thresholds / (1 - self.thresholds)
 
     @property
     def standardized(self) -> FloatArray:
-        """Net benefit divided by the prevalence, its largest value; NaN without positives."""
+        """Net benefit divided by the prevalence, which is its largest possible value.
+
+        It is NaN if no row is positive.
+        """
         return self.value / (self.prevalence or math.nan)
 
     @property
     def avoided(self) -> FloatArray:
-        """False alarms per row that the score avoids, compared with predicting all positive."""
+        """False alarms per row that the score avoids, compared with accepting all rows."""
         return (self.value - self.all) / self.odds
 
     def to_frame(self) -> pd.DataFrame:
@@ -129,7 +138,7 @@ class NetBenefit:
 
 
 def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
-    """Check that thresholds (T,) are between 0 and 1, and round them like scores."""
+    """Check that thresholds are between 0 and 1, and round them in the same way as scores."""
     checked: FloatArray = np.asarray(thresholds, dtype=np.float64).round(_DIGITS)
     if checked.ndim != 1 or not len(checked):
         raise ValueError(f"thresholds must have the shape (n_thresholds,), got {checked.shape}")
@@ -140,7 +149,7 @@ def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
 
 
 def usual_thresholds(prevalence: float) -> FloatArray:
-    """Return 99 thresholds up to .99, or up to about ten times the share of rare positives."""
+    """Return 99 thresholds up to .99, or up to about ten times the prevalence if it is small."""
     top = 1.0
     if 0 < prevalence < _RARE:
         step = 10.0 ** math.floor(math.log10(10 * prevalence))
@@ -157,22 +166,23 @@ def net_benefit(
     rows: RowsByCell | None = None,
     reason: str = "",
 ) -> NetBenefit:
-    """Return the decision curve of counted scores.
+    """Return the decision curve for counted scores.
 
     Parameters
     ----------
     table : ScoreTable
-        Counted probabilities. They must be probabilities, because a threshold implies the price of
-        a false alarm.
+        Counted scores. They must be probabilities, because the cost of a false alarm follows from
+        the threshold.
     thresholds : array_like of shape (T,), optional
         By default :func:`usual_thresholds`.
     level : float
         Confidence level of the intervals and of the band.
     positive : label
     rows : (design, cells), optional
-        Rows in clusters. Intervals are then Wald's, from sums by cluster.
+        The rows, if they are in clusters. Intervals are then Wald intervals that are computed from
+        sums by cluster.
     reason : str
-        Why intervals are impossible; empty if they are possible.
+        The reason why intervals cannot be computed. It is empty if they can be computed.
     """
     total = table.total
     prevalence = float(table.sides[0]) / total
@@ -214,7 +224,7 @@ def _nearest_edges(thresholds: FloatArray) -> FloatArray:
 def _called(
     weight: FloatArray, values: FloatArray, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return accepted positives and negatives with scores at or above each threshold, both (T,)."""
+    """Count accepted positives and negatives with scores at or above each threshold, both (T,)."""
     channels = weight.reshape(4, -1)
     first = np.searchsorted(values, thresholds)
 
@@ -232,11 +242,13 @@ def _covariance(
 ) -> FloatArray:
     """Return n^2 times the covariance of the net benefits, shape (T, T).
 
-    ``hits``, ``alarms``, ``total``: sums of squared weights.
+    ``hits``, ``alarms``, ``total``: sums of the squared weights of the hits, of the false alarms
+        and of all rows.
     """
     odds = t / (1 - t)
     places = np.arange(len(t))
-    # Rows predicted positive at the higher of two thresholds are positive at both.
+    # Rows that are predicted positive at the higher of two thresholds are also predicted positive
+    # at the lower threshold.
     higher = np.where(np.greater.outer(t, t), places[:, None], places)
     gains = hits - odds * alarms
     joint = hits[higher] + np.outer(odds, odds) * alarms[higher]
@@ -244,7 +256,10 @@ def _covariance(
 
 
 def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float:
-    """Return the quantile of the largest of several correlated normal, or Student's, errors."""
+    """Return the quantile of the largest of several correlated errors.
+
+    The errors are normal, or have Student's distribution if ``degrees`` is finite.
+    """
     alone = normal_quantile(level, degrees)
     deviation = np.sqrt(np.maximum(np.diag(spread), 0.0))
     varies = deviation > 1e-9 * max(1.0, float(deviation.max(initial=0.0)))
@@ -264,7 +279,7 @@ def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float
 def _by_clusters(
     table: ScoreTable, t: FloatArray, value: FloatArray, level: float, rows: RowsByCell
 ) -> FloatArray:
-    """Return Wald's intervals and band from sums by cluster, shape (4, T)."""
+    """Compute Wald intervals and a band from sums by cluster, as an array of shape (4, T)."""
     design, cell = rows
     odds = t / (1 - t)
     columns = []

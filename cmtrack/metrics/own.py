@@ -1,8 +1,8 @@
-"""Custom metrics: checked on entry, computed like the others, stored with their numbers.
+"""Custom metrics, which are checked when you pass them and stored together with their numbers.
 
-Files do not store functions. If an evaluation is loaded without the function of a custom metric, it
-uses the stored numbers. Computations that need the function (other counts, rows) leave the metric
-undefined, with the reason.
+Files do not store functions. If you load an evaluation without the function of a custom metric, it
+uses the stored numbers. A computation from different counts or from rows needs the function. If the
+function is missing, the metric is undefined, and the reason says so.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _GIVE = (
 UNKNOWN = f"its function is unknown here, so only the stored numbers are available; {_GIVE}"
 
 _LONGEST = 2000
-"""Most characters of a stored text. An edited file may have more."""
+"""Largest number of characters in a stored text. An edited file may contain a longer text."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Stored numbers of a metric whose function is unknown.
+    """The stored numbers of a metric whose function is unknown.
 
-    ``ends``, (float, float) or None: the metric's interval at ``level``.
-    ``reason``: why the metric is undefined; empty if it has a value.
+    ``ends``, (float, float) or None: the interval of the metric at the confidence level ``level``.
+    ``reason``: the reason why the metric is undefined. It is empty if the metric is defined.
     """
 
     value: float
@@ -125,7 +125,7 @@ def put_own(
     cells: Cells,
     six: SixCells | None,
 ) -> tuple[str, ...]:
-    """Compute values, standard errors and intervals of custom metrics, and return warnings."""
+    """Compute the values, standard errors and intervals of custom metrics, and return warnings."""
     warnings = []
     for metric in metrics:
         samples = cells if metric.of == "counts" else six
@@ -164,7 +164,7 @@ def _check_range(metric: Metric, value: float, slack: float = 0.0) -> None:
 
 
 def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
-    """Use stored numbers instead of computed ones."""
+    """Add the stored numbers of a metric to the results, instead of computed numbers."""
     name = metric.name
     value = kept.value
     for computed in (results.errors, results.intervals, results.sizes):
@@ -184,17 +184,18 @@ def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
 
 
 def _interval_at(metric: Metric, value: float, error: float, level: float) -> Interval | None:
-    """Return the interval of stored numbers at another level than the stored one."""
+    """Compute an interval from stored numbers for a level that differs from the stored level."""
     if metric.interval != "wilson":
         return within_bounds(metric.interval, value, error, level, (metric.low, metric.high))
-    # The file does not store the size of a share, which a standard error of 0 would need.
+    # The file does not contain the effective size of a share, which is needed if the standard error
+    # is 0.
     if not 0 < value < 1 or not error > 0:
         return None
     return wilson(value, value * (1 - value) / error**2, level)
 
 
 def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]:
-    """Return the declarations and numbers of custom metrics as plain data."""
+    """Convert the declarations and numbers of custom metrics to plain data."""
     items = []
     for metric in metrics:
         name = metric.name
@@ -220,7 +221,7 @@ def _finite(value: float) -> float | None:
 
 
 def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Kept]]:
-    """Read declarations and numbers written by :func:`to_data`."""
+    """Read the declarations and numbers that :func:`to_data` returned."""
     if not isinstance(data, list):
         raise ValueError(f"extra_metrics must be a list, got {data!r:.40}")
     metrics = []

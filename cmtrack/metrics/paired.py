@@ -1,20 +1,22 @@
-"""Differences of one metric between evaluations of the same rows: statistic, p-value and interval.
+"""Differences in a metric between evaluations of the same rows, with p-values and intervals.
 
-All comparisons of evaluations of the same rows use this module: paired differences, gates,
-rankings, tie-breakers, segments and equivalence.
+All comparisons of evaluations of the same rows use this module. They include paired differences,
+gates, rankings, tie-breakers, segments and equivalence.
 
-Some shares have the same denominator in both evaluations: accuracy, and recall, whose denominator
-depends on actual labels only. Their difference depends on b and c, the rows of n that only the
-first or only the second evaluation has correct. The statistic is McNemar's (b - c) / sqrt(b + c),
-and the interval is Tango's. Any other metric has Student's interval, cut at the range of a
-difference, with the degrees of freedom of :meth:`Design.degrees
-<cmtrack.statistics.design.Design.degrees>`. A loss without an upper limit gets at most the degrees
-of freedom with each row as its own cluster, because a few large losses decide between two nearly
-perfect models.
+The denominator of some shares is equal in both evaluations. These shares are accuracy, and recall,
+whose denominator depends only on the actual labels. Of n rows, let b be the number of rows that
+only the first evaluation predicts correctly, and c the number of rows that only the second
+evaluation predicts correctly. The difference between the shares is (b - c) / n. The statistic is
+McNemar's (b - c) / sqrt(b + c), and the interval is Tango's. For any other metric, the interval is
+Student's interval, limited to the range of a difference, with the degrees of freedom from
+:meth:`Design.degrees <cmtrack.statistics.design.Design.degrees>`. For a loss without an upper
+limit, the degrees of freedom are at most those of a design in which each row is a separate cluster,
+because a few large losses decide between two nearly perfect models.
 
-If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows is also made. The
-p-value is the larger of the two, and the interval includes 0 if the sign test does not reject at
-its level. If no row differs, only shares have an interval.
+If at most :data:`FEW_DIFFERING` rows differ, cmtrack also performs an exact sign test of these
+rows. The p-value is then the larger p-value of the two tests, and the interval includes 0 if the
+sign test does not reject at the level of the interval. If no row differs, only differences between
+shares have an interval.
 """
 
 from __future__ import annotations
@@ -34,23 +36,26 @@ from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 FEW_DIFFERING = 8
-"""Number of differing rows (or clusters) up to which a difference also needs the exact sign test.
-
-If four rows differ, they all favour the same run in 2 of 16 cases by chance, and the other tests
-alone would reject.
+"""If at most this number of rows (or clusters) differ, a difference must also pass the exact sign
+test. For example, four differing rows all favour the same run by chance in 2 of 16 cases, and the
+usual test would then reject.
 """
 NO_ROW_DIFFERS = "no row differs"
-"""Reason for a missing interval if two evaluations agree in every row; shares have an interval."""
+"""Reason for a missing interval if two evaluations agree in every row. It does not apply to shares,
+which have an interval.
+"""
 SAME = 1e-12
 """Fraction of the largest variance below which the variance of a difference counts as 0."""
 SHARE_ROUNDING = 1e-9
-"""Rounding error of the two values of a share's influence, as a fraction of their range."""
+"""Largest rounding error in the two values that the influence on a share can take, as a fraction of
+their range.
+"""
 
 
 def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the exact and the mid-p p-values of McNemar's test; NaN if both counts are 0.
+    """Return the exact and the mid-p p-values of McNemar's test, or NaN if both counts are 0.
 
-    Counts are arrays of whole numbers with any shape.
+    The counts are arrays of whole numbers, of any shape.
     """
     b = np.asarray(only_first)
     c = np.asarray(only_second)
@@ -59,13 +64,13 @@ def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, Flo
     tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
     outcome = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
     exact = np.minimum(1.0, 2 * tail)
-    # If b = c, both tails contain the outcome.
+    # If b = c, the observed outcome is in both tails.
     mid_p = np.where(b == c, 1 - outcome / 2, exact - outcome)
     return exact, mid_p
 
 
 def sign_quantile(better: Any, worse: Any) -> FloatArray:
-    """Return the normal quantile of the exact sign test's two-sided p-value (0 for p = 1)."""
+    """Convert the two-sided p-value of the exact sign test to a normal quantile (0 for p = 1)."""
     total = np.asarray(better) + np.asarray(worse)
     pvalue = np.where(total > 0, binomial_pvalues(better, worse)[0], 1.0)
     return np.asarray(ndtri(1 - pvalue / 2))
@@ -73,17 +78,17 @@ def sign_quantile(better: Any, worse: Any) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Discordant:
-    """Rows that only one of two evaluations has correct, for all pairs of R evaluations.
+    """Rows that only one of two evaluations predicts correctly, for all pairs of R evaluations.
 
-    ``only_row``, shape (R, R): b, the weight of the rows that only the evaluation of the matrix row
-        has correct; the transpose is c.
+    ``only_row``, shape (R, R): b, the weight of the rows that only the evaluation in this row of
+        the matrix predicts correctly. The transpose is c.
     ``squares``, shape (R, R): sum of the squares of ``b - c`` over independent units, which are
         clusters or rows.
-    ``n``: weight of the rows in the denominator of the share.
-    ``further``: mean and mean square of the weights in the denominator if they are fractional;
-        otherwise (0, 0). One such row is added to the discordant ones, because the weights of a few
-        discordant rows say little about others.
-    ``size``: effective number of rows in the denominator, or of clusters, by Kish.
+    ``n``: total weight of the rows in the denominator of the share.
+    ``further``: mean and mean square of the weights in the denominator if they are fractional, and
+        otherwise (0, 0). A row with this weight is added to the discordant rows, because the
+        weights of a few discordant rows do not represent the weights of other rows.
+    ``size``: Kish's effective number of rows in the denominator, or of clusters.
     """
 
     only_row: FloatArray
@@ -94,7 +99,7 @@ class Discordant:
 
     @property
     def total(self) -> FloatArray:
-        """``b + c``, which is 0 if two evaluations are correct in the same rows."""
+        """``b + c``, which is 0 if two evaluations predict the same rows correctly."""
         return self.only_row + self.only_row.T
 
     @property
@@ -104,7 +109,7 @@ class Discordant:
 
     @property
     def statistic(self) -> FloatArray:
-        """``(b - c) / sqrt(squares)``, standard normal for equally good runs (McNemar 1947)."""
+        """McNemar's ``(b - c) / sqrt(squares)``, which is standard normal for equally good runs."""
         gap = self.only_row - self.only_row.T
         total, squares = self._sums
         no_part = np.zeros_like(gap)
@@ -112,10 +117,10 @@ class Discordant:
         return np.divide(gap, np.sqrt(spread), out=np.zeros_like(gap), where=spread > 0)
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Return Tango's upper ends, with all counts multiplied by ``(b + c) / squares``.
+        """Return the upper ends of Tango's intervals, for rescaled counts.
 
-        The factor converts weights to effective numbers of rows. An upper end is exactly 0 if the
-        statistic is minus the quantile.
+        All counts are multiplied by ``(b + c) / squares``, which converts weights to effective
+        numbers of rows. An upper end is exactly 0 if the statistic is minus the quantile.
         """
         total, squares = self._sums
         factor = np.divide(total, squares, out=np.ones_like(total), where=squares > 0)
@@ -124,34 +129,38 @@ class Discordant:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """Differences of one metric between R evaluations of the same rows, (R, R), row minus column.
+    """Differences in a metric between R evaluations of the same rows, as arrays of shape (R, R).
+
+    A difference is the value in the row's evaluation minus the value in the column's evaluation.
 
     Attributes
     ----------
     values : ndarray of shape (R,)
     error : ndarray of shape (R, R)
-        Standard errors from the influence functions; exactly 0 if two evaluations are equal.
+        Standard errors computed from influence values. They are exactly 0 if two evaluations are
+        equal.
     degrees : ndarray of shape (R, R)
-        Degrees of freedom of the standard errors; not used for shares.
+        Degrees of freedom of the standard errors. They are not used for shares.
     bounds : (low, high)
         Range of the metric.
     shares : Discordant or None
-        Discordant rows if the metric is a share of the same rows in all evaluations.
+        Discordant rows, if the metric is a share whose denominator contains the same rows in all
+        evaluations.
     alike : ndarray of shape (R, R), bool
-        Whether two evaluations have the same answer for every row, as far as it matters for the
-        metric.
+        Whether two evaluations contain the same prediction for every row, as far as it matters for
+        the metric.
     sign_test : ndarray of shape (R, R)
         Normal quantile of the two-sided p-value of the exact sign test (0 for p = 1), for pairs
-        with at most :data:`FEW_DIFFERING` differing rows or clusters. Infinite for all other pairs,
-        which do not need the test.
+        with at most :data:`FEW_DIFFERING` differing rows or clusters. The quantile is infinite for
+        all other pairs, which do not need the test.
     share_size : float
-        Effective number of rows of a share, for Tango's interval if no row differs; NaN for other
-        metrics.
+        Effective number of rows in the denominator of a share. Tango's interval uses it if no row
+        differs. It is NaN if the metric is not a share.
 
     Examples
     --------
-    Pass the normal quantile for two evaluations. For more, pass a quantile that holds for all pairs
-    at once, or one for each pair:
+    For two evaluations, pass the normal quantile. For more evaluations, pass a quantile that is
+    valid for all pairs simultaneously, or an array with a quantile for each pair:
 
     >>> import numpy as np
     >>> from cmtrack.metrics.paired import Paired
@@ -188,24 +197,25 @@ class Paired:
         share_size: float = math.nan,
         of_same_rows: bool = True,
     ) -> Paired:
-        """Compute the inputs of all differences, with products of matrices.
+        """Compute the inputs of all differences with matrix products.
 
-        ``values``, ``psi``, shape (R,) and (n, R): values and influence values, not negated even if
-            lower is better.
+        ``values``, shape (R,): values of the metric. They are not negated even if lower is better.
+        ``psi``, shape (n, R): influence values. They are not negated either.
         ``design``: design of the rows.
         ``bounds``, (low, high): range of the metric.
         ``answers``, sequence of R arrays of shape (n,): codes from
-            :meth:`~cmtrack.metrics.influence.Influence.answers`. A row with equal codes does not
-            differ.
-        ``actual``, shape (n,): classes, for degrees of freedom. The denominator of a share must
-            consist of whole actual classes, or of all rows if ``actual`` is not given.
+            :meth:`~cmtrack.metrics.influence.Influence.answers`. Two evaluations do not differ in a
+            row if their codes for the row are equal.
+        ``actual``, shape (n,): actual classes, which are used to compute degrees of freedom. The
+            denominator of a share must consist of whole actual classes, or of all rows if
+            ``actual`` is not given.
         ``ends``, shape (3, R): standard error and degrees of freedom of values at an end of their
             range, where the influence of each row is 0. They are used if a difference has no other
-            standard error. They are also used if the third row is true, which marks shares whose
-            denominator differs between runs.
+            standard error. They are also used for the runs that the third row marks as true: shares
+            whose denominator differs between runs.
         ``share_size``: effective number of rows of a share whose denominator differs between runs,
-            such as precision. Runs that agree in every row have the same denominator. NaN for
-            metrics that are not shares.
+            such as precision. The denominators of two runs are equal if the runs agree in every
+            row. The size is NaN for metrics that are not shares.
         ``of_same_rows``: False for shares with different denominators, such as precision. No row
             has an influence on a precision of 1, so the influence values do not show its
             denominator.
@@ -226,7 +236,7 @@ class Paired:
         else:
             degrees = design.degrees(psi, actual)
             if not np.isfinite(bounds).all() and actual is not None:
-                # A few rows may decide a loss without an upper limit, whatever their class.
+                # A few rows may determine a loss without an upper limit, whatever their class is.
                 degrees = np.minimum(degrees, design.degrees(psi))
         differing = None
         sign_test = np.full_like(error, np.inf)
@@ -235,8 +245,9 @@ class Paired:
         if shares is not None:
             alike = shares.total == 0
         elif differing is not None:
-            # Two runs may also be alike if their answers differ without an effect on the metric.
-            # This cannot be seen from a value at an end of its range, where every influence is 0.
+            # Two runs are also alike if their predictions differ in ways that do not affect the
+            # metric. This cannot be seen from a value at an end of its range, where every influence
+            # is 0.
             is_unmoved = (error == 0) & equal_values & (variance > 0)
             alike = (differing == 0) | is_unmoved
             sign_test = np.where(alike, 0.0, sign_test)
@@ -257,21 +268,27 @@ class Paired:
 
     @cached_property
     def difference(self) -> FloatArray:
-        """Differences of the values."""
+        """Differences between the values."""
         gap = self.values[:, None] - self.values
         rounding = (self.error == 0) & (np.abs(gap) <= SAME * np.abs(self.values).max())
         return np.where(rounding | self.alike, 0.0, gap)
 
     @cached_property
     def without_interval(self) -> BoolArray:
-        """Mask of pairs without an interval: no row differs, or no standard error is known."""
+        """Mask of pairs without an interval.
+
+        A pair has no interval if no row differs or the standard error is unknown.
+        """
         unknown = (self.error == 0) & ~np.eye(len(self.values), dtype=bool)
         if self.shares is not None:
             unknown[:] = False
         return unknown & ~(self.alike & math.isfinite(self.share_size))
 
     def reason(self, i: int = 0, j: int = 1) -> str:
-        """Return why two evaluations have no interval; empty if they have one."""
+        """Return why the difference between two evaluations has no interval.
+
+        The text is empty if the difference has an interval.
+        """
         if not self.without_interval[i, j]:
             return ""
         if self.alike[i, j]:
@@ -280,7 +297,10 @@ class Paired:
 
     @cached_property
     def statistic(self) -> FloatArray:
-        """Statistics that are standard normal for equal runs; infinite without a standard error."""
+        """Statistics that are standard normal for equally good runs.
+
+        A statistic is infinite if the standard error of a difference is 0.
+        """
         if self.shares is not None:
             statistic = self.shares.statistic
         else:
@@ -289,14 +309,17 @@ class Paired:
 
     @cached_property
     def pvalue(self) -> FloatArray:
-        """Two-sided p-values: 1 if no row differs, NaN if no standard error is known."""
+        """Two-sided p-values.
+
+        A p-value is 1 if no row differs, and NaN if the standard error is unknown.
+        """
         without_error = self.without_interval & ~self.alike
         return np.where(without_error, np.nan, 2 * ndtr(-np.abs(self.statistic)))
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Return the upper ends of :meth:`interval`, even where it returns NaN.
+        """Return the upper ends of :meth:`interval`, including those for which it returns NaN.
 
-        A lower end is minus the upper end of the reverse difference.
+        The lower end of an interval is minus the upper end for the reversed difference.
         """
         if self.shares is not None:
             high = np.maximum(self.shares.upper(quantile), self.difference)
@@ -305,16 +328,18 @@ class Paired:
             _, high = cut(self.difference, reach, self.bounds)
         high = np.where(self.sign_test < quantile, np.maximum(high, 0.0), high)
         if math.isfinite(self.share_size):
-            # Tango's interval with b = c = 0.
+            # This is Tango's interval for b = c = 0.
             squared = np.square(quantile)
             high = np.where(self.alike, squared / (self.share_size + squared), high)
         np.fill_diagonal(high, 0.0)
         return high
 
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends at a normal quantile; NaN for the :meth:`reason` given there.
+        """Return the lower and upper ends of the intervals for a normal quantile.
 
-        The quantile is a number or has the shape (R, R).
+        The ends are NaN if a pair has no interval; see :meth:`reason`.
+
+        The quantile is a number or an array of shape (R, R).
         """
         high = self.upper(quantile)
         other_way = high
@@ -325,7 +350,7 @@ class Paired:
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def larger_is_better(self) -> Paired:
-        """Return the differences with the sign reversed, for a metric where lower is better."""
+        """Return the differences with reversed signs, for a metric for which lower is better."""
         low, high = self.bounds
         shares = self.shares
         if shares is not None:
@@ -333,7 +358,7 @@ class Paired:
         return replace(self, values=-self.values, bounds=(-high, -low), shares=shares)
 
     def take(self, places: IntArray) -> Paired:
-        """Select some of the evaluations, in their order."""
+        """Return the differences between the evaluations at ``places``, in this order."""
         both = np.ix_(places, places)
         shares = self.shares
         if shares is not None:
@@ -350,7 +375,7 @@ class Paired:
 
 
 def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
-    """Return standard errors of differences, which are exactly 0 if they are only rounding."""
+    """Return standard errors of differences, which are exactly 0 if only rounding remains."""
     least = SAME * max(float(scale.max(initial=0)), 1e-300)
     error = np.sqrt(np.where(variance > least, variance, 0.0))
     np.fill_diagonal(error, 0.0)
@@ -364,15 +389,15 @@ def over(difference: FloatArray, error: FloatArray) -> FloatArray:
 
 
 def cut(difference: Any, reach: Any, bounds: tuple[float, float]) -> tuple[Any, Any]:
-    """Cut ``difference ± reach`` at the largest possible difference of two values."""
+    """Limit ``difference ± reach`` to the largest possible difference between two values."""
     most = bounds[1] - bounds[0]
     return np.maximum(difference - reach, -most), np.minimum(difference + reach, most)
 
 
 def students(quantile: Any, degrees: Any) -> Any:
-    """Return Student's quantile with the same tail as a normal quantile.
+    """Return Student's quantiles with the same tail probabilities as normal quantiles.
 
-    With infinite degrees of freedom, this is the normal quantile.
+    If the degrees of freedom are infinite, the result is the normal quantile.
     """
     is_finite = np.isfinite(degrees)
     finite_degrees = np.where(is_finite, degrees, 1.0)
@@ -381,7 +406,7 @@ def students(quantile: Any, degrees: Any) -> Any:
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Return normal statistics with the same tails as Student's statistics."""
+    """Return normal statistics with the same tail probabilities as Student's statistics."""
     is_students = np.isfinite(statistic) & np.isfinite(degrees)
     students_t = statistic[is_students]
     tail = stdtr(degrees[is_students], -np.abs(students_t))
@@ -396,11 +421,12 @@ def _shares(
     actual: IntArray | None,
     design: Design,
 ) -> tuple[BoolArray, Discordant | None]:
-    """Return hits by row, (n, R), and the discordant rows of shares of the same rows.
+    """Return the hits by row, shape (n, R), and the discordant rows of a share.
 
-    Metrics that are not shares have no discordant rows (None). The influence shows whether a metric
-    is a share: the influence of a share has two values inside its denominator, for hits and other
-    rows, and is 0 outside.
+    The discordant rows are None if the metric is not a share of the same rows in all evaluations.
+    The influence shows whether a metric is a share. For rows in the denominator of a share, the
+    influence takes only two values, one for hits and one for all other rows. For rows outside the
+    denominator, it is 0.
     """
     all_hits = np.zeros(psi.shape, dtype=bool)
     counted = design.counted  # Rows with weight 0 do not matter.
@@ -409,7 +435,7 @@ def _shares(
     if found is None:
         return all_hits, None
     hits, inside = found
-    # A share has the same denominator in all runs if it consists of whole actual classes.
+    # The denominator of a share is equal in all runs if it consists of whole actual classes.
     classes = np.zeros(len(hits), dtype=np.int64) if actual is None else actual[counted]
     n_inside = np.bincount(classes, inside)
     if not ((n_inside == 0) | (n_inside == np.bincount(classes))).all():
@@ -439,10 +465,10 @@ def _shares(
 def _hits(
     values: FloatArray, psi: FloatArray, weights: FloatArray
 ) -> tuple[BoolArray, BoolArray] | None:
-    """Return the hits, (n, R), and the rows in the denominator, (n,), if values are shares.
+    """Return masks of the hits, (n, R), and of the rows in the denominator, (n,), for shares.
 
-    The result is None for other values. It is also None if all values are 0 or 1, because then no
-    influence shows the rows.
+    The result is None if the values are not shares. It is also None if all values are 0 or 1,
+    because the influence then does not show which rows are in the denominator.
     """
     hits = np.zeros(psi.shape, dtype=bool)
     inside = None
@@ -451,7 +477,7 @@ def _hits(
         top = float(column.max(initial=0))
         bottom = float(column.min(initial=0))
         if value in (0.0, 1.0) and top - bottom <= SHARE_ROUNDING:
-            continue  # All rows are hits, or no row is.
+            continue  # All rows are hits, or none is.
         rounding = SHARE_ROUNDING * (top - bottom)
         hit = np.abs(column - top) <= rounding
         among = hit | (np.abs(column - bottom) <= rounding)
@@ -476,11 +502,13 @@ def _differing(
     psi: FloatArray,
     design: Design,
 ) -> tuple[IntArray, FloatArray]:
-    """Return the number of rows or clusters with different answers, and sign tests if it is small.
+    """Count the rows or clusters with different predictions, and test the signs of few of them.
 
-    Both have the shape (R, R). A row favours the evaluation in which its influence plus the value
-    is larger, and a cluster is decided by the sum over its rows. If the metric is a mean, influence
-    plus value is the row's own loss or gain, so differing rows with the same loss favour neither.
+    Both results are arrays of shape (R, R). A row favours the evaluation for which the sum of the
+    row's influence and the metric's value is larger. A cluster favours an evaluation according to
+    the sum over its rows. If the metric is a mean, influence plus value is the loss or gain of a
+    single row. If two evaluations differ in a row but the loss is equal, the row does not favour
+    either of them.
     """
     codes = np.stack(answers)
     repeats = design.repeats

@@ -1,7 +1,7 @@
-"""Metrics of each class, or of each group of a reduced table: ``class/``, ``reduced/<step>/``.
+"""Metrics of each class or group, for the sections ``class/`` and ``reduced/<step>/``.
 
-All metrics except the counts are ratios of a class's hits to its margins. A ratio is NaN if its
-denominator is 0.
+All metrics except the counts divide the hits of a class by a combination of its row total and its
+column total. Such a ratio is NaN if its denominator is 0.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from cmtrack.statistics.inputs import FloatArray
 
 @dataclass(frozen=True)
 class ClassRatio(Function):
-    """A ratio of a class's hits to its margins.
+    """The hits of a class, divided by a combination of its row total and its column total.
 
-    The value of a class is
-    ``hits × C_ii / (actual × row total + predicted × column total + common × C_ii)``.
+    The value of a class with index i is ``hits × C_ii / (actual × row total + predicted × column
+    total + common × C_ii)``.
 
-    ``common`` is -1 if the denominator counts each row of data in the class's row or column once.
+    If ``common`` is -1, the denominator counts each row of data in the table's row or column of the
+    class once.
     """
 
     hits: float
@@ -36,7 +37,7 @@ class ClassRatio(Function):
     common: float = 0.0
 
     def __call__(self, table: Table) -> FloatArray:
-        """Return the ratio of each class, shape (K,); NaN where the denominator is 0."""
+        """Return the ratio of each class, shape (K,), which is NaN if its denominator is 0."""
         return ratio(self.hits * table.hits, self.below(table))
 
     def below(self, table: Table | ClassSums) -> FloatArray:
@@ -51,7 +52,7 @@ class ClassRatio(Function):
 
     def size(self, table: Table) -> FloatArray:
         """Return the effective number of rows in each class's denominator, shape (K,)."""
-        # With hits 0 and value 1, the residual of a row is minus its part of the denominator.
+        # If hits is 0 and value is 1, the residual of a row is minus its part of the denominator.
         squares = self._squares(table.cells, 0.0, np.ones(table.cells.size))
         return ratio(self.below(table) ** 2, squares, 0.0)
 
@@ -59,7 +60,8 @@ class ClassRatio(Function):
         """Return sums of squared weights times squares of ``hits × hit - value × denominator``."""
         i = cells.actual
         j = cells.predicted
-        # A diagonal cell is in the row and in the column of the same class, and counts once.
+        # A diagonal cell belongs to both the row and the column of a class, but must count only
+        # once.
         is_diagonal = i == j
         of_diagonal = self.actual + self.predicted + self.common * cells.hit
         of_actual = self.actual * values[i]
@@ -70,7 +72,7 @@ class ClassRatio(Function):
         return cells.by_actual(squares * row**2) + cells.by_predicted(squares * column**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
-        """Return the influence per cell of class k's ratio, shape (C,)."""
+        """Return the influence of a row in each cell on the ratio of class k, shape (C,)."""
         cells = table.cells
         row = 1.0 * (cells.actual == k)
         column = 1.0 * (cells.predicted == k)
@@ -85,16 +87,17 @@ class ClassRatio(Function):
 
 @dataclass(frozen=True)
 class ClassCount(Function):
-    """The number of rows of each actual class, or only of its mismatches.
+    """The number of rows in each actual class, or only the number of its mismatches.
 
-    A mismatch has the correct group but a pair of classes that is not accepted.
+    A mismatch is a row whose group is predicted correctly, but whose pair of actual and predicted
+    class is not accepted.
     """
 
     mismatches: bool = False
 
     @property
     def of_labels(self) -> bool:
-        """True for the count of all rows, which depends on actual labels only."""
+        """True for the count of all rows, which depends only on the actual labels."""
         return not self.mismatches
 
     def __call__(self, table: Table) -> FloatArray:
@@ -114,7 +117,7 @@ class ClassCount(Function):
         return np.sqrt(inside * (1 - share) ** 2 + (squares.sum() - inside) * share**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
-        """Return n times the influence per cell on the share of class k's count, shape (C,)."""
+        """Return n times the influence by cell on the share that class k's count is of all rows."""
         cells = table.cells
         inside = 1.0 * (cells.actual == k)
         if self.mismatches:

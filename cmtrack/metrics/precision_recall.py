@@ -1,11 +1,12 @@
-"""Precision over recall, average precision, gains and KS distance for 2x2+IM.
+"""Precision-recall curve, average precision, gains curve and KS distance for 2x2+IM matrices.
 
-The curves are computed exactly from the distinct scores. Rows with equal scores become predicted
-positive together, in one step of the curve. A rejected positive (a mismatch) that is predicted
-positive counts as an error, as in the precision of 2x2+IM. So the average precision has the same
-ceiling as the ROC curve. Sources: Davis and Goadrich (2006) for the steps, who show that linear
-interpolation is wrong here; Boyd, Eng and Page (2013) for the scale of the interval, here with the
-variance from the influence instead of a binomial one.
+The curves are computed exactly from the distinct scores. At the threshold that equals their score,
+rows with equal scores all become predicted positive, in one step of the curve. If a rejected
+positive (a mismatch) is predicted positive, it counts as an error, as in the precision of 2x2+IM.
+The ceiling of the average precision is therefore the same as the ceiling of the ROC curve. The
+steps follow Davis and Goadrich (2006), who show that linear interpolation between points is wrong.
+The scale of the interval follows Boyd, Eng and Page (2013), but the variance is computed from the
+influence instead of a binomial distribution.
 """
 
 from __future__ import annotations
@@ -30,24 +31,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecallCurve:
-    """Precision and recall by threshold, and the area.
+    """Precision and recall at each threshold, and the area under the precision-recall curve.
 
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
         The distinct scores in descending order.
     precision, recall : ndarray of shape (T,)
-        Precision and recall if rows with at least that score are predicted positive.
+        Precision and recall if all rows with scores at or above the threshold are predicted
+        positive.
     called : ndarray of shape (T,)
-        Share of all rows with at least that score.
+        Share of all rows whose score is at or above the threshold.
     average_precision, ceiling : float
-        The area under the steps, and the largest recall at any threshold.
+        The area under the steps of the curve, and the largest recall at any threshold.
     prevalence : float
-        Share of actual positives.
+        Share of the rows that are actually positive.
     average_precision_interval : (low, high) or None
     positive : label
     operating_point : (recall, precision) or None
-        Recall and precision of the plain arg-max prediction.
+        Recall and precision if the class with the highest probability is predicted.
 
     Examples
     --------
@@ -85,7 +87,7 @@ class PrecisionRecallCurve:
 
 
 def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
-    """Return the curve of counted scores; on a grid, it has only cells with scores."""
+    """Compute the curve from counted scores; on a grid, empty cells are left out."""
     sweep = table.calls
     descending = np.flatnonzero(table.by_score > 0)[::-1]
     positives = table.sides[0]
@@ -104,27 +106,29 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
 
 @dataclass(frozen=True, eq=False)
 class GainsCurve:
-    """Share of the positives that are found, by the share of rows that are predicted positive.
+    """Gain by the share of rows that are predicted positive.
 
-    Rows are predicted positive in the order of their scores, the highest first. Rows with equal
-    scores come in random order, so the curve is linear between the thresholds. A rejected positive
-    (a mismatch) is not found, so with mismatches the curve ends at a ceiling below 1.
+    The gain is the share of the positives that are found. Rows are predicted positive in the order
+    of their scores, with the highest score first. Rows with equal scores are taken in random order,
+    so the curve is linear between the thresholds. A rejected positive (a mismatch) is never found,
+    so the curve ends at a ceiling below 1 if there are mismatches.
 
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
         The distinct scores in descending order.
     called : ndarray of shape (T,)
-        Share of all rows with at least that score.
+        Share of all rows whose score is at or above the threshold.
     gain : ndarray of shape (T,)
-        Recall at that threshold; NaN without positives.
+        Recall at the threshold. It is NaN if no row is positive.
     ceiling : float
-        The largest gain, which is reached if all rows are predicted positive.
+        The largest possible gain, which is reached if all rows are predicted positive.
     prevalence : float
-        Share of actual positives.
+        Share of the rows that are actually positive.
     positive : label
     operating_point : (called, gain) or None
-        Share predicted positive and gain of the plain arg-max prediction.
+        Share of rows predicted positive, and gain, if the class with the highest probability is
+        predicted.
 
     Examples
     --------
@@ -144,11 +148,14 @@ class GainsCurve:
 
     @property
     def lift(self) -> FloatArray:
-        """Gain divided by ``called``, shape (T,); 1 for a random order without mismatches."""
+        """Gain divided by ``called``, shape (T,).
+
+        The lift of a random order of the rows is 1 if there are no mismatches.
+        """
         return self.gain / self.called
 
     def gain_at(self, called: float) -> float:
-        """Return the gain if a share of all rows is predicted positive.
+        """Return the gain if a given share of all rows is predicted positive.
 
         Raises
         ------
@@ -172,7 +179,7 @@ class GainsCurve:
 
 
 class AveragePrecision(Function):
-    """Area under the steps of precision over recall."""
+    """Average precision, the area under the steps of the precision-recall curve."""
 
     def __call__(self, table: ScoreTable) -> float:
         if not table.sides[0] > 0:
@@ -181,22 +188,28 @@ class AveragePrecision(Function):
         return float(sweep.accepted @ sweep.precision) / float(table.sides[0])
 
     def size(self, table: ScoreTable) -> float:
-        """Return the effective number of positives, for a standard error of 0."""
+        """Return the effective number of positives.
+
+        The interval is computed from this number if the standard error is 0.
+        """
         return float(table.sides[0] ** 2 / table.squares.reshape(2, -1)[0].sum())
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Return the influence (4 U,)."""
+        """Return the influence by channel and score, shape (4 U,)."""
         accepted, rejected, negative = self._parts(table)
         return np.concatenate((accepted, rejected, negative, negative))
 
     def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the influence of accepted and rejected positives and of negatives, (U,) each."""
+        """Return the influence of accepted positives, rejected positives and negatives.
+
+        Each result is an array of shape (U,).
+        """
         sweep = table.calls
         share = float(table.sides[0]) / table.total
         no_steps = np.zeros(len(sweep.hits))
         steps = np.divide(sweep.accepted, sweep.called, out=no_steps, where=sweep.called > 0)
-        # A row is predicted positive at all thresholds up to its score. There a hit raises the
-        # precision, and every row lowers it.
+        # A row is predicted positive at all thresholds up to its score. At these thresholds, a hit
+        # raises the precision, and every row lowers it.
         gained = np.cumsum(steps)
         lost = np.cumsum(steps * sweep.precision)
         value = PRECISION(table)
@@ -226,10 +239,11 @@ PRECISION = AveragePrecision()
 
 
 def largest_error(table: ScoreTable) -> float:
-    """Return the largest error of the average precision if scores are counted by cell; otherwise 0.
+    """Return the largest possible error of the average precision that the grid causes.
 
-    A cell's part of the area is largest if its accepted positives come first and have equal scores.
-    It is smallest if they come last and have different scores.
+    The error is 0 if scores are not counted by cell of a grid. The part of the area that belongs to
+    a cell is largest if the accepted positives in the cell come first and have equal scores. It is
+    smallest if they come last and have different scores.
     """
     if table.scores.exact or not table.sides[0] > 0:
         return 0.0
@@ -240,19 +254,19 @@ def largest_error(table: ScoreTable) -> float:
     inside = table.by_score[cells]
     hits_above = sweep.hits[cells] - hits
     rows_above = sweep.called[cells] - inside
-    # Worst: all other rows of the cell come first. The sum over the j-th accepted row of
-    # (hits_above + j) / (behind + j) has a closed form with digamma.
+    # In the worst case, all other rows in the cell come first. The sum of (hits_above + j) /
+    # (behind + j) over the accepted rows j has a closed form with the digamma function.
     behind = rows_above + inside - hits
     harmonic = digamma(behind + hits + 1) - digamma(behind + 1)
     worst = float((hits + (hits_above - behind) * harmonic).sum()) / positives
-    # Best: the accepted rows come first, all with the same score.
+    # In the best case, the accepted rows come first, all with the same score.
     best = float((hits * (hits_above + hits) / (rows_above + hits)).sum()) / positives
     value = PRECISION(table)
     return max(best - value, value - worst, 0.0)
 
 
 def youden(table: ScoreTable) -> float:
-    """Return the largest recall - fall-out over all thresholds."""
+    """Return the largest difference between recall and fall-out over all thresholds."""
     if not table.has_both:
         return math.nan
     channels = table.channels[:, ::-1]

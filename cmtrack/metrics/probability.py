@@ -1,9 +1,10 @@
-"""Proper scores of the probabilities, and the rank of the actual class: ``probability/``.
+"""Proper scores of the probabilities, and the rank of the actual class, for ``probability/``.
 
-Sources: Good (1952) for the log loss, and Brier (1950). A skill is 1 - loss / loss of the
-reference. Probabilities are not clipped. If a row's actual class has the probability 0, the log
-loss is infinite. It is then undefined, and the reason has the number of such rows. The reference
-of a skill predicts the class shares of the evaluated rows, or given shares, for every row.
+The log loss follows Good (1952), and the Brier score follows Brier (1950). A skill is 1 - (loss /
+loss of the reference). Probabilities are not clipped. If the probability of a row's actual class is
+0, the log loss is infinite. The metric is then undefined, and the reason contains the number of
+such rows. For every row, the reference of a skill predicts the same shares of the classes. They are
+the shares among the evaluated rows, or shares that you pass.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """One loss of all rows by actual class, the argument of this section's functions.
+    """One of the losses by actual class, as the argument of this section's functions.
 
-    ``n``, ``mean``, shape (K,): rows (or weight) of each actual class, and their mean loss.
-    ``impossible``: rows (or weight) whose actual class or group has the probability 0.
+    ``n``, shape (K,): number of rows (or their weight) in each actual class.
+    ``mean``, shape (K,): mean loss of the rows in each actual class.
+    ``impossible``: number of rows (or their weight) for which the probability of the actual class
+        or group is 0.
     ``groups``, shape (K,): the group of each class, or the classes themselves.
-    ``reference``, shape (K,): given shares of the classes, as the reference of a skill.
-    ``what``: "class" or "group".
+    ``reference``, shape (K,): shares of the classes that the reference of a skill predicts, if you
+        pass them.
+    ``what``: "class" or "group", the word for messages.
     """
 
     n: FloatArray
@@ -49,7 +53,7 @@ class Losses:
 
     @property
     def loss(self) -> float:
-        """The mean loss of all rows."""
+        """The mean loss over all rows."""
         return float(self.n @ self.mean) / float(self.n.sum())
 
     @property
@@ -66,7 +70,7 @@ class Losses:
 
 
 class Mean(Function):
-    """The mean loss. Its influence is given as coefficients (K, 2) of 1 and a row's loss."""
+    """The mean loss, with its influence as coefficients (K, 2) of 1 and a row's loss."""
 
     logarithm = False
 
@@ -74,7 +78,7 @@ class Mean(Function):
         return math.inf if self.logarithm and losses.impossible else losses.loss
 
     def influence(self, losses: Losses) -> FloatArray:
-        """Return the influence (K, 2)."""
+        """Return the influence as coefficients of 1 and a row's loss, shape (K, 2)."""
         return np.column_stack((np.full(len(losses.n), -losses.loss), np.ones(len(losses.n))))
 
     def why(self, losses: Losses, k: int | None) -> str:
@@ -93,7 +97,7 @@ class Skill(Mean):
     """1 - loss / loss of the reference, which predicts the same shares for every row."""
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """Return the reference's mean loss, and its influence by class of the row, (K,)."""
+        """Return the mean loss of the reference, and its influence by actual class, shape (K,)."""
         raise NotImplementedError
 
     def __call__(self, losses: Losses) -> float:
@@ -103,7 +107,7 @@ class Skill(Mean):
         return 1 - super().__call__(losses) / reference
 
     def influence(self, losses: Losses) -> FloatArray:
-        """Return the influence (K, 2)."""
+        """Return the influence as coefficients of 1 and a row's loss, shape (K, 2)."""
         reference, by_class = self.reference(losses)
         of_loss = super().influence(losses)
         of_loss[:, 0] -= losses.loss * by_class / reference
@@ -120,12 +124,12 @@ class Skill(Mean):
 
 
 class LogSkill(Skill):
-    """Skill in log loss; the reference's loss is the entropy of the shares."""
+    """Skill computed from the log loss; the loss of the reference is the entropy of the shares."""
 
     logarithm = True
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """Return the entropy and its influence."""
+        """Return the entropy of the shares and its influence."""
         with np.errstate(divide="ignore", invalid="ignore"):
             by_class = np.where(losses.n > 0, -np.log(losses.expected[losses.groups]), 0.0)
             mean = float(losses.n @ by_class) / float(losses.n.sum())
@@ -133,18 +137,22 @@ class LogSkill(Skill):
 
 
 def _brier_factor(n_classes: int) -> float:
-    """Return the factor of a sum of squares: 1/2 for two classes, where each term counts twice."""
+    """Return the factor of a sum of squares.
+
+    The factor is 1/2 for two classes, because their two terms are equal, and otherwise 1.
+    """
     return 0.5 if n_classes == 2 else 1.0
 
 
 class BrierSkill(Skill):
-    """Skill in Brier score; the reference's score is the Gini index of the shares.
+    """Skill computed from the Brier score.
 
-    The index is halved for two classes or groups.
+    The score of the reference is the Gini index of the shares, which is halved if there are only
+    two classes or groups.
     """
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """Return the Gini index and its influence."""
+        """Return the Gini index of the shares and its influence."""
         expected = losses.expected
         index = float(expected @ expected)
         of_row = expected[losses.groups]
@@ -152,26 +160,29 @@ class BrierSkill(Skill):
         by_class = factor * (index - 2 * of_row + 1)
         mean = float(losses.n @ by_class) / float(losses.n.sum())
         if losses.reference is None:
-            # The shares are estimated from the rows, which doubles the influence on 1 - Σ π².
+            # Because the shares are estimated from the rows, the influence on 1 - Σ π² is doubled.
             return mean, 2 * factor * (index - of_row)
         return mean, by_class - mean
 
 
 _LARGEST_LOSS = 53 * math.log(2.0)
-"""Largest log loss of 1 - p if p is below 1 in double precision."""
+"""Largest possible value of -ln(1 - p) for any p below 1 in double precision."""
 _SAME = 1e6
-"""Strength (a + b) of a beta distribution above which it counts as a point at its mean."""
+"""If the strength (a + b) of a beta distribution is larger than this, the distribution is treated
+as a point at its mean.
+"""
 
 
 class LossSamples(Samples):
-    """Rows by one of their losses and their actual class.
+    """Rows described by one of their losses and their actual class.
 
-    An influence is given as coefficients (K, 2) of 1 and the loss, by class. With them, the means
-    and sums of squares by class give the standard error exactly.
+    The influence is represented by coefficients of 1 and the loss for each class, as an array of
+    shape (K, 2). The standard error is computed exactly from these coefficients and from the means
+    and sums of squares in each class.
 
     ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`.
-    ``groups``, shape (K,): the groups of a step; by default the classes.
-    ``reference``, shape (K,).
+    ``groups``, shape (K,): the groups of a step. By default, each class is a separate group.
+        ``reference``, shape (K,): shares of the classes that the reference of a skill predicts.
     ``moments``, ScoreMoments of shape (K, K): moments of each class's probability by actual class.
     """
 
@@ -181,7 +192,7 @@ class LossSamples(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> LossSamples | None:
         loss = "within" if kind == "losses within" else kind.removesuffix(" losses")
         if loss == "within" and not step:
-            # Without a step, the loss within groups uses the last step.
+            # If no step is given, the loss within groups uses the last step.
             return views.seen(cls, kind, views.steps[-1]) if views.steps else None
         groups = views.composed[step].group_of_class if step else None
         scores = views.statistics.counted("losses")
@@ -212,7 +223,7 @@ class LossSamples(Samples):
 
     @property
     def _n(self) -> FloatArray:
-        """Rows (or weight) of each actual class, shape (K,)."""
+        """Number of rows (or their weight) in each actual class, shape (K,)."""
         return self.scores.n.astype(np.float64)
 
     @property
@@ -229,7 +240,7 @@ class LossSamples(Samples):
 
     def argument(self) -> Losses:
         of_groups = self.groups is not None and self.loss != "within"
-        # The loss within the groups is infinite if a class has the probability 0.
+        # The loss within the groups is infinite if the probability of the actual class is 0.
         impossible = self.scores.impossible[self._table if self.loss != "within" else 0]
         noun = "group" if of_groups else "class"
         return Losses(
@@ -262,7 +273,7 @@ class LossSamples(Samples):
     def _mixed(
         self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray
     ) -> ProperScores:
-        """Return the scores after adding a part of the rows, once as they are and once flipped."""
+        """Return the scores after adding a part of the rows, once unchanged and once flipped."""
         n = scores.n * (1 + 2 * part)
         losses = scores.mean[:, self._column]
         centre = (losses + part * (alike + flipped)) / (1 + 2 * part)
@@ -274,12 +285,13 @@ class LossSamples(Samples):
         return replace(scores, n=n, mean=mean, m2=m2)
 
     def _flipped(self) -> FloatArray | None:
-        """Return the mean loss of the rows of each class (K,) if their label was flipped.
+        """Return the mean loss that the rows of each class would have if their label were flipped.
 
-        The new class is assumed to have all probability that the actual class does not have. So the
-        loss follows from the mean probability of the actual class. The logarithm also needs a
-        distribution, for which a beta distribution with the same variance is used. None if every
-        row gives its actual class the probability 1, or 0.
+        The method assumes that all probability that does not belong to the actual class belongs to
+        the new class. The loss is then computed from the mean probability of the actual class. The
+        mean of a logarithm also depends on the distribution of the probability, which is assumed to
+        be a beta distribution with the same variance. The result is None if the probability of the
+        actual class is 1 in every row, or 0 in every row.
         """
         moments = self._moments
         if moments is None:
@@ -294,7 +306,7 @@ class LossSamples(Samples):
             in_group[classes[rows]] = (moments.mean[rows] * is_same).sum(axis=1)
         if self.loss == "within":
             by_class = means / np.where(in_group > 0, in_group, 1.0)
-            # If a class is alone in its group, no other class of the group can be predicted.
+            # If a group consists of a single class, no other class of the group can be predicted.
             inside = n * (np.bincount(groups)[groups] > 1)
         else:
             by_class = in_group
@@ -317,14 +329,14 @@ class LossSamples(Samples):
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Return the influence of each row, shape (n,).
 
-        None if a logarithm is infinite only because the stored rows have single precision, while
-        the statistics have a finite one.
+        The result is None if the logarithm of a stored probability is infinite, because rows are
+        stored in single precision, although the logarithm was finite in the statistics.
         """
         influence = metric.influence_in(self)
         if influence is None:
             raise TypeError(f"{metric.name} provides no influence")
         actual = at.rows.actual
-        # The first three losses are for classes, the next ones for groups.
+        # The first three losses are for classes, and the remaining losses are for groups.
         place = LOSSES.index(self.loss)
         groups = np.empty((0, len(self.scores.n)), np.int64)
         if self.groups is not None:
@@ -340,11 +352,12 @@ class LossSamples(Samples):
 
 
 def _mean_logarithm(n: FloatArray, means: FloatArray, m2: FloatArray, left: float) -> float:
-    """Return the mean of -ln of a probability with the mean ``left``.
+    """Return the mean of -ln(p) for probabilities p with the mean ``left``.
 
     The probability of the actual class is assumed to have a beta distribution, whose strength
-    follows from the variance. The moments of the classes (K,) give mean and variance. The mean
-    logarithm of a beta distribution is a difference of digamma functions.
+    follows from the variance. Its mean and its variance are computed from the moments of the K
+    classes. The mean logarithm of a beta distribution is a difference between two digamma
+    functions.
     """
     total = float(n.sum())
     mean = float(n @ means) / total
@@ -357,7 +370,10 @@ def _mean_logarithm(n: FloatArray, means: FloatArray, m2: FloatArray, left: floa
 
 
 class RankCells(Weighted):
-    """Rows by the rank of the actual class; in cell r, r classes come before it."""
+    """Numbers of rows by the rank of the actual class.
+
+    In the rows that cell r counts, r classes come before the actual class.
+    """
 
     kinds = ("ranks",)
 
@@ -387,7 +403,7 @@ class RankCells(Weighted):
     def standard_error(self, influence: FloatArray) -> float:
         if influence.ndim == 1:
             return super().standard_error(influence)
-        # The influence is by class and rank, as returned by within().
+        # The influence is an array by class and rank, as within() returns it.
         squares = self._tables.squares
         return math.sqrt(float(squares.sums @ influence.ravel()[squares.places] ** 2)) / self.total
 
@@ -406,7 +422,7 @@ class RankCells(Weighted):
 
 
 class TopK(Fraction):
-    """Share of the rows whose actual class is among the k most probable ones."""
+    """Share of the rows whose actual class is among the k most probable classes."""
 
     def __init__(self, k: int) -> None:
         self.k = k
@@ -418,12 +434,12 @@ class TopK(Fraction):
         return counts[: self.k].sum() / counts.sum()
 
     def applies(self, views: EvaluationViews) -> bool:
-        """Return whether there are more than k classes."""
+        """Return whether the number of classes is larger than k."""
         return self.k < len(views.statistics.matrix.labels)
 
 
 def mean_reciprocal_rank(counts: Any) -> Any:
-    """Return the mean of 1 / rank."""
+    """Return the mean of 1 / rank of the actual class."""
     return (counts / np.arange(1, len(counts) + 1)).sum() / counts.sum()
 
 
@@ -548,4 +564,4 @@ RANKS: tuple[Metric, ...] = (
         brief="MRR",
     ),
 )
-"""Metrics of the ranks, for the section ``multiclass/``."""
+"""Metrics that are computed from the ranks, for the section ``multiclass/``."""

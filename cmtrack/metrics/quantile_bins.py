@@ -1,4 +1,4 @@
-"""Quantile bins of labelled scores, and the densities of both classes over them."""
+"""Quantile bins of labelled scores, and the densities of both classes over these bins."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class BinnedDensities:
-    """Score densities of negatives and positives over bins.
+    """Score densities of negatives and positives over quantile bins.
 
-    ``edges``, shape (B-1,): inclusive upper edges of all bins except the last; the outer bins are
-        open.
-    ``negatives``, ``positives``, shape (B,): labelled counts.
+    ``edges``, shape (B-1,): upper edges of all bins except the last. A bin includes its upper edge.
+        The first and the last bin are unlimited on one side.
+    ``negatives``, ``positives``, shape (B,): numbers of labelled rows in each bin.
     ``q``, ``p``, shape (B,): the densities of negatives and positives, each summing to 1.
-    ``centres``, shape (B,): mean of the labelled scores of each bin, on the scale of :meth:`line`.
+    ``centres``, shape (B,): mean of the labelled scores in each bin, on the scale of :meth:`line`.
     ``unit``: whether all labelled scores are in [0, 1].
     """
 
@@ -41,18 +41,18 @@ class BinnedDensities:
         return float(self.positives.sum())
 
     def bin_of(self, scores: FloatArray) -> IntArray:
-        """Return the bin index of each score, in the shape of ``scores``."""
+        """Return the bin index of each score, as an array with the shape of ``scores``."""
         return np.searchsorted(self.edges, scores, side="left").astype(np.int64, copy=False)
 
     def line(self, scores: FloatArray) -> FloatArray:
-        """Return the logits of probabilities; other scores are returned as they are."""
+        """Return the logits if scores are probabilities, and otherwise the scores unchanged."""
         return _line(scores, self.unit)
 
 
 def n_bins(m1: float, m0: float) -> int:
-    """Return the number of bins by the cube-root rule, 4 to 30.
+    """Return the number of bins according to the cube-root rule, from 4 to 30.
 
-    The number is 20 for about 2,400 labelled rows of the rarer class.
+    For example, the number is 20 if about 2,400 labelled rows belong to the rarer class.
     """
     return int(np.clip(round(1.5 * min(m1, m0) ** (1 / 3)), 4, 30))
 
@@ -63,10 +63,13 @@ def smoothed(counts: FloatArray) -> FloatArray:
 
 
 def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensities:
-    """Bin labelled scores at the quantiles of both classes together, with half the weight each.
+    """Bin labelled scores at the quantiles of both classes together.
+
+    Each class contributes half of the total weight.
 
     ``labelled``: scores of negatives and positives.
-    ``bins``: the number of bins before equal edges are merged; by default :func:`n_bins`.
+    ``bins``: the number of bins before equal edges are merged. The default is the result of
+        :func:`n_bins`.
 
     Notes
     -----
@@ -109,11 +112,12 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
 
 
 def leave_one_out(own: FloatArray) -> FloatArray:
-    """Return the smoothed share of each bin computed without one of its rows.
+    """Return the smoothed share of each bin, computed without one of the rows in the bin.
 
-    With these shares the same data can give the densities and be the target, because no row is
-    evaluated with itself. This is cross-fitting with one fold per row. It depends on the counts
-    only, so it needs no random folds, and shards merge exactly.
+    With these shares, the same data can be used to estimate the densities and be the target,
+    because no row is evaluated with a density that was estimated from this row. This method is
+    cross-fitting with one fold per row. Its result depends only on the counts. Therefore it needs
+    no random folds, and merging shards is exact.
     """
     left = np.minimum(own, 1.0)
     return (own - left + 0.5) / (own.sum() - left + len(own) / 2)

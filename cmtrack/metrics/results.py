@@ -1,4 +1,4 @@
-"""Collection of the numbers: values by name, standard errors, intervals and undefined metrics."""
+"""The results of an evaluation: values, standard errors, intervals and undefined metrics."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _PLACE = re.compile("<(?:label|group|family)>")
 
 
 class ByName(dict[str, Any]):
-    """Values by a metric's full name; the error for a missing name lists similar names.
+    """Values by the full name of a metric; the error for an unknown name lists similar names.
 
-    In every other way this is a plain dict. It compares, prints and pickles like one.
+    In all other ways, it behaves like a plain dict, also if you compare, print or pickle it.
     """
 
     def __init__(self, values: Mapping[str, Any], what: str = "metric") -> None:
@@ -46,11 +46,12 @@ class ByName(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Clusters:
-    """Cluster-robust standard errors, p-values and effective numbers.
+    """Cluster-robust standard errors, p-values and effective numbers of clusters.
 
-    ``n``: number of clusters; None without clusters, and in files of earlier versions.
-    ``effective``: effective number of clusters of each standard error.
-    ``pvalues``: p-values of tests that use the rows.
+    ``n``: number of clusters. It is None if rows are not in clusters, or if an earlier version
+        wrote the file.
+    ``effective``: effective number of clusters for each standard error.
+    ``pvalues``: p-values from tests that use the rows.
     """
 
     errors: Mapping[str, float] = field(default_factory=dict)
@@ -59,9 +60,10 @@ class Clusters:
     pvalues: Mapping[str, float] = field(default_factory=dict)
 
     def informing(self, n: Any, by_rows: float | None, error: float) -> Any:
-        """Return the number of rows for a standard error of 0, at most the number of clusters.
+        """Return the number of rows from which the interval is computed if the standard error is 0.
 
-        An area has two numbers, which are reduced by the same factor.
+        It is at most the number of clusters. For an area, there are two numbers, which are both
+        reduced by the same factor.
         """
         if self.n is None:
             return n
@@ -75,18 +77,22 @@ class Clusters:
         return n * min(share, 1.0)
 
     def degrees(self, name: str) -> float:
-        """Return the degrees of freedom of a standard error by cluster; infinite if by row."""
+        """Return the degrees of freedom of a standard error.
+
+        They are infinite if the standard error is not computed by cluster.
+        """
         if name not in self.effective:
             return math.inf
         return cluster_degrees(self.effective[name], self.n)
 
 
 class Computed(NamedTuple):
-    """The numbers that a metric's functions return, for one value or as lists by class.
+    """The numbers that a metric's functions return, for a single value or as lists by class.
 
-    ``flipped``, (value, error): value and standard error with one more row, half of it flipped;
-        empty if no interval uses them.
-    ``ends``: low and high of an interval that the function computes with the value, or None.
+    ``flipped``, (value, error): value and standard error after adding one row, half of which is
+        flipped. It is empty if no interval uses these numbers.
+    ``ends``: low and high limits of the interval, if the function computes it together with the
+        value, and otherwise None.
     """
 
     metric: Metric
@@ -97,7 +103,10 @@ class Computed(NamedTuple):
     ends: tuple[Any, Any] | None
 
     def listed(self) -> Computed:
-        """Return the numbers of each class as lists; sizes may have both sides, shape (K, 2)."""
+        """Return the numbers of each class as lists.
+
+        Sizes have the shape (K, 2) if there is one size for each side.
+        """
         size = len(self.value)
 
         def by_class(part: Any) -> Any:
@@ -127,9 +136,9 @@ class Computed(NamedTuple):
 class Results:
     """Values by full name, with a standard error and an interval for each finite value.
 
-    Standard errors of ``clusters`` replace standard errors by row. Without ``with_errors``, metrics
-    with a function get only their values. ``sizes`` are the (effective) numbers of rows in the
-    denominators of shares.
+    The standard errors in ``clusters`` replace standard errors that are computed by row. If
+    ``with_errors`` is false, only the values of metrics with a function are computed. ``sizes`` are
+    the (effective) numbers of rows in the denominators of shares.
     """
 
     confidence_level: float = 0.95
@@ -144,14 +153,14 @@ class Results:
     with_errors: bool = True
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
-        """Compute and add a metric; ``name`` is its full name if it was declared as a pattern."""
+        """Compute a metric and add it; pass its full ``name`` if the declared name is a pattern."""
         name = name or metric.name
         self.put(name, self.compute(metric, samples, [name]))
 
     def put_each(
         self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = ""
     ) -> None:
-        """Compute and add metrics of each class, group or family.
+        """Compute a metric for each class, group or family, and add the results.
 
         ``names``: the encoded name of each class, group or family, by index.
         """
@@ -169,7 +178,7 @@ class Results:
     def compute(
         self, metric: Metric, samples: Samples, names: Sequence[str], of_each: bool = False
     ) -> Computed:
-        """Compute a metric with one value, or with one per class if ``of_each``.
+        """Compute a metric with a single value, or with a value for each class if ``of_each``.
 
         ``names``: full names of the values.
         """
@@ -187,16 +196,16 @@ class Results:
         return Computed(metric, samples, value, spread, flipped, ends)
 
     def _is_left_out(self, metric: Metric) -> bool:
-        """Return whether rows are in clusters and a metric is valid for independent rows only."""
+        """Return whether rows are in clusters and a metric is valid only for independent rows."""
         return self.clusters.n is not None and metric.function.independent == "value"
 
     def _with_flipped(
         self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread
     ) -> tuple[Any, ...]:
-        """Return value and standard error with one more row, half of it flipped, if needed.
+        """Return value and standard error after adding one row, half of it flipped, if needed.
 
-        With clusters, the weight of the added row is the ratio of the variances by cluster and by
-        row, at most the mean size of a cluster.
+        If rows are in clusters, the weight of the added row is the variance by cluster divided by
+        the variance by row, but at most the mean size of a cluster.
         """
         if not metric.few_errors or spread.error is None:
             return ()
@@ -220,7 +229,8 @@ class Results:
     def put(self, name: str, computed: Computed, k: int | None = None, reason: str = "") -> None:
         """Add the numbers of a metric, or of its class k.
 
-        ``reason``: why the metric is undefined; by default the metric's own reason.
+        ``reason``: why the metric is undefined. The default is the reason in the metric's
+            declaration.
         """
         metric = computed.metric
         value = float(self.clusters.pvalues.get(name, computed.value))
@@ -246,7 +256,10 @@ class Results:
             )
 
     def _reason(self, computed: Computed, k: int | None, reason: str) -> str:
-        """Return why a value is undefined: clusters, the given reason, or the metric's reason."""
+        """Return why a value is undefined.
+
+        The reason is that rows are in clusters, the reason that was passed, or the metric's reason.
+        """
         metric = computed.metric
         if self._is_left_out(metric):
             return _DEPENDENT
@@ -261,7 +274,7 @@ class Results:
         self.undefined[name] = reason
 
     def _put_share(self, name: str, value: float, computed: Computed) -> None:
-        """Store the standard error of a share or a count, and Wilson's interval.
+        """Store the standard error and Wilson's interval of a share or a count.
 
         The standard error of a count is n times the standard error of its share of all n rows.
         """
@@ -290,7 +303,7 @@ class Results:
     def _share_size(self, share: float, error: float, n: Any, samples: Samples) -> Any:
         """Return the effective size of a share with a standard error by cluster.
 
-        ``n``: its size by rows.
+        ``n``: the effective size of the share for independent rows.
         """
         if not error > 0:
             return self.clusters.informing(n, None, error)
@@ -298,7 +311,7 @@ class Results:
         return size_of_share(share, error, 0.0, kish)
 
     def _put_error(self, name: str, value: float, computed: Computed) -> None:
-        """Store the standard error of a value that is not a share, and its interval."""
+        """Store the standard error and the interval of a value that is not a share."""
         metric = computed.metric
         error, n, least = computed.spread
         if name in self.clusters.errors:
@@ -308,7 +321,8 @@ class Results:
         if error is None or not math.isfinite(error):
             return
         bounds = (metric.low, metric.high)
-        # In a bounded metric of fewer than 10^26 rows, a smaller standard error is rounding.
+        # If the range of a metric is limited and there are fewer than 10^26 rows, a smaller
+        # standard error is only rounding error.
         is_bounded = value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
         smallest = ROUNDING if is_bounded else 0.0
         if error <= smallest:
@@ -333,15 +347,16 @@ class Results:
             self.intervals[name] = interval
 
     def _put_made(self, metric: Metric, name: str, samples: Samples, by_rows: float) -> None:
-        """Store the interval that a metric's function computes; one-sided intervals separately.
+        """Store the interval that a metric's function computes.
 
-        The function computes the interval with standard errors by row. With clusters it widens them
-        all by the metric's ratio of standard errors, by cluster to by row.
+        One-sided intervals are stored separately. The function computes the interval from standard
+        errors by row. If rows are in clusters, it multiplies all of them by the ratio of the
+        metric's standard error by cluster to its standard error by row.
         """
         wider = 1.0
         if name in self.clusters.errors and self.clusters.n is not None:
             error = self.clusters.errors[name]
-            # Without a standard error, all rows of a cluster count as equal.
+            # If the standard error is unknown, all rows in a cluster are assumed to be equal.
             wider = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
             if error > 0 and by_rows > 0:
                 wider = error / by_rows
@@ -359,7 +374,10 @@ class Results:
 
 
 def _hull(value: float, intervals: Sequence[Interval | None]) -> Interval | None:
-    """Return the smallest interval that contains a value and all intervals; None without any."""
+    """Return the smallest interval that contains a value and all intervals.
+
+    The result is None if there are no intervals.
+    """
     ends = [interval for interval in intervals if interval is not None]
     if not ends:
         return None

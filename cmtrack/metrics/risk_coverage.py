@@ -1,10 +1,10 @@
-"""Risk by coverage: the share of errors among the most confident answers.
+"""Risk by coverage, the share of errors among the most confident predictions.
 
-The curve shows what you gain if a person handles the other rows. Answers are accepted in descending
-order of confidence. Answers with equal confidence enter evenly, with their mean loss. The area
-under the curve is the integral over the coverage from 0 to 1. Geifman and El-Yaniv (2017) use the
-mean over the positions of a sorted list, which depends on the order of ties and changes if rows are
-repeated.
+The curve shows what you gain if a person handles the least confident rows. Predictions are accepted
+in descending order of confidence. Predictions with equal confidence are accepted evenly, with their
+mean loss. The area under the curve is the integral over the coverage from 0 to 1. Geifman and
+El-Yaniv (2017) instead use the mean over the positions in a sorted list. This mean depends on the
+order of rows with equal confidence, and it changes if all rows are repeated.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Order:
-    """Blocks of equal confidence in order of acceptance, and the area under their curve.
+    """Blocks of rows with equal confidence, in the order in which they are accepted.
 
     ``weight``, shape (U,): weight of each block, with the most confident block first.
-    ``loss``, shape (U,): summed weighted loss of each block.
+    ``loss``, shape (U,): sum of the weighted losses in each block.
     """
 
     def __init__(self, weight: FloatArray, loss: FloatArray) -> None:
@@ -41,9 +41,9 @@ class Order:
         self.mean = np.divide(loss, weight, out=np.zeros(len(loss)), where=has_rows)
         before = np.append(0.0, self.coverage[:-1])
         width = weight / self.total
-        # Within a block the risk at the coverage c is (lost + mean (c - before)) / c. The integral
-        # has logarithms of the block's width divided by the coverage before the block. This ratio
-        # is infinite in the first block.
+        # Within a block, the risk at the coverage c is (lost + mean (c - before)) / c. The integral
+        # contains the logarithm of a ratio: the width of the block divided by the coverage before
+        # the block. This ratio is infinite for the first block.
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(has_rows, width / before, 0.0)
             self._inner = np.where(ratio > 0, np.log1p(ratio) / ratio, 1.0)
@@ -60,40 +60,41 @@ class Order:
 
     @property
     def moved(self) -> FloatArray:
-        """Influence of a row in each block on the area (U,), minus its loss times :attr:`pull`."""
+        """Influence of a row in each block on the area, minus the row's loss times :attr:`pull`."""
         later = self.mean * self._steps
         behind = np.cumsum(later[::-1])[::-1] - later
         return self.lost[-1] - self.area - behind - self.mean * (1 - self._inner)
 
 
 def perfect_area(risk: float) -> float:
-    """Return the area for losses of 0 and 1 in perfect order, with all errors last."""
+    """Return the area for losses of 0 and 1 if the order is perfect, with all errors last."""
     return 1.0 if risk >= 1 else risk + (1 - risk) * math.log1p(-risk)
 
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """Risk of the accepted answers by the share that is accepted, most confident first.
+    """Risk of the accepted predictions, by the share of predictions that are accepted.
 
     Attributes
     ----------
     confidence : ndarray of shape (U,)
-        Distinct values in descending order; the means of cells if they are counted on a grid.
+        Distinct confidences in descending order. If they are counted on a grid, these are the mean
+        confidences in the cells.
     coverage : ndarray of shape (U,)
-        Share of all rows with at least that confidence.
+        Share of all rows whose confidence is at least this high.
     risk : ndarray of shape (U,)
-        Mean loss of the rows with at least that confidence. For hits and errors, this is the share
-        of errors.
+        Mean loss of the rows whose confidence is at least this high. If rows are hits or errors,
+        the mean loss is the share of errors.
     loss : ndarray of shape (U,)
-        Mean loss of the rows with exactly that confidence.
+        Mean loss of the rows with exactly this confidence.
     size : ndarray of shape (U,)
-        Effective number of rows with at least that confidence.
+        Effective number of rows whose confidence is at least this high.
     aurc : float
         Area under risk by coverage.
     excess : float
-        ``aurc`` minus the area of the same losses in perfect order.
+        ``aurc`` minus the area for the same losses in perfect order.
     standard_error : float
-        Standard error of ``aurc``; NaN if unknown.
+        Standard error of ``aurc``. It is NaN if it is unknown.
     interval : (low, high) or None
         Interval of ``aurc``, on the log scale.
 
@@ -117,11 +118,11 @@ class RiskCoverage:
 
     @property
     def total_risk(self) -> float:
-        """Mean loss of all rows."""
+        """Mean loss over all rows."""
         return float(self.risk[-1])
 
     def risk_at(self, coverage: float) -> float:
-        """Return the mean loss if a share of all rows is accepted.
+        """Return the mean loss of the accepted rows if a given share of all rows is accepted.
 
         Raises
         ------
@@ -135,7 +136,9 @@ class RiskCoverage:
         return float(np.interp(coverage, ends, lost)) / coverage
 
     def coverage_at(self, risk: float) -> float:
-        """Return the largest share that can be accepted with at most this risk; 0 if none can.
+        """Return the largest share of rows that can be accepted with at most this risk.
+
+        The share is 0 if no row can be accepted.
 
         Raises
         ------
@@ -144,7 +147,7 @@ class RiskCoverage:
         """
         if math.isnan(risk):
             raise ValueError(f"risk must be a number, got {risk!r}")
-        # A risk of 0 has no tolerance for rounding, because one error is too many.
+        # If the risk is 0, there is no tolerance for rounding, because even one error is too many.
         limit = risk * (1 + 1e-12) if risk > 0 else risk
         fits = np.flatnonzero(self.risk <= limit)
         last = int(fits[-1]) if len(fits) else -1
@@ -155,7 +158,8 @@ class RiskCoverage:
         if last >= 0:
             start = float(self.coverage[last])
             lost = start * float(self.risk[last])
-        # The next block takes the curve above the limit, so its mean loss is above the limit.
+        # In the next block, the curve rises above the limit, so the mean loss in this block is
+        # above the limit.
         mean = float(self.loss[last + 1])
         return max(start, (start * mean - lost) / (mean - risk))
 
@@ -172,7 +176,7 @@ class RiskCoverage:
 
 
 class Aurc(Function):
-    """Area under risk by coverage, for hits and errors by the probability of a hit.
+    """Area under the curve of risk by coverage, for hits and errors ranked by hit probability.
 
     The argument is a :class:`ScoreTable` with the channels hit, none, error, none.
     """
@@ -181,26 +185,26 @@ class Aurc(Function):
         return order_of(table).area
 
     def size(self, table: ScoreTable) -> float:
-        """Return the effective number of rows, for a standard error of 0."""
+        """Return the effective number of rows, for intervals if the standard error is 0."""
         return table.effective(None)
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Return the influence (4 U,)."""
+        """Return the influence by channel and score, shape (4 U,)."""
         order = order_of(table)
-        # The order is descending in confidence, but the table is ascending.
+        # The confidence is descending in the order, but ascending in the table.
         hit = order.moved[::-1]
         miss = hit + order.pull[::-1]
         return np.concatenate((hit, hit, miss, miss))
 
 
 class AurcExcess(Aurc):
-    """Area under risk by coverage, minus the area if all errors came last."""
+    """Area under the curve of risk by coverage, minus the area if all errors came last."""
 
     def __call__(self, table: ScoreTable) -> float:
         return max(order_of(table).area - perfect_area(_risk(table)), 0.0)
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Return the influence (4 U,)."""
+        """Return the influence by channel and score, shape (4 U,)."""
         risk = _risk(table)
         # If all rows are errors, every order is equally good.
         slope = math.log1p(-risk) if risk < 1 else 0.0
@@ -213,7 +217,7 @@ EXCESS = AurcExcess()
 
 
 def order_of(table: ScoreTable) -> Order:
-    """Return the order of hits and errors by confidence."""
+    """Return the order in which hits and errors are accepted, by confidence."""
     hits, misses = table.by_side[:, ::-1]
     return Order(hits + misses, misses)
 
@@ -225,10 +229,10 @@ def _risk(table: ScoreTable) -> float:
 def risk_coverage_of(
     table: ScoreTable, level: float = 0.95, error: float | None = None
 ) -> RiskCoverage:
-    """Return the curve of hits and errors.
+    """Return the curve of risk by coverage for hits and errors.
 
     ``table``: scores with the channels hit, none, error, none.
-    ``error``: the standard error, if not the one of independent rows.
+    ``error``: the standard error, if it is not the standard error for independent rows.
     """
     order = order_of(table)
     weight = table.by_score[::-1]
@@ -255,24 +259,27 @@ def risk_coverage_of(
 
 @dataclass(frozen=True)
 class Rejection:
-    """Outcome of handing the least confident rows to a person.
+    """The outcome of handing the least confident rows to a person.
 
     Attributes
     ----------
     share : float
-        The requested largest share of rows to hand over.
+        The largest share of rows that may be handed over.
     accepted : float
-        Share of the rows whose answer is accepted. Rows with equal confidence stay together.
+        Share of the rows whose prediction is accepted. Rows with equal confidence are either all
+        accepted or all handed over.
     threshold : float
-        Answers of at least this confidence are accepted.
+        Predictions with at least this confidence are accepted.
     risk, low, high : float
-        Share of errors among the accepted answers, with its Wilson interval; NaN if unknown.
+        Share of errors among the accepted predictions, and the low and high limits of its Wilson
+        interval. Unknown numbers are NaN.
     hits, misses : float
-        Accepted answers that are correct, and accepted answers that are errors.
+        Number of accepted predictions that are correct, and number of accepted predictions that are
+        errors.
     rejected_hits, rejected_misses : float
-        Correct answers and errors among the rows that are handed over.
+        Number of correct predictions, and number of errors, among the rows that are handed over.
     reason : str
-        Why there is no interval; empty if there is one.
+        The reason why there is no interval. It is empty if there is an interval.
 
     Examples
     --------
@@ -296,12 +303,12 @@ class Rejection:
 
     @property
     def total_risk(self) -> float:
-        """Share of errors among all answers."""
+        """Share of errors among all predictions."""
         wrong = self.misses + self.rejected_misses
         return wrong / (self.hits + self.rejected_hits + wrong)
 
     def sentence(self) -> str:
-        """Return the outcome in words."""
+        """Return a sentence that describes the outcome."""
         rejected = self.rejected_hits + self.rejected_misses
         risk = short_percent(self.risk)
         if not math.isnan(self.low):
@@ -324,7 +331,7 @@ class Rejection:
 
 
 def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
-    """Split off the least confident rows, at most a given share of all rows.
+    """Separate the least confident rows, up to a given share of all rows.
 
     Parameters
     ----------
@@ -335,9 +342,9 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
     Returns
     -------
     rejection : Rejection
-        Without an interval.
+        The outcome, without an interval for the risk.
     accepted : ndarray of shape (U,), bool
-        Mask of the confidences whose answers are accepted, in the order of the table.
+        Mask of the confidences for which predictions are accepted, in the order of the table.
     """
     if not 0 <= share < 1:
         raise ValueError(f"the share that is handed over must be from 0 to below 1, got {share!r}")

@@ -1,10 +1,10 @@
-"""ROC curve and area for 2x2+IM, by an exact sweep over the distinct scores.
+"""ROC curve and area for 2x2+IM matrices, from an exact sweep over the distinct scores.
 
 A row is predicted positive if its score is at least the threshold. Within the predicted group, the
 class with the highest probability is predicted at any threshold. A positive row with the wrong
-class within its group can therefore never be a hit, and the curve ends at a *ceiling* below 1.
-Source: Markoulidakis et al. (2021), section 4.3 (equations 37-42 with the limits of the threshold
-exchanged, as this rule requires).
+class within its group can therefore never be a hit, and the curve ends at a *ceiling* below 1. The
+source is section 4.3 of Markoulidakis et al. (2021). In equations 37 to 42, this rule requires you
+to exchange the limits of the threshold.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 ACCEPTED_POSITIVE, REJECTED_POSITIVE, ACCEPTED_NEGATIVE, REJECTED_NEGATIVE = range(4)
-"""Channels of the counts. A row is rejected if the best class within its group is not accepted."""
+"""Channels of the counts. A row is rejected if the most probable class within its group is not
+accepted.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,28 +48,30 @@ class RocCurve:
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
-        Infinity (no row is predicted positive), then the distinct scores in descending order.
+        Infinity, at which no row is predicted positive, followed by the distinct scores in
+        descending order.
     tp, fn, imp, fp, tn, imn : ndarray of shape (T,)
-        The six counts of 2x2+IM at each threshold.
+        The six counts of the 2x2+IM matrix at each threshold.
     fpr, tpr, tnr : ndarray of shape (T,)
         Fall-out, recall and specificity; NaN if a group has no rows.
     auc : float
         Area under (fpr, tpr).
     auc_standard_error : float
-        Standard error from placement values (DeLong et al. 1988, extended to accepted positives).
+        Standard error computed from placement values, with the method of DeLong et al. (1988)
+        extended to accepted positives.
     auc_error_bound : float
-        Largest possible error of ``auc`` because scores are counted on a grid; 0 if they are
-        counted one by one.
+        Largest possible error of ``auc`` if scores are counted on a grid. It is 0 if each distinct
+        score is counted.
     ceiling : float
-        The largest recall at any threshold; ``auc`` cannot exceed it.
+        The largest recall at any threshold. ``auc`` cannot be larger than the ceiling.
     auc_normalized, auc_normalized_standard_error : float
-        ``auc / ceiling``, the ordinary area of accepted positives against all negatives, and its
-        standard error. Chance is 1/2.
+        ``auc / ceiling``, which is the ordinary area for accepted positives against all negatives,
+        and the standard error of this area. A random score reaches 1/2.
     positive : label
     auc_interval : (low, high) or None
     operating_point : (fpr, tpr) or None
-        Rates of the plain arg-max prediction. With mismatches this point is usually not on the
-        curve.
+        Rates if the class with the highest probability is predicted. If there are mismatches, this
+        point is usually not on the curve.
 
     Examples
     --------
@@ -111,18 +115,19 @@ class RocCurve:
 
 
 def roc_curve(scores: ScoreCounts) -> RocCurve:
-    """Sweep the threshold over counted scores.
+    """Compute the ROC curve from counted scores, by a sweep of the threshold.
 
     Parameters
     ----------
     scores : ScoreCounts with four channels
-        Accepted positives, rejected positives (class within the group not accepted), accepted
-        negatives and rejected negatives, by the score of the positive group.
+        Numbers of accepted positives, rejected positives, accepted negatives and rejected
+        negatives, by the score of the positive group. A row is rejected if its class within the
+        group is not accepted.
 
     Raises
     ------
     ValueError
-        If there are not four channels.
+        If the number of channels is not four.
 
     Examples
     --------
@@ -174,18 +179,20 @@ def _error_of(area: Area | NormalizedArea, value: float, table: ScoreTable) -> f
 
 
 def frame_of(curve: Any, names: Iterable[str]) -> pd.DataFrame:
-    """Return arrays of a curve as columns of a frame, with one row per point."""
+    """Return a frame whose columns are arrays of a curve, with one row per point."""
     from cmtrack._pandas import pd
 
     return pd.DataFrame({name: getattr(curve, name) for name in names})
 
 
 def six_counts(counts: Any) -> BinaryCounts:
-    """Return the six counts of 2x2+IM at every threshold, from the lowest score to infinity.
+    """Return the six counts of the 2x2+IM matrix at each threshold.
 
-    ``counts``, shape (..., 4, U): rows by channel and ascending score.
+    The thresholds are the scores in ascending order, followed by infinity.
 
-    The result is BinaryCounts of ndarrays of shape (..., U + 1).
+    ``counts``, shape (..., 4, U): numbers of rows by channel and ascending score.
+
+    The result is a BinaryCounts object that contains ndarrays of shape (..., U + 1).
     """
     called: Any = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=counts.dtype)
     np.cumsum(counts[..., ::-1], axis=-1, out=called[..., -2::-1])
@@ -204,27 +211,27 @@ def six_counts(counts: Any) -> BinaryCounts:
 
 
 def with_channels(scores: ScoreCounts) -> ScoreCounts:
-    """Return four channels from two, positives and negatives, with all positives accepted."""
+    """Convert the two channels of positives and negatives to four; all rows are accepted."""
     return scores.channels((0,), (), (1,), ())
 
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) -> IntArray:
-    """Return the index of each row (n,) in the flattened array of channels and scores."""
+    """Return the index of each row in the flattened array of channels and scores, shape (n,)."""
     return channel * len(scores.values) + scores.places_of(score)
 
 
 def _sums_from_above(parts: FloatArray) -> FloatArray:
-    """Return the sum of each part and all parts after it, shape (U,)."""
+    """Return, for each part, the sum of this part and of all parts after it, shape (U,)."""
     return np.cumsum(parts[::-1])[::-1]
 
 
 class Calls(NamedTuple):
-    """Sums over all rows with at least each score, in the order of the scores.
+    """Counts of all rows whose score is at least as high as each score, in the order of the scores.
 
-    ``accepted``, shape (U,): accepted positives with exactly each score.
-    ``called``, ``hits``, shape (U,): all rows with at least that score, and the accepted positives
-        among them.
-    ``precision``, shape (U,): ``hits / called``; 0 above the highest score.
+    ``accepted``, shape (U,): number of accepted positives with exactly this score.
+    ``called``, shape (U,): number of rows with at least this score.
+    ``hits``, shape (U,): number of accepted positives with at least this score.
+    ``precision``, shape (U,): ``hits / called``. It is 0 if there are no such rows.
     """
 
     accepted: FloatArray
@@ -234,7 +241,7 @@ class Calls(NamedTuple):
 
 
 class ScoreTable(Weighted):
-    """Row counts by channel and score, shape (4 U,); the input of metrics that use scores."""
+    """Numbers of rows by channel and score, shape (4 U,), for metrics that use scores."""
 
     kinds: ClassVar[tuple[str, ...]] = ("scores",)
 
@@ -251,7 +258,8 @@ class ScoreTable(Weighted):
         cells = scores.map(lambda part: part.counts.ravel().astype(np.float64))
         self.weight = cells.sums
         self.squares = cells.squares
-        # Summed by score first, like a table with two channels, so that both round in the same way.
+        # The counts are first summed by score, as in a table with two channels, so that the
+        # rounding errors are the same in both.
         self.sides = self.by_side.sum(axis=1)
 
     def argument(self, weight: Any = None) -> ScoreTable:
@@ -288,7 +296,7 @@ class ScoreTable(Weighted):
 
     @property
     def has_both(self) -> bool:
-        """True if there are both positives and negatives."""
+        """True if there are both positive and negative rows."""
         return bool((self.sides > 0).all())
 
     @cached_property
@@ -300,17 +308,17 @@ class ScoreTable(Weighted):
 
     @cached_property
     def area_influence(self) -> FloatArray:
-        """Influence on the area under the curve, from placement values."""
+        """Influence on the area under the curve, computed from placement values."""
         below, above = self.placements
         auc = AREA(self)
         return self.by_channel(below - auc, -auc, above - auc)
 
     @cached_property
     def placements(self) -> tuple[FloatArray, FloatArray]:
-        """Share of negatives below each score, and of accepted positives above it.
+        """Share of the negatives below each score, and share of the accepted positives above it.
 
-        The denominator of the second share is all positives. Ties count half (DeLong et al. 1988,
-        extended to accepted positives).
+        The denominator of the second share counts all positives. Rows with equal scores count half.
+        The method is from DeLong et al. (1988), extended to accepted positives.
         """
         accepted = self.channels[ACCEPTED_POSITIVE]
         negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
@@ -320,7 +328,7 @@ class ScoreTable(Weighted):
 
     @cached_property
     def calls(self) -> Calls:
-        """Rows that are predicted positive at each threshold."""
+        """Numbers of rows that are predicted positive at each threshold."""
         accepted = self.channels[ACCEPTED_POSITIVE]
         called = _sums_from_above(self.channels.sum(axis=0))
         hits = _sums_from_above(accepted)
@@ -329,13 +337,13 @@ class ScoreTable(Weighted):
 
     @property
     def tied(self) -> float:
-        """Share of the pairs of an accepted positive and a negative that have equal scores."""
+        """Share of pairs of an accepted positive and a negative whose scores are equal."""
         negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
         return float(self.channels[ACCEPTED_POSITIVE] @ negatives) / float(self.sides.prod())
 
     @cached_property
     def corrections(self) -> FloatArray:
-        """Factor sqrt(n / (n - 1)) of both sides, shape (2,), with n their effective size.
+        """The factor sqrt(n / (n - 1)) for each side with the effective size n, shape (2,).
 
         The estimated mean of each side uses one degree of freedom.
         """
@@ -345,9 +353,10 @@ class ScoreTable(Weighted):
 
     @cached_property
     def bands(self) -> BinnedDensities:
-        """Both sides in quantile bins, smoothed with half an effective row per bin.
+        """Densities of both sides in quantile bins.
 
-        Using effective rows makes the result independent of the scale of the weights.
+        They are smoothed by adding half an effective row to each bin. The bins contain effective
+        numbers of rows, so the result does not depend on the scale of the weights.
         """
         sides = self.scores.channels((2, 3), (0, 1))
         if self.counted.fractional:
@@ -357,7 +366,7 @@ class ScoreTable(Weighted):
 
     @property
     def effective_sides(self) -> FloatArray:
-        """Effective numbers of the positives and of the negatives, shape (2,)."""
+        """Effective number of positives and effective number of negatives, shape (2,)."""
         return self.sides**2 / self.squares.reshape(2, -1).sum(axis=1)
 
     def informing(self, metric: Metric) -> Any:
@@ -371,7 +380,7 @@ class ScoreTable(Weighted):
         if not self.has_both:
             return None
         positive_weight, negative_weight = self.sides / self.effective_sides
-        # The added part of a row is 0 for rows of equal weights.
+        # The added part of a row is 0 if all rows have the same weight.
         of_row = 1 - positive_weight / negative_weight
         if not of_row > 0:
             return None
@@ -385,9 +394,10 @@ class ScoreTable(Weighted):
         return self.like(Counted(scores, squares))
 
     def _high_place(self) -> int:
-        """Return the index of the median score of the accepted positives above all negatives.
+        """Return the index of the median score among the accepted positives above all negatives.
 
-        If there are none, return the index of the highest accepted positive.
+        If no accepted positive is above all negatives, return the index of the highest accepted
+        positive.
         """
         counts = self.scores.counts.astype(np.float64)
         accepted = np.cumsum(counts[ACCEPTED_POSITIVE])
@@ -395,15 +405,15 @@ class ScoreTable(Weighted):
         return int(np.searchsorted(accepted, (accepted[highest_negative] + accepted[-1]) / 2))
 
     def like(self, scores: Counted[ScoreCounts]) -> Any:
-        """Return a table of the same kind for other counts."""
+        """Return a table of the same kind that contains the counts in ``scores``."""
         return ScoreTable(scores)
 
     def by_channel(
         self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True
     ) -> FloatArray:
-        """Return the influence (4 U,) from the contribution of a row to the mean of its side.
+        """Return the influence, shape (4 U,), from each row's contribution to the mean of its side.
 
-        Each contribution is a number, or an array (U,) by score.
+        Each contribution is a number, or an array of shape (U,) with a number for each score.
         """
         factors = self.total / self.sides
         if corrected:
@@ -414,19 +424,19 @@ class ScoreTable(Weighted):
             np.broadcast_to(rejected, size) * factors[0],
             np.broadcast_to(negative, size) * factors[1],
         ]
-        # Accepted and rejected negatives have the same influence.
+        # Accepted negatives have the same influence as rejected negatives.
         return np.concatenate((*channels, channels[-1]))
 
 
 def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
-    """Return the counts after adding a ``part`` of all rows once as is and once flipped."""
+    """Return the counts after adding a ``part`` of all rows, once as is and once flipped."""
     counts = scores.counts.astype(np.float64)
     sums = None if scores.sums is None else scores.sums * (1 + 2 * part)
     return replace(scores, counts=counts * (1 + part) + part * counts[[2, 3, 0, 1]], sums=sums)
 
 
 def _with_negative(scores: ScoreCounts, place: int, factor: float, weight: float) -> ScoreCounts:
-    """Multiply the negatives by a factor and add one with a given weight at index ``place``."""
+    """Multiply the negatives by a factor, and add one negative of a given weight at ``place``."""
     counts = scores.counts.astype(np.float64)
     counts[ACCEPTED_NEGATIVE:] *= factor
     counts[ACCEPTED_NEGATIVE, place] += weight
@@ -434,7 +444,7 @@ def _with_negative(scores: ScoreCounts, place: int, factor: float, weight: float
 
 
 class Area(Function):
-    """Area under (fall-out, recall)."""
+    """Area under the curve of recall by fall-out."""
 
     def __call__(self, table: ScoreTable) -> float:
         if not table.has_both:
@@ -444,7 +454,7 @@ class Area(Function):
         )
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Return the influence by placement values."""
+        """Return the influence, which is computed from placement values."""
         return table.area_influence
 
 
@@ -455,7 +465,7 @@ class Ceiling(Fraction):
         return table.ceiling
 
     def denominator(self, table: ScoreTable) -> FloatArray:
-        """Return 1 for the positives, shape (4 U,)."""
+        """Return 1 for the positives and 0 for the negatives, shape (4 U,)."""
         return np.repeat([1.0, 1.0, 0.0, 0.0], len(table.scores.values))
 
     def influence(self, table: ScoreTable) -> FloatArray:
@@ -470,7 +480,7 @@ class NormalizedArea(Function):
         return AREA(table) / table.ceiling if table.ceiling > 0 else math.nan
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Return the influence on the ordinary area of accepted positives against all negatives."""
+        """Return the influence on the ordinary area of accepted positives against negatives."""
         below, above = table.placements
         value = self(table)
         ceiling = table.ceiling

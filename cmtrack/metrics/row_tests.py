@@ -1,11 +1,12 @@
-"""The test of calibration for clustered rows.
+"""The calibration test for rows in clusters.
 
-The labels of clustered rows are not independent. So the differences of labels and scores are summed
-by cluster, and the signs of the sums are drawn. This needs the rows. Drawn signs reject too often
-if labels are sparse or scores are close to 0 or 1, because a sum of many small values and a few
-large ones is not symmetric. Drawn labels do not have this problem, so the result is the larger of
-the two p-values. With more than a thousand clusters, the total sums are drawn from a normal
-distribution with their covariance, which is the limit of drawn signs.
+The labels of rows in the same cluster are not independent. The test therefore sums the differences
+between labels and scores by cluster, and draws the signs of the sums. These sums can only be
+computed from the rows. A test with drawn signs rejects too often if positive labels are rare or
+scores are close to 0 or 1, because a sum of many small values and a few large ones does not have a
+symmetric distribution. A test with drawn labels does not have this problem, so the result is the
+larger p-value of the two tests. If there are more than a thousand clusters, the total sums are
+drawn from a normal distribution with the same covariance, which is the limit of drawing signs.
 """
 
 from __future__ import annotations
@@ -36,23 +37,27 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 _BLOCKS = 64
-"""Number of runs of scores with equal variance, after which sums of differences are compared."""
+"""Number of groups of neighbouring scores with equal variance. The running sums of differences are
+compared at the end of each group.
+"""
 _MOST_SIGNS = 1000
-"""Most clusters for which signs are drawn; more use a normal distribution."""
+"""Largest number of clusters for which signs are drawn. If there are more clusters, sums are drawn
+from a normal distribution.
+"""
 _AT_ONCE = 1 << 14
-"""Clusters per chunk, which limits the memory."""
+"""Number of clusters per chunk, which limits the memory in use."""
 _LEAST_VARIANCE = 1e-300
-"""A divisor above 0 for sums that do not vary."""
+"""A divisor above 0, which is used for sums that do not vary."""
 _SEED = 15
 
 
 def row_pvalues(
     rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Return the applicable p-values of calibration, confidence and classes, by full name.
+    """Return the p-values of all applicable calibration tests, by the full names of the metrics.
 
     ``rows``: rows with clusters and probabilities.
-    ``only``: full names of metrics; empty for all.
+    ``only``: full names of metrics. If it is empty, all tests are performed.
     """
     _, clusters = np.unique(rows.design.units, return_inverse=True)
     design = replace(rows.design, clusters=clusters)
@@ -76,7 +81,7 @@ def row_pvalues(
 def _tests(
     rows: Predictions, views: EvaluationViews
 ) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
-    """Yield name, score, event (0 or 1) and counts of each applicable test."""
+    """Yield the name, the score, the event (0 or 1) and the counts for each applicable test."""
     probabilities = rows.probabilities
     if probabilities is None:
         raise ValueError("a test of calibration needs rows with probabilities")
@@ -98,10 +103,10 @@ def _tests(
 
 
 def sign_test(score: FloatArray, event: IntArray, design: Design) -> CalibrationTest | None:
-    """Return the test with Kuiper's and Cox's statistics and signs drawn by cluster.
+    """Perform the test with Kuiper's and Cox's statistics, with signs drawn by cluster.
 
     ``score``, shape (n,): predicted probability.
-    ``event``, shape (n,): 0 or 1.
+    ``event``, shape (n,): 1 if the predicted event occurred, otherwise 0.
     """
     weights = design.row_weights
     inner = (score > 0) & (score < 1) & (weights > 0)
@@ -143,14 +148,14 @@ def sign_test(score: FloatArray, event: IntArray, design: Design) -> Calibration
 
 
 def _ends(sums: FloatArray) -> FloatArray:
-    """Return the sums of all differences and of all moments, shape (2, n)."""
+    """Return the sum of all differences and the sum of all moments, shape (2, n)."""
     return np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
 
 
 def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
-    """Return the index of each score's run of equal variance, shape (n,).
+    """Return the index of the group of equal variance to which each score belongs, shape (n,).
 
-    Equal scores, or scores in the same cell of the grid, are in the same run.
+    Equal scores, or scores in the same cell of the grid, belong to the same group.
     """
     if len(score) > MAX_BLOCKS:
         cell = cells_of(score)
@@ -165,9 +170,10 @@ def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
 def _by_cluster(
     number: IntArray, n_clusters: int, block: IntArray, difference: FloatArray, moment: FloatArray
 ) -> Iterator[FloatArray]:
-    """Yield sums by cluster in chunks of c clusters, shape (c, runs + 1).
+    """Yield the sums by cluster in chunks of c clusters, as arrays of shape (c, runs + 1).
 
-    The columns are the differences in each run, and the moment over all runs.
+    The columns contain the sum of the differences in each group of scores, and the moment over all
+    groups.
     """
     order = np.argsort(number, kind="stable")
     starts = np.arange(0, n_clusters, _AT_ONCE)

@@ -1,10 +1,10 @@
-"""Statistics of the rows as arguments of metrics, and standard errors from influence functions.
+"""Statistics of the rows, as arguments of metrics, and standard errors computed from influence.
 
-A metric is a function of numbers that summarize the rows: counts of a table's cells, moments of
-scores, or sums of each row's contributions. The influence of a row is the directional derivative of
-the function along the row's contribution. Each class in this module computes this derivative if a
-metric does not provide its influence, and turns an influence into a standard error. Metrics of a
-new kind of data need a new class.
+A metric is a function of numbers that summarize the rows. These are the counts in the cells of a
+table, the moments of scores, or sums of contributions to which every row adds. The influence of a
+row is the directional derivative of the function in the direction of the row's contribution. Each
+class in this module computes this derivative if a metric does not provide its influence, and turns
+an influence into a standard error. Metrics for a new kind of data need a new class.
 """
 
 from __future__ import annotations
@@ -28,27 +28,28 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 KINDS: dict[str, type[Samples]] = {}
-"""The class of samples for each word of :attr:`Metric.of`."""
+"""The class of samples for each value of :attr:`Metric.of`."""
 
 MAX_STEPS = 2 * 10**8
-"""Limit for the number of cells times the number of non-empty cells. Above the limit, a function of
-the whole table is not differentiated cell by cell.
+"""Limit for the number of cells times the number of non-empty cells. If the product is above the
+limit, a function of the whole table is not differentiated cell by cell.
 """
 
 _STEP = 1e-30
-"""Imaginary step, which is too small to change the real part, so that no digits are lost."""
+"""Size of the imaginary step. It is too small to change the real part, so that no digits are lost.
+"""
 _Complex = npt.NDArray[np.complex128]
 
 
 class Samples:
-    """Statistics for one kind of metrics, as numbers or arrays (K,) by class.
+    """Statistics for one kind of metrics, as numbers, or as arrays of shape (K,) by class.
 
-    ``kinds``: the values of :attr:`Metric.of` that this class serves.
+    ``kinds``: the values of :attr:`Metric.of` for which this class is used.
     ``by_level``: True if the statistics depend on the confidence level.
-    ``by_pairs``: True if their size grows with the square of the number of classes.
-    ``total``: number of rows, or sum of their weights.
-    ``fractional``: True for weights that are not numbers of equal rows. The sum of squared weights
-        then differs from the sum of weights.
+    ``by_pairs``: True if the size of the statistics grows with the square of the number of classes.
+    ``total``: number of rows, or sum of the rows' weights.
+    ``fractional``: True if weights do not count identical rows. The sum of the squared weights then
+        differs from the sum of the weights.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -62,47 +63,51 @@ class Samples:
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Samples | None:
-        """Return the samples of an evaluation; None if metrics of this kind do not apply.
+        """Return the samples for an evaluation; None if metrics of this kind do not apply.
 
         ``kind``: one of ``kinds``.
-        ``step``: encoded name of a metric's step; empty for metrics of the classes.
+        ``step``: encoded name of a metric's step. It is empty for metrics of the classes.
         """
         raise NotImplementedError
 
     def argument(self) -> Any:
-        """Return the argument of a metric's function, by default this object."""
+        """Return the argument for a metric's function, which is this object by default."""
         return self
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """Return the influence from the derivative of a metric that does not provide it.
+        """Compute the influence of a metric that does not provide its influence.
 
-        None if functions of this kind provide it, or if it would take too long.
+        The influence is computed from the derivative of the metric's function. The result is None
+        if functions of this kind provide their influence, or if the computation would take too
+        long.
         """
         return None
 
     def standard_error(self, influence: FloatArray) -> Any:
-        """Return the standard error of a metric from its influence."""
+        """Compute the standard error of a metric from its influence."""
         raise NotImplementedError
 
     def within(
         self, influence: FloatArray, strata: IntArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the influence minus its mean in each stratum of actual classes, and the means.
+        """Subtract the mean in each stratum of actual classes from the influence.
 
-        None if the means are unknown. If the shares of the actual classes are fixed, only the
-        variation within a class contributes to the standard error.
+        The method returns the result and the means, or None if the means are unknown. If the shares
+        of the actual classes are fixed, only the variation within a class contributes to the
+        standard error.
 
-        ``influence``: as in :meth:`standard_error`.
-        ``strata``, shape (K,): the stratum of each class. Samples with two sides, which are coarser
-            strata, subtract the means of the negatives and of the positives instead.
+        ``influence``: the influence, in the form that :meth:`standard_error` accepts.
+        ``strata``, shape (K,): the stratum of each class. If samples have two sides, which are
+            coarser strata, the mean of the negatives and the mean of the positives are subtracted
+            instead.
         """
         return None
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        """Return the influence of each row (n,), by its cell; None if the metric has no influence.
+        """Return the influence of each row, shape (n,), or None if the influence is unknown.
 
-        ``at``: influence values of the evaluation, with its rows.
-        ``step``: encoded name of the step.
+        ``at``: the influence values of the evaluation, which also contain its rows.
+        ``step``: encoded name of the metric's step.
         ``k``: index of the class if the function returns a value for each class.
         """
         samples, place = at.locate(self, step)
@@ -112,70 +117,77 @@ class Samples:
         return np.asarray(psi[place])
 
     def located(self, at: Influence, step: str) -> tuple[Samples, IntArray]:
-        """Return the samples including the cells of all rows, and the cell of each row (n,)."""
+        """Return the samples including the cells of all rows, and each row's cell, shape (n,)."""
         raise TypeError(f"no influence by row of {type(self).__name__}")
 
     def effective(self, denominator: Any) -> Any:
-        """Return the effective size (Kish) of a denominator; None means all rows."""
+        """Return Kish's effective size of a denominator; None stands for all rows."""
         raise NotImplementedError
 
     def evened(self) -> Samples | None:
-        """Return the samples with squared weights spread evenly within each actual class.
+        """Return the samples with squared weights that are spread evenly within each actual class.
 
         If few rows are errors, a sandwich standard error depends on the weights of these few rows.
-        After spreading the squares over all rows of the actual class, it does not. The result is
-        too small only if errors have larger weights than other rows, and the sandwich standard
-        error shows this. So intervals use the larger of the two. Shares use the smaller of two
-        sizes for the same reason (:func:`cmtrack.metrics.intervals.size_of_share`). None without
-        sampling weights, and for samples that are not a table.
+        If the squares are spread over all rows of the actual class, the standard error does not
+        depend on these few weights. It is then too small only if errors have larger weights than
+        other rows, and in this case the sandwich standard error is larger. So intervals use the
+        larger of the two standard errors. Shares use the smaller of two sizes for the same reason
+        (:func:`cmtrack.metrics.intervals.size_of_share`). The result is None if there are no
+        sampling weights, or if the samples are not a table.
         """
         return None
 
     def denominator_of(self, metric: Metric) -> float | None:
-        """Return the effective denominator of a share of exactly 0 or 1; None if unknown."""
+        """Return the effective denominator of a share of exactly 0 or 1; None if it is unknown."""
         return None
 
     def informing(self, metric: Metric) -> Any:
-        """Return the effective number of rows for a standard error of 0; None if unknown."""
+        """Return the effective number of rows, for intervals if the standard error is 0.
+
+        The result is None if the number is unknown.
+        """
         return None
 
     def with_flipped(self, size: Any) -> Samples | None:
-        """Return the samples with one more row, half of it with its label flipped.
+        """Return the samples after adding one row, half of which has its label flipped.
 
-        The other half of the added row is like the existing rows. For a mean loss this has the
-        effect of Jeffreys' half counts for a share: with few errors or none, one more is assumed.
-        None if the values of a flipped row are unknown.
+        The other half of the added row is like the existing rows. For a mean loss, the added row
+        has the same effect as Jeffreys' half counts for a share: if there are few errors or none,
+        one more error is assumed. The result is None if the values of a flipped row are unknown.
 
-        ``size``, float, or ndarray of shape (K,): effective number of rows that are added; above 1
-            if rows are in clusters.
+        ``size``, float, or ndarray of shape (K,): effective number of rows that are added. It is
+            above 1 if rows are in clusters.
         """
         return None
 
     def with_high_negative(self) -> Samples | None:
-        """Return the samples with one more negative among the positives above all negatives.
+        """Return the samples after adding a negative among the positives above all negatives.
 
         If a negative has a larger weight than a positive, each of the few negatives with high
-        scores represents many rows, and chance decides whether one was sampled. Without such a row,
-        the average precision is too high and its standard error too low. The shares of both sides
-        do not change. None if negatives do not have larger weights than positives, and for samples
-        that are not counted scores of two sides.
+        scores represents many rows, and chance decides whether one was sampled. If no such row was
+        sampled, the average precision is too high and its standard error is too low. Adding the
+        negative does not change the shares of the two sides. The result is None if negatives do not
+        have larger weights than positives, or if the samples are not counted scores of two sides.
         """
         return None
 
 
 def stratum_means(values: FloatArray, weight: FloatArray, strata: IntArray) -> FloatArray:
-    """Return the weighted mean of values (K,) in each stratum, shape (S,); 0 without weight."""
+    """Return the weighted mean of K values in each of S strata; 0 for a stratum of weight 0."""
     total = np.bincount(strata, weight)
     sums = np.bincount(strata, np.where(weight > 0, weight * values, 0.0))
     return np.divide(sums, total, out=np.zeros(len(total)), where=total > 0)
 
 
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
-    """Return derivatives by the first ``n`` fields of a named tuple, with complex steps.
+    """Compute derivatives with respect to the first ``n`` fields of a named tuple.
 
-    ``function``: an elementwise function of the named tuple.
+    The derivatives are computed with complex steps.
 
-    The result is exact to rounding. Its shape is (n, ...) for fields of shape (...).
+    ``function``: a function of the named tuple that works elementwise.
+
+    The result is exact except for rounding errors. If the fields have the shape (...), its shape is
+    (n, ...).
     """
     derivatives = []
     with np.errstate(all="ignore"):
@@ -187,16 +199,17 @@ def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray
 
 
 class Sums(Samples):
-    """Sums of each row's contributions, and of their products.
+    """Sums of the contributions of the rows, and sums of products of these contributions.
 
-    A metric is a smooth function of the sums, such as a mean or a ratio of two sums. Its influence
-    is a weighted sum of a row's contributions, with the derivatives as weights.
+    A metric is a smooth function of the sums, such as a mean or a ratio of two sums. The influence
+    of a row is a weighted sum of the row's contributions, with the derivatives of the function as
+    weights.
 
-    ``kind``: the type of the functions' argument, a named tuple of T fields.
+    ``kind``: the type of the argument for the functions, which is a named tuple with T fields.
     ``sums``, shape (T,) or (T, K): sums of the contributions.
-    ``products``, shape (T, T) or (T, T, K): sums of products, with squared weights if weights are
-        fractions.
-    ``total``: number of rows, or sum of weights.
+    ``products``, shape (T, T) or (T, T, K): sums of products of two contributions. If the weights
+        are fractions, the products are multiplied by the squared weights.
+    ``total``: number of rows, or sum of the rows' weights.
     """
 
     def __init__(self, kind: Any, sums: FloatArray, products: FloatArray, total: float) -> None:
@@ -222,13 +235,13 @@ class Sums(Samples):
         return np.sqrt(np.where(variance <= ROUNDING * largest, 0.0, variance))
 
     def of_rows(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
-        """Return the influence of each row (n,) from its contributions (n, T)."""
+        """Compute the influence of each row, shape (n,), from its contributions, shape (n, T)."""
         psi: FloatArray = len(contributions) * (contributions @ influence)
         return psi - psi.mean()
 
 
 class Weighted(Samples):
-    """Cells of rows, with ``weight`` and ``squares`` of shape (C,)."""
+    """Cells that count rows, with ``weight`` and ``squares`` as arrays of shape (C,)."""
 
     weight: FloatArray
     squares: FloatArray
@@ -240,19 +253,19 @@ class Weighted(Samples):
 
     @cached_property
     def fractional(self) -> bool:
-        """True for weights that are not numbers of equal rows, whose squares differ from them."""
+        """True if weights do not count identical rows, so that their squares are also needed."""
         return self.squares is not self.weight and not np.array_equal(self.squares, self.weight)
 
     def standard_error(self, influence: FloatArray) -> float:
-        """Return the standard error of a metric from its influence in each cell.
+        """Compute the standard error of a metric from its influence in each cell.
 
-        The formula is ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``, the sandwich form.
+        This sandwich standard error is ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``.
         """
         mean = float(self.weight @ influence) / self.total
         return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
 
     def effective(self, denominator: FloatArray | None) -> float:
-        """Return the effective size of a denominator, which is Kish's size with weights."""
+        """Return the effective size of a denominator, which is Kish's size if rows have weights."""
         inside = np.ones(len(self.weight)) if denominator is None else denominator
         squares = float(self.squares @ inside)
         if not squares > 0:
@@ -260,7 +273,7 @@ class Weighted(Samples):
         return float(self.weight @ inside) ** 2 / squares
 
     def argument(self, weight: Any = None) -> Any:
-        """Return the argument of a function of the table with these weights, real or complex."""
+        """Return the argument for a function of the table, with these real or complex weights."""
         raise NotImplementedError
 
     @property
@@ -269,11 +282,11 @@ class Weighted(Samples):
         raise NotImplementedError
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
-        """Return the values (C,) of a table at the cells' positions; None for other shapes."""
+        """Return the values of a table at the positions of the cells; None for other shapes."""
         raise NotImplementedError
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """Return the influence of a row in each cell (C,), minus its mean over all rows."""
+        """Return the influence of a row in each cell minus its mean over all rows, shape (C,)."""
         if metric.influence is not None:
             own_influence = np.asarray(metric.influence(self.argument()), dtype=np.float64)
             psi = self.in_table(own_influence)
@@ -293,12 +306,13 @@ class Weighted(Samples):
         return psi - float(self.weight @ psi) / self.total
 
     def denominator_of(self, metric: Metric) -> float | None:
-        """Return the effective denominator of a share of 0 or 1; None if unknown.
+        """Return the effective denominator of a share of 0 or 1; None if it is unknown.
 
-        It follows from the derivative: one more row in the numerator changes the share by 1 / n.
+        The denominator follows from the derivative, because adding one row to the numerator changes
+        the share by 1 / n.
         """
         if len(self.weight) < self.table_size:
-            return None  # This would need the derivative by an empty cell.
+            return None  # The derivative for an empty cell would be needed.
         slopes = self._complex_step(metric, np.arange(len(self.weight)))
         if slopes is None:
             return None
@@ -306,10 +320,10 @@ class Weighted(Samples):
         return self.effective(None) / self.total / reach if reach > 0 else None
 
     def informing(self, metric: Metric) -> Any:
-        """Return the effective number of rows, or fewer if one row can change the metric by more.
+        """Return the effective number of rows, reduced if a single row can change the metric a lot.
 
-        The number is reduced if a row, perhaps in an empty cell, changes the metric by more than
-        1/n of its range.
+        The number is reduced if a row can change the metric by more than 1/n of its range. This row
+        may be in a cell that is empty.
         """
         total_size = self.effective(None)
         n = self.denominator_of(metric)
@@ -318,9 +332,10 @@ class Weighted(Samples):
         return min(total_size, n * (metric.high - metric.low))
 
     def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
-        """Return derivatives by the counts of cells; None if complex numbers are not accepted.
+        """Compute the derivatives with respect to the counts in cells, with complex steps.
 
-        The derivatives are exact to rounding.
+        The derivatives are exact except for rounding errors. The result is None if the function
+        does not accept complex numbers.
         """
         value = metric.value_function
         derivative = np.zeros(len(self.weight))
@@ -331,7 +346,7 @@ class Weighted(Samples):
                 np.errstate(all="ignore"),
                 nullcontext() if of_six_counts else warnings.catch_warnings(),
             ):
-                # The six counts are plain complex numbers, which raise an error themselves.
+                # The six counts are plain complex numbers, which already raise an error.
                 if not of_six_counts:
                     warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 for c in used:
@@ -362,7 +377,8 @@ class Weighted(Samples):
     def _central_differences(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray:
         derivative = np.zeros(len(self.weight))
         for c in used:
-            # About the cube root of the rounding error, where truncation and rounding balance.
+            # The step is about the cube root of the rounding error. Truncation and rounding errors
+            # are then of similar size.
             step = 6e-6 * self.weight[c]
             ends = []
             for sign in (1, -1):

@@ -1,11 +1,13 @@
-"""Sample Pearson correlation (sPCC) of labels and scores, and separation indices: ``spcc/``.
+"""Sample Pearson correlation (sPCC) of labels and scores, and separation indices (``spcc/``).
 
-Source: Gubbels (2023), chapter 1: equations 1.9-1.12 (binary, one-vs-one, one-vs-rest), section
-1.2.2 (indices d_a, d_e, d_b). Corrections: the Fisher averages have the factor 1/m, which is
-missing in print. With it, the one-vs-rest entries of Table 1.7 give the .7871 of Table 1.6. The
-one-vs-one .8351 cannot be reproduced: the six entries give .8255. d_e is the square root of the
-printed right side, with the predictions' total variance in the numerator. A bias is within
-[-pi, 1-pi], so the 2.8372 of Table 1.2 cannot be correct.
+The source is chapter 1 of Gubbels (2023). Equations 1.9 to 1.12 define the correlations (binary,
+one-vs-one, one-vs-rest), and section 1.2.2 defines the indices d_a, d_e and d_b. This module
+corrects several errors in the source. The Fisher averages include the factor 1/m, which is missing
+in print. With this factor, the one-vs-rest entries in Table 1.7 result in the .7871 that Table 1.6
+shows. The one-vs-one average of .8351 cannot be reproduced, because the six entries result in
+.8255. d_e is the square root of the printed right side, and its numerator contains the total
+variance of the predictions. A bias is within [-pi, 1-pi], so the 2.8372 of Table 1.2 cannot be
+correct.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _CLIP = 1 - 1e-12
-"""Largest correlation used in a mean of atanh, which is infinite at 1."""
+"""Largest correlation that is used in a mean of atanh, because atanh is infinite at 1."""
 
 
 # -- one score and two classes ---------------------------------------------------------------------
 
 
 def correlation(s: TwoClasses) -> Any:
-    """Return the correlation of an indicator with a score; NaN if a class is empty.
+    """Return the correlation between a class indicator and a score; NaN if a class is empty.
 
     The correlation is 0 if the score never varies.
     """
@@ -61,9 +63,9 @@ def _correlation(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any
     # If a class has no rows, this divides by 0. Callers silence NumPy and do not use the result.
     scaled_gap = gap * np.sqrt(share) / np.sqrt(within + gap**2 * share)
     value = np.where(np.real(share) > 0, scaled_gap, math.nan)
-    # Equal means give a correlation of 0, like a ROC area of 1/2. At a constant score the
-    # correlation has no derivative, so a complex step must return NaN: the standard error is
-    # unknown, not 0.
+    # If the means are equal, the correlation is 0, which corresponds to a ROC area of 1/2. If the
+    # score is constant, the correlation has no derivative. A complex step must then return NaN,
+    # because the standard error is unknown and not 0.
     at_constant = complex(0.0, math.nan) if np.iscomplexobj(value) else 0.0
     return np.where(_is_constant(p, n, mean, other_mean, within), at_constant, value)
 
@@ -75,33 +77,35 @@ def _is_constant(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any
 
 
 def d_a(s: TwoClasses) -> Any:
-    """Return the distance of the mean scores over the root mean square of both deviations.
+    """Divide the distance of the mean scores by the root mean square of the standard deviations.
 
-    ``d_a = sqrt(2) z(AUC)`` is true for two normal class distributions, but not in general.
+    The equation ``d_a = sqrt(2) z(AUC)`` is true if the scores are normal in both classes, but not
+    in general.
     """
     v0, v1 = s.variances
     return np.sqrt(s.gap**2) / np.sqrt((v0 + v1) / 2)
 
 
 def d_e(s: TwoClasses) -> Any:
-    """Return the distance of the mean scores over the average of both deviations."""
+    """Divide the distance of the mean scores by the average of the two standard deviations."""
     v0, v1 = s.variances
     return 2 * np.sqrt(s.gap**2) / (np.sqrt(v0) + np.sqrt(v1))
 
 
 def spcc(moments: ScoreMoments) -> float:
-    """Return the correlation of a two-class indicator with a score.
+    """Return the correlation between a two-class indicator and a score.
 
     Parameters
     ----------
     moments : ScoreMoments of shape (2, 1)
-        Negatives first, positives second.
+        The moments of the negatives, followed by the moments of the positives.
 
     Returns
     -------
     float
-        In [-1, 1]; 1 if the score is constant within each class, 0 if both classes have the same
-        mean score, as with one constant score for all rows; NaN if a class is empty.
+        The correlation, in [-1, 1]. Its magnitude is 1 if the score is constant within each class.
+        It is 0 if the mean scores of the two classes are equal, for example if the score is the
+        same in all rows. It is NaN if a class is empty.
     """
     samples = ScoreSamples(Counted.unweighted(moments).map(Sides.of_score))
     with np.errstate(all="ignore"):
@@ -110,7 +114,7 @@ def spcc(moments: ScoreMoments) -> float:
 
 
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
-    """Return the sPCC of the same score distributions by class at another prevalence."""
+    """Return the sPCC for unchanged score distributions by class at a different prevalence."""
     if not 0 < prevalence < 1:
         raise ValueError(f"prevalence must be between 0 and 1, got {prevalence}")
     sides = Sides.of_score(moments)
@@ -127,11 +131,12 @@ def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
 
 
 def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray:
-    """Return the one-vs-one matrix (K, K), in which (c, d) is for classes c and d and score c.
+    """Return the matrix of one-vs-one correlations, shape (K, K).
 
-    The matrix is not symmetric, and its diagonal is 0. ``equal_shares`` gives each entry the value
-    for two classes with the same number of rows, because the sPCC of a well separated pair is small
-    if one class is rare.
+    The entry (c, d) is the correlation for the classes c and d, computed from the score of c. The
+    matrix is not symmetric, and its diagonal is 0. If ``equal_shares`` is true, each entry is the
+    value that results if both classes contain the same number of rows. This is useful because the
+    sPCC of a well separated pair of classes is small if one of the classes is rare.
     """
     classes = moments.classes
     size = len(moments.n)
@@ -144,7 +149,7 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
 
 
 def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
-    """Return :func:`spcc_ovo` for the classes that have rows in the moments."""
+    """Return the matrix from :func:`spcc_ovo` for the classes that have rows in the moments."""
     classes = moments.classes
     n = moments.n[classes].astype(np.float64)
     mean = moments.diagonal("mean")[classes]
@@ -171,9 +176,10 @@ def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
 def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatArray:
     """Return the standard errors of one-vs-one correlations at equal shares, shape (P,).
 
-    Each correlation is between a class of ``own`` and one of ``other``, by the score of ``own``.
-    The formula uses the derivatives of r = d / sqrt(4 W + d^2), with d the difference of the means
-    and W the mean of the variances, and the standard errors of the means and variances.
+    Each correlation compares a class in ``own`` with a class in ``other``, by the score of the
+    class in ``own``. The correlation is r = d / sqrt(4 W + d^2), in which d is the difference of
+    the means and W is the mean of the variances. Its standard error is computed from the
+    derivatives of r and from the standard errors of the means and variances.
     """
     sides = Sides.of_pairs(moments, own, other)
     variance = sides.m2 / sides.n
@@ -181,7 +187,7 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
     fourth = sides.m4 / sides.n
     gap = sides.mean[1] - sides.mean[0]
     mean_variance = variance.mean(axis=0)
-    # A higher mean in the other class makes the difference smaller.
+    # If the mean in the class in ``other`` increases, the difference decreases.
     sign = np.array([[-1], [1]])
     with np.errstate(all="ignore"):
         scale = (4 * mean_variance + gap**2) ** -1.5
@@ -194,11 +200,13 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
 
 
 class PairCorrelations(NamedTuple):
-    """One-vs-one correlations at equal shares of the least separated pairs of classes, (P,) each.
+    """One-vs-one correlations at equal shares, as arrays (P,) for the least separated pairs.
 
-    ``first``, ``second``: indices of the classes; the score is the first class's.
-    ``low``, ``high``: interval of each correlation; NaN if its standard error is unknown.
-    ``n_pairs``: number of all pairs with enough rows.
+    ``first``, ``second``: indices of the two classes. The correlation is computed from the score of
+        the first class.
+    ``low``, ``high``: limits of the interval of each correlation. They are NaN if the standard
+        error is unknown.
+    ``n_pairs``: total number of pairs with enough rows.
     """
 
     first: IntArray
@@ -212,10 +220,12 @@ class PairCorrelations(NamedTuple):
 def least_separated(
     scores: ClassScores, least: float, most: int, level: float | None
 ) -> PairCorrelations:
-    """Return the ``most`` least separated pairs of classes with ``least`` effective rows each.
+    """Return the least separated pairs of classes, up to the number ``most``.
 
-    ``level``: confidence level of the intervals, which are for independent rows without weights;
-        None for no intervals.
+    Both classes of a pair have at least ``least`` effective rows.
+
+    ``level``: confidence level of the intervals, which are valid for independent rows without
+        weights. If it is None, intervals are not computed.
     """
     moments = scores.moments
     sizes = np.nan_to_num(scores.sizes)
@@ -223,7 +233,8 @@ def least_separated(
     enough = np.minimum(sizes[:, None], sizes) >= least
     values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
     np.fill_diagonal(values, np.inf)
-    # Each pair has two scores. The score that separates the pair less counts.
+    # Each pair of classes can be compared by two scores. The score that separates the pair less
+    # well is used.
     values[values > values.T] = np.inf
     n_pairs = int(np.isfinite(values).sum())
     order = np.argsort(values, axis=None, kind="stable")[: min(most, n_pairs)]
@@ -238,17 +249,20 @@ def least_separated(
 
 
 _MOST_TERMS = 20_000
-"""Most correlations whose intervals are used for the interval of the smallest correlation."""
+"""Largest number of correlations whose intervals are used to compute the interval of the smallest
+correlation.
+"""
 _LEAST_PAIR = 4
-"""Fewest rows of two classes together for which their correlation counts in a mean. Two points are
-always on a line.
+"""Smallest number of rows in two classes together for which their correlation is used in a mean,
+because two points are always on a line.
 """
 
 
 def fisher_mean(correlations: FloatArray) -> float:
-    """Return tanh of the mean of atanh; entries without a value are skipped.
+    """Return tanh of the mean of the correlations' atanh; undefined correlations are skipped.
 
-    +-1 is clipped to 1 - 1e-12. The mean hides a single bad entry, so also look at the minimum.
+    Correlations of +1 and -1 are replaced by 1 - 1e-12 and 1e-12 - 1. The mean hides a single low
+    correlation, so also look at the minimum.
     """
     defined = correlations[~np.isnan(correlations)]
     if not defined.size:
@@ -258,15 +272,16 @@ def fisher_mean(correlations: FloatArray) -> float:
 
 
 class ClassScores(Samples):
-    """Rows by the scores of all classes.
+    """Rows described by the scores of all classes.
 
     The influence of a row on one correlation is a quadratic function of one of its scores. The
-    influence on a mean of correlations is therefore a quadratic function of all its scores. It is
-    given by class as coefficients (K, 2K+1) of the features (1, s, s^2) of
-    :func:`cmtrack.statistics.moments.features_of`.
+    influence on a mean of correlations is therefore a quadratic function of all scores of the row.
+    It is represented by coefficients for each class, as an array of shape (K, 2K+1). They belong to
+    the features (1, s, s^2) from :func:`cmtrack.statistics.moments.features_of`.
 
-    ``moments``, ScoreMoments of shape (K, K).
-    ``cross``: joint moments, which the standard error of a mean of correlations needs.
+    ``moments``, ScoreMoments of shape (K, K): moments of each score in each class.
+    ``cross``: joint moments of several scores, which are needed for the standard error of a mean of
+        correlations.
     """
 
     kinds = ("all scores", "class scores")
@@ -276,7 +291,8 @@ class ClassScores(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassScores | None:
         statistics = views.statistics
         if kind == "class scores":
-            # With two classes, one-vs-rest and one-vs-one equal the section's binary metric.
+            # If there are two classes, the one-vs-rest and one-vs-one correlations equal the
+            # section's binary metric.
             return views.seen(cls) if len(statistics.matrix.labels) > 2 else None
         moments = statistics.counted("moments")
         if moments is None:
@@ -295,17 +311,17 @@ class ClassScores(Samples):
 
     @cached_property
     def one_vs_rest(self) -> ScoreSamples:
-        """Moments of each class against the others."""
+        """Moments for each class against all other classes."""
         return ScoreSamples(self.counted.map(Sides.one_vs_rest))
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """One-vs-one correlations of the classes with rows, shape (C, C), with diagonal 0."""
+        """One-vs-one correlations of the C classes with rows, shape (C, C), with diagonal 0."""
         return _of_pairs(self.moments)
 
     @cached_property
     def constant_pairs(self) -> BoolArray:
-        """Mask (C, C) of one-vs-one correlations whose score is equal in all rows."""
+        """Mask of one-vs-one correlations whose score is equal in all rows, shape (C, C)."""
         moments = self.moments
         classes = moments.classes
         n = moments.n[classes].astype(np.float64)
@@ -324,20 +340,21 @@ class ClassScores(Samples):
 
     @cached_property
     def sizes(self) -> FloatArray:
-        """Effective number of rows of each class, shape (K,)."""
+        """Effective number of rows in each class, shape (K,)."""
         n: Counted[FloatArray] = self.counted.map(lambda moments: moments.n.astype(np.float64))
         if not n.fractional:
             return n.sums
         return ratio(n.sums**2, n.squares)
 
     def informing(self, metric: Metric) -> float:
-        """Return the effective number of rows of the smallest class."""
+        """Return the effective number of rows in the smallest class."""
         return float(np.nanmin(self.one_vs_rest.informing(metric)))
 
     def standard_error(self, influence: FloatArray) -> float | None:
-        """Return the standard error of a quadratic; None if joint moments are needed but missing.
+        """Return the standard error for a quadratic influence; None if joint moments are missing.
 
-        A quadratic in one score needs only the moments of this score.
+        If the quadratic function depends on a single score, only the moments of this score are
+        needed.
         """
         size = len(self.moments.n)
         used = np.flatnonzero(influence[:, 1:].reshape(-1, 2, size).any(axis=(0, 1)))
@@ -347,7 +364,7 @@ class ClassScores(Samples):
         if self.cross is None:
             return None
         squared = float(np.einsum("ki,kij,kj->", influence, self.cross.sums, influence))
-        # The sum is NaN if some correlation has no standard error.
+        # The sum is NaN if the standard error of any correlation is unknown.
         if not squared >= 0:
             return None
         return math.sqrt(squared) / self.total
@@ -356,7 +373,8 @@ class ClassScores(Samples):
         moments = self.moments
         classes = moments.classes
         n = moments.n.astype(np.float64)
-        # Features are scores minus 1/K and then their squares, see features_of.
+        # The features are the scores minus 1/K, followed by the squares of these differences; see
+        # features_of.
         first = moments.mean - 1 / len(n)
         rows = n[classes, None]
         variance = np.divide(moments.m2, rows, out=np.zeros_like(first), where=rows > 0)
@@ -369,7 +387,10 @@ class ClassScores(Samples):
         return centred, means
 
     def error_by(self, j: int, influence: FloatArray) -> float:
-        """Return the standard error of a quadratic in score j: factors (K, 3) of (1, s, s^2)."""
+        """Return the standard error for a quadratic influence that depends only on score j.
+
+        The influence contains the coefficients of (1, s, s^2) for each class, shape (K, 3).
+        """
         sides = self.counted.map(lambda moments: Sides.of_classes(moments.component(j)))
         mean = sides.sums.mean
         about = _moved(influence.T, mean - 1 / len(mean))
@@ -383,7 +404,10 @@ class ClassScores(Samples):
 
 
 class EachScore(ScoreSamples):
-    """Each class's score against the others; ``class means`` applies without two groups."""
+    """Each class's score against all other classes.
+
+    The kind ``class means`` also applies if there are not two groups.
+    """
 
     kinds = ("class moments", "class means")
 
@@ -399,7 +423,7 @@ class EachScore(ScoreSamples):
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
-    """Convert coefficients (3, ...) of (1, x, x^2) to (1, d, d^2), with x = d + ``by``."""
+    """Convert coefficients of (1, x, x^2) to coefficients of (1, d, d^2) if x = d + ``by``."""
     a, b, c = quadratic
     return np.stack((a + b * by + c * by**2, b + 2 * c * by, c))
 
@@ -411,7 +435,7 @@ class Correlations(Function):
         self.kind = kind
 
     def values(self, scores: ClassScores) -> FloatArray:
-        """Return the correlations, shape (K,) or (C(C-1),)."""
+        """Return the correlations, shape (K,) for "ovr" or (C(C-1),) for "ovo"."""
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
                 return np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0)
@@ -420,7 +444,7 @@ class Correlations(Function):
     def counted(self, scores: ClassScores) -> BoolArray:
         """Return a mask of the correlations that are defined and, for "ovo", have enough rows.
 
-        The shape is the same as for :meth:`values`.
+        The mask has the same shape as the result of :meth:`values`.
         """
         defined = np.isfinite(self.values(scores))
         if self.kind == "ovr":
@@ -432,14 +456,15 @@ class Correlations(Function):
         return defined
 
     def left_out(self, scores: ClassScores) -> int:
-        """Return the number of defined correlations that are not used because of too few rows."""
+        """Return the number of defined correlations that are not used, for lack of rows."""
         return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
 
     def constant(self, scores: ClassScores) -> BoolArray:
         """Return a mask of the used correlations whose score never varies.
 
-        The shape is the same as for :meth:`values`. Such a correlation is 0 and has no standard
-        error. A mean or minimum that includes one also has none.
+        The mask has the same shape as the result of :meth:`values`. Such a correlation is 0, and
+        its standard error is unknown. The standard error of a mean or a minimum that includes it is
+        also unknown.
         """
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
@@ -457,13 +482,13 @@ class Correlations(Function):
         return _NEVER_VARIES if self.constant(scores).any() else ""
 
     def pair(self, terms: IntArray, scores: ClassScores) -> tuple[IntArray, IntArray]:
-        """Return, for one-vs-one terms, the class whose score is used and the other class."""
+        """Return the class whose score is used and the other class, for one-vs-one correlations."""
         classes = scores.moments.classes
         own, other = np.divmod(terms, len(classes) - 1)
         return classes[own], classes[other + (other >= own)]
 
     def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
-        """Return the samples of some of the correlations, given by index as ``terms``."""
+        """Return the samples for the correlations with the indices ``terms``."""
         if self.kind == "ovr":
             one_vs_rest = scores.one_vs_rest.counted
             return ScoreSamples(one_vs_rest.map(lambda sides: sides.take(terms)))
@@ -473,9 +498,10 @@ class Correlations(Function):
     def combined(
         self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
     ) -> FloatArray:
-        """Return the influence (K, 2K+1) on a weighted sum of the correlations ``terms``.
+        """Return the influence on a weighted sum of the correlations ``terms``, shape (K, 2K+1).
 
-        With ``single``, the result only has the coefficients of the term's score, shape (K, 3).
+        If ``single`` is true, the result contains only the coefficients for the score of the single
+        correlation, shape (K, 3).
         """
         size = len(scores.moments.n)
         width = 1 if single else size
@@ -502,7 +528,7 @@ class Correlations(Function):
 
 
 class OneCorrelation(Function):
-    """The correlation of a two-class indicator with a score, as one number or one per class."""
+    """The correlation between a two-class indicator and a score, or one correlation per class."""
 
     def __call__(self, s: TwoClasses) -> Any:
         return correlation(s)
@@ -513,27 +539,28 @@ class OneCorrelation(Function):
 
 
 class Fisher(Correlations):
-    """Fisher mean of correlations, which is tanh of the mean of their atanh.
+    """Fisher mean of correlations, which is the tanh of the mean of their atanh values.
 
     Pairs of classes with fewer than four rows are not used. atanh has no upper limit, so a few
-    correlations near 1 outweigh several of 0. A model that never finds one of three classes, but
-    separates the others with .9998, has the one-vs-one correlations .9998 (three times), -.07, 0
-    and 0. Their mean is .983, which is higher than the mean of six correlations of .96. The
-    definition has this effect. It is not caused by skipping an entry: a score that hardly ever
-    varies gives the same mean. :class:`Least` shows the class that the model never finds.
+    correlations near 1 outweigh several of 0. Suppose that a model never finds one of three
+    classes, but separates the other two with a correlation of .9998. Its one-vs-one correlations
+    are then .9998 (three times), -.07, 0 and 0. Their Fisher mean is .983, which is higher than the
+    Fisher mean of six correlations of .96. This effect is a consequence of the definition. It is
+    not caused by skipping a correlation, because a score that hardly ever varies results in the
+    same mean. :class:`Least` shows the class that the model never finds.
     """
 
     def __call__(self, scores: ClassScores) -> float:
         return fisher_mean(self.values(scores)[self.counted(scores)])
 
     def clipped(self, scores: ClassScores) -> int:
-        """Return the number of correlations in the mean that are clipped, because they are +-1."""
+        """Return how many correlations in the mean are clipped, because they are +1 or -1."""
         return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
 
     def influence(self, scores: ClassScores) -> FloatArray | None:
-        """Return the influence (K, 2K+1); None if a score never varies.
+        """Return the influence, shape (K, 2K+1); None if a score never varies.
 
-        Clipped correlations contribute no influence.
+        Clipped correlations do not contribute to the influence.
         """
         if self.constant(scores).any():
             return None
@@ -545,7 +572,7 @@ class Fisher(Correlations):
         return self.combined(scores, terms, slopes / len(terms))
 
     def spread(self, scores: ClassScores) -> float | None:
-        """Return the standard error; None without joint moments, or if a score never varies."""
+        """Return the standard error; None if joint moments are missing or a score never varies."""
         if scores.cross is None:
             return None
         psi = self.influence(scores)
@@ -560,7 +587,7 @@ class Least(Correlations):
     scale = "bracket"
 
     def usable(self, scores: ClassScores) -> FloatArray:
-        """Return the correlations as in :meth:`values`, with NaN for unused ones."""
+        """Return the correlations from :meth:`values`, with NaN for unused correlations."""
         return np.where(self.counted(scores), self.values(scores), math.nan)
 
     def __call__(self, scores: ClassScores) -> float:
@@ -570,7 +597,10 @@ class Least(Correlations):
         return float(np.nanmin(values))
 
     def influence(self, scores: ClassScores, single: bool = False) -> FloatArray | None:
-        """Return the influence (K, 2K+1), or (K, 3) if ``single``; None if a score never varies."""
+        """Return the influence, shape (K, 2K+1) or (K, 3); None if a score never varies.
+
+        The shape is (K, 3) if ``single`` is true.
+        """
         if self.constant(scores).any():
             return None
         least = np.nanargmin(self.usable(scores), keepdims=True)
@@ -598,14 +628,15 @@ class Least(Correlations):
         values = self.usable(scores)
         n_correlations = int(np.isfinite(values).sum())
         if len(values) > _MOST_TERMS:
-            # Only one-vs-one can have this number of correlations.
+            # Only one-vs-one correlations can be so numerous.
             terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
         else:
             terms = np.flatnonzero(np.isfinite(values))
         intervals = []
         with np.errstate(all="ignore"):
             samples = self.samples(scores, terms)
-            # Each interval is also computed with one more row, half of it with a flipped label.
+            # Each interval is also computed after adding one row, half of which has its label
+            # flipped.
             for part in (samples, samples.with_flipped(max(wider**2, 1.0))):
                 values_of_part = np.asarray(correlation(part.argument()), dtype=np.float64)
                 errors = wider * part.standard_error(part.quadratic(correlation))
@@ -621,7 +652,7 @@ class Least(Correlations):
 
     @staticmethod
     def _least_ends(scores: ClassScores, values: FloatArray) -> IntArray:
-        """Return the indices, in values (C, C - 1), of the lowest lower ends by a rough formula."""
+        """Return the indices of the values with the lowest lower ends, from a rough formula."""
         n = scores.sizes[scores.moments.classes]
         width = values.shape[1]
         terms = np.empty(0, dtype=np.int64)
@@ -643,21 +674,22 @@ class Least(Correlations):
 
 
 def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
-    """Return d_b = -2 z(e), with e the Bayes error of two binned densities at equal priors.
+    """Return d_b = -2 z(e), in which e is the Bayes error of two binned densities.
 
-    Each density must sum to 1.
+    The prior probabilities of both classes are equal. Each density must sum to 1.
     """
     error = 0.5 * float(np.minimum(positive, negative).sum())
     return float(-2 * ndtri(error)) if error > 0 else math.inf
 
 
 class BayesIndex(Function):
-    """The index d_b of the positive group's score in quantile bins; its influence fixes the bins.
+    """The index d_b of the positive group's score in quantile bins.
 
-    Because the bins are made from the same rows, their Bayes error is too small and d_b too large,
-    for example by .3 for 300 rows without any separation. The interval is therefore a bracket. One
-    end uses the resubstitution error, which is at most the Bayes error apart from chance. The other
-    end uses the error of a rule on rows that were not used to make it, which is at least the Bayes
+    The influence treats the bins as fixed. Because the bins are computed from the same rows, their
+    Bayes error is too small and d_b is too large. For 300 rows without any separation, for example,
+    d_b is too large by .3. The interval is therefore a bracket. One end uses the resubstitution
+    error, which, except for random variation, is at most the Bayes error. The other end uses the
+    error that a rule makes on rows from which it was not derived. This error is at least the Bayes
     error (Fukunaga & Hummels 1987).
     """
 
@@ -673,23 +705,24 @@ class BayesIndex(Function):
         bands = table.bands
         band = bands.bin_of(table.scores.values)
         error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
-        # Half of the derivative of d_b by the Bayes error, which is half the sum of two shares.
+        # This is half of the derivative of d_b with respect to the Bayes error, because the Bayes
+        # error is half the sum of two shares.
         slope = -math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
         sides = ((bands.positives, bands.p < bands.q), (bands.negatives, bands.q <= bands.p))
         parts = []
         for side, (counts, is_lower) in enumerate(sides):
             mean = float(counts @ is_lower) / float(counts.sum())
             part = slope * (is_lower[band] - mean) * table.total / table.sides[side]
-            # Accepted and rejected rows of a side have the same influence.
+            # On each side, accepted rows have the same influence as rejected rows.
             parts += [part, part]
         return np.concatenate(parts)
 
     def bracket(
         self, table: ScoreTable, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the bracket, with the sampling error of each end.
+        """Return the bracket, which also allows for the sampling error of each end.
 
-        An end of 0 or infinity means that there is no limit on this side.
+        If an end is 0 or infinity, the data do not limit d_b on this side.
         """
         if not table.has_both:
             return None
@@ -711,14 +744,16 @@ class BayesIndex(Function):
 
 
 _CELLS = 512
-"""Cells of equal mass for making rules, if scores have more distinct values."""
+"""Number of cells of equal mass from which rules are derived, if there are more distinct scores."""
 _SPLITS = 3
 
 
 def _gap_curve(sides: FloatArray) -> FloatArray:
-    """Return the share of positives minus the share of negatives below each cell, (..., U + 1).
+    """Return the share of positives minus the share of negatives below each edge of a cell.
 
-    ``sides``, shape (..., 2, U): positives and negatives by cell.
+    The result has the shape (..., U + 1).
+
+    ``sides``, shape (..., 2, U): numbers of positives and negatives by cell.
     """
     shares = sides / sides.sum(axis=-1, keepdims=True)
     gaps = shares[..., 0, :] - shares[..., 1, :]
@@ -730,10 +765,11 @@ def _gap_curve(sides: FloatArray) -> FloatArray:
 
 
 def _best_range(curve: FloatArray) -> BoolArray:
-    """Return a mask (..., U) of the positive cells of the best rule with one or two thresholds.
+    """Find the best rule with one or two thresholds, and return a mask of its positive cells.
 
-    The positive cells are a range of scores, or all scores outside a range. This rule is the best
-    one for densities that cross at most twice, such as two normal densities.
+    The mask has the shape (..., U). The positive cells are a range of scores, or all scores outside
+    a range. This rule is the best one for densities that cross at most twice, such as two normal
+    densities.
     """
     least = curve.argmin(axis=-1)[..., None]
     most = curve.argmax(axis=-1)[..., None]
@@ -743,9 +779,9 @@ def _best_range(curve: FloatArray) -> BoolArray:
 
 
 def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
-    """Return the shares of errors of rules among positives and among negatives.
+    """Return the shares of errors that rules make among the positives and among the negatives.
 
-    Each share is the mean over all rules (..., U).
+    Each share is the mean over all rules in ``called``, which has the shape (..., U).
     """
     totals = sides.sum(axis=-1)
     shares = np.einsum("...su,...u->...s", sides, called.astype(np.float64)) / totals
@@ -754,9 +790,11 @@ def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
 
 
 def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
-    """Return the shares of errors among positives and negatives in the half not used for a rule.
+    """Return the shares of errors among positives and negatives in halves of the data.
 
-    Each share is the mean over three splits into halves, with each half used once for the rule.
+    A rule is derived from one half of the data, and its errors are counted in the opposite half.
+    Each share is the mean over three splits into halves, and in each split, each half is used once
+    to derive the rule.
     """
     sides = counted.sums
     if sides.shape[1] > _CELLS:
@@ -778,7 +816,7 @@ def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
 
 
 def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
-    """Return sums of both sides (2, U) by a coarser cell, shape (2, 512)."""
+    """Sum the counts of both sides, shape (2, U), by a coarser cell, shape (2, 512)."""
     return np.stack([np.bincount(cell, side, _CELLS) for side in sides]).astype(
         np.float64, copy=False
     )
@@ -787,7 +825,7 @@ def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
 def _error_ends(
     missed: tuple[float, float], size: FloatArray, level: float, degrees: float
 ) -> Interval:
-    """Return Wilson's interval of the mean of two shares of ``size`` (effective) rows each."""
+    """Return Wilson's interval for the mean of two shares of ``size`` (effective) rows each."""
     shares = np.array(missed)
     error = float(shares.mean())
     variance = float((shares * (1 - shares) / size).sum()) / 4
@@ -807,7 +845,7 @@ _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard 
 
 
 def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
-    """Declare a metric of the section: a correlation unless ``words`` differ."""
+    """Declare a metric of the section, which is a correlation unless ``words`` say otherwise."""
     usual = {"interval": "atanh", "headline": False, "reason": _NO_ROWS}
     return Metric(
         f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words}

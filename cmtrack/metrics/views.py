@@ -1,4 +1,4 @@
-"""The arguments of an evaluation's metrics, and the computation of sections from them."""
+"""The arguments for an evaluation's metrics, from which sections of metrics are computed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Kind = TypeVar("Kind", bound=Samples)
 
 
 class Views:
-    """The arguments of metrics' functions, by their ``of``."""
+    """The arguments for the functions of metrics, by the field ``of`` of the metric."""
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Encoded names of the grouping's steps."""
+        """Encoded names of the steps of the grouping."""
         return ()
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
@@ -41,14 +41,14 @@ class Views:
         raise NotImplementedError
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
-        """Return the encoded names of a metric's classes, groups or families by index.
+        """Return the encoded names of a metric's classes, groups or families, by index.
 
-        None for a metric with a single value.
+        The result is None if the metric has only a single value.
         """
         raise NotImplementedError
 
     def put(self, results: Results, section: Section) -> None:
-        """Compute the applicable metrics of a section."""
+        """Compute the metrics of a section that apply, and add them to the results."""
         steps = self.steps if "<step>" in section.metrics[0].name else ("",)
         for step in steps:
             applying = []
@@ -56,8 +56,8 @@ class Views:
                 samples = self.of(metric, step)
                 if samples is not None:
                     applying.append((self.names(metric, step), metric, samples))
-            # Adjacent metrics with the same names are computed together, so that results are
-            # ordered by name.
+            # Adjacent metrics for the same classes or groups are computed together, so that the
+            # results are ordered by the name of the class or group.
             for _, neighbours in groupby(applying, lambda part: id(part[0])):
                 together = list(neighbours)
                 names = together[0][0]
@@ -71,15 +71,15 @@ class Views:
 
 @dataclass(eq=False, repr=False)
 class EvaluationViews(Views):
-    """Arguments of the metrics of an :class:`Evaluation`, each made when it is first used.
+    """Arguments for the metrics of an :class:`Evaluation`, each created when it is first used.
 
-    ``step``: the step with two groups or classes, one of which is the positive one.
-    ``over``, shape (K,), bool: the classes that averages include if one class means "no span"; by
-        default all.
-    ``level``: confidence level of estimates that provide their own intervals.
-    ``reference``, shape (K,): shares of the classes for the reference of skills; by default the
-        shares among the rows.
-    ``prices``, shape (K, K): costs by actual and predicted class.
+    ``step``: the step with two groups or classes, one of which is the positive group.
+    ``over``, shape (K,), bool: the classes that averages include if one class means "no span". By
+        default, averages include all classes.
+    ``level``: confidence level for estimates that compute their intervals themselves.
+    ``reference``, shape (K,): shares of the classes that the reference of a skill predicts. By
+        default, they are the shares of the classes among the rows.
+    ``prices``, shape (K, K): costs with actual classes in rows and predicted classes in columns.
     """
 
     statistics: Statistics
@@ -98,7 +98,10 @@ class EvaluationViews(Views):
         return self.seen(samples, metric.of, step)
 
     def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
-        """Return the samples of a kind, by default the class's first; None if none apply."""
+        """Return the samples of a kind; None if no samples of this kind apply.
+
+        By default, the kind is the first kind of the class ``samples``.
+        """
         key = (kind or samples.kinds[0], step)
         if key not in self._seen:
             self._seen[key] = samples.of_views(self, *key)
@@ -113,7 +116,7 @@ class EvaluationViews(Views):
     def put_one(self, results: Results, metric: Metric, parts: Mapping[str, str]) -> None:
         """Compute a single metric if it applies.
 
-        ``parts``: the encoded step, label or group in the metric's name.
+        ``parts``: the encoded step, label or group that is part of the metric's name.
         """
         step = parts.get("step", "")
         samples = self.of(metric, step)
@@ -128,20 +131,26 @@ class EvaluationViews(Views):
         results.put_each([(metric, samples)], matching, step)
 
     def of_part(self, statistics: Statistics, level: float) -> EvaluationViews:
-        """Return the views for statistics of a part of the rows, at a confidence level."""
+        """Return the views for the statistics of a part of the rows, at a confidence level."""
         views = replace(self, statistics=statistics, level=level)
         views.composed = self.composed
         return views
 
     def at_level(self, level: float) -> EvaluationViews:
-        """Return the views at another level, with intervals recomputed from the same counts."""
+        """Return the views at a different confidence level.
+
+        Intervals are computed again from the same counts.
+        """
         views = copy(self)
         views.level = level
         views._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_level}
         return views
 
     def forget(self) -> None:
-        """Drop views that grow with the square of the number of classes, until they are needed."""
+        """Drop the views whose size grows with the square of the number of classes.
+
+        They are computed again if they are needed.
+        """
         self._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_pairs}
 
     # -- tables ------------------------------------------------------------------------------------
@@ -182,7 +191,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
-        """Table of the groups of each step, with the names of all groups and of averaged groups."""
+        """Table of the groups in each step, with the names of all groups and of averaged groups."""
         tables = {}
         for (name, step), matrix in zip(self.composed.items(), self.matrices, strict=True):
             table = Table(Cells.of_reduced(matrix), groups_over(step, self.over))
@@ -192,7 +201,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def binary(self) -> Counted[BinaryCounts] | None:
-        """The six counts; None without two groups."""
+        """The six counts; None if there are not two groups."""
         step = self.step
         if step is None:
             return None
@@ -200,7 +209,10 @@ class EvaluationViews(Views):
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
-    """Return a mask of the groups that contain an averaged class; averages include these groups."""
+    """Return a mask of the groups that averages include.
+
+    These are the groups that contain at least one class that averages include.
+    """
     if over is None:
         return None
     n_averaged = np.bincount(step.group_of_class[over], minlength=len(step.labels))
