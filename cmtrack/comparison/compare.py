@@ -568,7 +568,7 @@ def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
 def skips_more(
     candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]
 ) -> dict[str, str]:
-    """Find the runs whose average includes fewer classes than the average of another run.
+    """Return the reasons why runs with an average over fewer classes than others are not ranked.
 
     A class without a value must not improve an average that ranks runs. All runs of a ranking are
     therefore averaged over the same classes. A run that never predicts a class of the average is

@@ -1,4 +1,4 @@
-"""Differences between two evaluations, with paired standard errors, and two tests by row."""
+"""Differences between two evaluations, with paired standard errors and two paired tests."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ class McNemar:
     Attributes
     ----------
     only_first, only_second : int
-        Number of rows that only the first, or only the second, predicts correctly.
+        Number of rows that only the first classifier, or only the second classifier, predicts
+        correctly.
     statistic, corrected_statistic : float
-        Chi-square without and with Edwards' continuity correction.
+        Chi-square statistic without, and with, Edwards' continuity correction.
     exact_pvalue, midp_pvalue : float
-        Two-sided binomial p-value, and the same minus the probability of the observed outcome. Use
-        the mid-p value (Fagerland, Lydersen, Laake 2013).
+        Two-sided binomial p-value, and this p-value minus the probability of the observed outcome.
+        Fagerland, Lydersen and Laake (2013) recommend the mid-p value.
 
     Examples
     --------
@@ -100,13 +101,15 @@ class Difference:
     difference : float
         First value minus second value.
     standard_error, low, high, pvalue : float
-        Standard error and interval of the difference, and p-value of the hypothesis that it is 0.
-        Shares of the same rows have McNemar's statistic and Tango's interval. All other metrics use
-        Student's t distribution. Its degrees of freedom are from Welch and Satterthwaite's formula
-        over the actual classes or, with clusters, the effective number of clusters minus one. The
-        interval never exceeds the metric's range. If at most 8 rows differ, the exact sign test
-        must agree: the p-value is the larger of both, and the interval includes 0 unless the sign
-        test rejects. If no row differs, the p-value is 1 and only shares have an interval. NaN if
+        Standard error of the difference, ends of its interval, and p-value of the hypothesis that
+        the difference is 0. For shares of the same rows, the p-value is computed from McNemar's
+        statistic and the interval is Tango's. For all other metrics, both use Student's t
+        distribution. With clusters, its degrees of freedom are the effective number of clusters
+        minus one. Otherwise they are computed by Welch and Satterthwaite's formula over the actual
+        classes. The interval never exceeds the metric's range. If at most 8 rows differ, the result
+        must also be significant by the exact sign test: the p-value is the larger of the two
+        p-values, and the interval includes 0 unless the sign test rejects. If no row differs, the
+        p-value is 1, and the interval is undefined except for shares. All four numbers are NaN if
         the standard error is unknown.
     reason : str
         Reason why there is no interval, such as "no row differs".
@@ -137,7 +140,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """Differences between two evaluations in every metric that both have.
+    """Differences between two evaluations in every metric that both evaluations have.
 
     Attributes
     ----------
@@ -145,11 +148,12 @@ class Differences:
     paired : bool
         Whether the standard errors pair the rows of both evaluations.
     reason : str
-        Reason why the rows are not paired. If they are paired, reason why some differences have no
-        standard error, such as probabilities that were not kept.
+        Reason why the rows are not paired. If the rows are paired, this is the reason why some
+        differences have no standard error, for example because probabilities were not kept.
     confidence_level : float
     mcnemar : McNemar or None
-        McNemar's test, if rows of single labels are paired and have no sampling weights.
+        McNemar's test; None if the rows are not paired, are not single labels or have sampling
+        weights.
 
     Examples
     --------
@@ -210,7 +214,7 @@ def paired_differences(
         from its statistics), the differences are unpaired and marked as unpaired. Their intervals
         are then far too wide for models that were evaluated on the same rows.
     metrics : iterable of str, optional
-        Names of metrics; by default every metric that both have.
+        Names of the metrics to compare; by default every metric that both evaluations have.
     groups : array-like of shape (n,), optional
         Group (cluster) of each row, such as the person; by default the groups of the evaluations.
     confidence_level : float, optional
@@ -224,13 +228,14 @@ def paired_differences(
     Raises
     ------
     ValueError
-        If a metric is not in both evaluations, if it depends on costs that differ, or if ``groups``
-        and the rows differ in length.
+        If an evaluation lacks a metric, if a metric depends on costs that differ between the
+        evaluations, or if ``groups`` does not have one entry for each row.
 
     Notes
     -----
-    Each metric takes O(n) time for n rows; metrics of scores also sort the rows. Labels of 10⁶ rows
-    take about 0.4 s on one core, and all metrics of 10⁵ rows with 11 probabilities about 0.9 s.
+    The time for each metric is proportional to the number of rows, but metrics computed from scores
+    also sort the rows. All metrics of labels take about 0.4 s on one core for 10⁶ rows. All metrics
+    take about 0.9 s for 10⁵ rows with 11 probabilities each.
 
     Examples
     --------
@@ -274,12 +279,12 @@ def paired_differences(
 
 
 def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
-    """Return why a metric of an evaluation with rows has no standard error by row."""
+    """Return why the standard error of a metric cannot be computed from an evaluation's rows."""
     return _not_by_row(evaluation, name) or f"{name} has no standard error by row"
 
 
 def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
-    """Return what a metric lacks for a standard error by row; empty if nothing is known to lack."""
+    """Return what is missing to compute a metric's standard error from rows, or an empty text."""
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
         return f"{name} has no standard error by row: {UNKNOWN}"
     labels_only = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
@@ -293,11 +298,14 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
 def paired(
     evaluations: Sequence[BaseEvaluation], name: str, design: Design | None
 ) -> Paired | None:
-    """Return all pairwise differences of a metric; None if a standard error by row is unknown.
+    """Return a metric's differences between all pairs of evaluations, from their influence values.
 
     The evaluations have the same rows.
 
-    ``design``: sampling design of the rows; None without rows, and the result is then None.
+    The result is None if the influence values of an evaluation are unknown.
+
+    ``design``: sampling design of the rows; None if the evaluations have no rows, which also makes
+    the result None.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]
@@ -307,11 +315,14 @@ def paired(
 
 
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
-    """Return (standard error, degrees of freedom, whether a share) of a value at an end.
+    """Return the standard error of a value that is an end of the metric's range.
 
-    A value at an end of its range, such as a precision of 1, has no standard error by row, even if
-    it rests on a single row. Its standard error and degrees of freedom are derived from its
-    interval. All other values have 0 and infinity.
+    Returns a tuple (standard error, degrees of freedom, whether the metric is a share).
+
+    If a value is an end of the metric's range, such as a precision of 1, the rows show no
+    variation, even if there is only one row. Its standard error and degrees of freedom are
+    therefore derived from its confidence interval. For all other values, the function returns a
+    standard error of 0 and infinite degrees of freedom.
     """
     value = evaluation.metrics[name]
     entry = evaluation.catalog.lookup(name)
@@ -328,7 +339,7 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
 def paired_by(
     evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, design: Design
 ) -> Paired:
-    """Return all pairwise differences of a metric, from the influence values.
+    """Compute a metric's differences between all pairs of evaluations from given influence values.
 
     The evaluations have the same rows.
 
@@ -351,13 +362,14 @@ def paired_by(
         of_same_rows=_is_of_same_rows(evaluations, name),
     )
     if entry.function.of_labels:
-        # Such a metric does not depend on predictions, so the interval of a share does not apply.
+        # A metric of the actual labels alone does not depend on predictions, so the interval for a
+        # difference of shares does not apply.
         return replace(pairs, shares=None, share_size=math.nan)
     return pairs
 
 
 def _answers(evaluations: Sequence[BaseEvaluation], name: str) -> list[npt.NDArray[Any]] | None:
-    """Return each evaluation's answer for each row; None if an evaluation's answers are unknown."""
+    """Return the answers of each evaluation by row; None if any of the answers are unknown."""
     answers = []
     for evaluation in evaluations:
         codes = evaluation.answers(name)
@@ -368,7 +380,7 @@ def _answers(evaluations: Sequence[BaseEvaluation], name: str) -> list[npt.NDArr
 
 
 def _range(evaluation: BaseEvaluation, entry: Metric) -> tuple[float, float]:
-    """Return the range of a metric; for a mean cost the range of the costs."""
+    """Return the range of a metric; for a mean cost, this is the range of the costs."""
     if isinstance(entry.value, MeanCost) and isinstance(evaluation, Evaluation):
         prices = evaluation.prices
         if prices is not None:
@@ -377,7 +389,7 @@ def _range(evaluation: BaseEvaluation, entry: Metric) -> tuple[float, float]:
 
 
 def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
-    """Return the smallest effective number of rows of a share; NaN for other metrics."""
+    """Return the smallest effective number of rows of a share; NaN if the metric is not a share."""
     sizes = [
         evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)
     ]
@@ -385,16 +397,16 @@ def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
 
 
 FLOAT32 = 4 * float(np.finfo(np.float32).eps)
-"""Relative difference between two scores that a few roundings to float32 may cause."""
+"""Largest relative difference between two scores that a few roundings to float32 can cause."""
 _FIRST_ROWS = 1000
-"""Rows to compare first; the scores of different models usually differ already here."""
+"""Number of rows to compare first, because the scores of two models usually differ in them."""
 
 
 def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
-    """Return for each evaluation the position of the first with the same scores up to rounding.
+    """Find, for each evaluation, the first evaluation with the same scores up to rounding.
 
-    Rounding may order ties differently, so that one of two such evaluations has a better curve. The
-    models do not differ: they give each row the same answer.
+    Rounding may change the order of tied rows, so that the curve of one of two such evaluations is
+    better. However, the models do not differ, because they give the same answer for each row.
     """
     tables = [_scores_of(evaluation) for evaluation in evaluations]
     places: list[int] = []
@@ -407,8 +419,9 @@ def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
 def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
     """Return the scores of the rows; with two classes, only the scores of the positive class.
 
-    The scores of the negative class are one minus these. The rounding error of a score of 0.9 would
-    therefore be a nine times larger relative difference in 0.1.
+    The scores of the negative class are one minus the scores of the positive class. A rounding
+    error in a score of 0.9 would therefore be a nine times larger relative error in the score of
+    0.1.
     """
     if not isinstance(evaluation.rows, Predictions):
         return None
@@ -419,9 +432,9 @@ def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
 
 
 def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return two tables of scores with a common centre subtracted, unless both are probabilities.
+    """Subtract a common centre from two tables of scores, unless both contain probabilities.
 
-    Otherwise decision values around 1e10 that differ by 1 would seem equal up to rounding.
+    Without this step, decision values around 1e10 that differ by 1 would seem equal up to rounding.
     """
     if min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1:
         return first, second
@@ -443,9 +456,10 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     """Return False if a metric is known to be a share of different rows, such as precision.
 
-    The metric then has different numbers of rows. With sampling weights or clusters, the effective
-    number of rows depends on the value, so it shows nothing. Custom metrics have unknown
-    denominators. In both cases the result is True.
+    The metric is known to be such a share if its numbers of rows in two evaluations differ. With
+    sampling weights or clusters, the effective number of rows depends on the value, so different
+    numbers prove nothing. The denominators of custom metrics are unknown. In these two cases, the
+    result is True.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
@@ -488,7 +502,7 @@ def _independent_difference(
     b = second.metrics[name]
     error = math.hypot(own_error(first, name), own_error(second, name))
     difference = a - b
-    # A standard error of 0 means that the data do not show the error.
+    # If a standard error is 0, the data do not show the true standard error.
     if not (error > 0 and math.isfinite(difference)):
         reason = "the standard error is unknown" if math.isfinite(difference) else ""
         return Difference(name, a, b, difference, error, math.nan, math.nan, math.nan, reason)
@@ -504,10 +518,10 @@ def _independent_difference(
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:
-    """Return a metric's standard error, at least the one from :func:`at_end`.
+    """Return a metric's standard error, but at least the result of :func:`at_end`.
 
-    If the metric has no standard error, it is derived from the interval. It is NaN if the metric
-    has neither.
+    If the standard error is unknown, it is derived from the metric's confidence interval. It is NaN
+    if the metric has neither a standard error nor an interval.
     """
     error = evaluation.standard_errors.get(name, math.nan)
     if math.isfinite(error):
@@ -519,14 +533,15 @@ def own_error(evaluation: BaseEvaluation, name: str) -> float:
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
     """Return the degrees of freedom of a metric's standard error.
 
-    These are the smaller of the effective clusters' degrees and the degrees from :func:`at_end`;
-    infinite if neither applies.
+    The result is the smaller of two numbers: the degrees of freedom that follow from the effective
+    number of clusters, and the degrees of freedom from :func:`at_end`. It is infinite if neither
+    applies.
     """
     return min(_cluster_degrees(evaluation, name), at_end(evaluation, name)[1])
 
 
 def _cluster_degrees(evaluation: BaseEvaluation, name: str) -> float:
-    """Return the degrees of freedom of a metric's effective clusters; infinite without clusters."""
+    """Return the degrees of freedom that follow from clusters; infinite without clusters."""
     if not isinstance(evaluation, Evaluation):
         return math.inf
     clusters = evaluation.effective_clusters
@@ -536,7 +551,7 @@ def _cluster_degrees(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:
-    """Return McNemar's test of paired rows of single labels; None with sampling weights."""
+    """Compute McNemar's test for paired rows of single labels; None with sampling weights."""
     a = first.rows
     b = second.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
@@ -554,7 +569,7 @@ def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None
 def randomization_test(
     first: Evaluation, second: Evaluation, metric: str, *, n_resamples: int = 1000, seed: int = 0
 ) -> float:
-    """Return the two-sided p-value of a difference in any metric by a randomization test.
+    """Compute the two-sided p-value of a difference in any metric by a randomization test.
 
     The test needs no assumption about distributions. In each resample, the two predictions of every
     row are exchanged at random with probability 1/2.
@@ -562,7 +577,7 @@ def randomization_test(
     Parameters
     ----------
     first, second : Evaluation
-        Evaluations of the same rows, both with their rows.
+        Evaluations of the same rows, which both still contain their rows.
     metric : str
     n_resamples : int, default 1000
     seed : int, default 0
@@ -579,8 +594,8 @@ def randomization_test(
 
     Notes
     -----
-    The test makes 2 × ``n_resamples`` evaluations of the rows. With 10⁵ rows of 11 probabilities, a
-    resample takes about 0.3 s, so 1,000 resamples take 5 minutes.
+    The test evaluates the rows 2 × ``n_resamples`` times. For 10⁵ rows with 11 probabilities each,
+    a resample takes about 0.3 s, so 1,000 resamples take 5 minutes.
 
     Examples
     --------
@@ -618,14 +633,15 @@ def randomization_test(
         swapped_a = evaluate_rows(_exchanged(a, b, swap), first)
         swapped_b = evaluate_rows(_exchanged(b, a, swap), first)
         difference = swapped_a.metrics[metric] - swapped_b.metrics[metric]
-        # Ties count. Summation in another order changes the last digits, hence the tolerance.
+        # A tie counts as a difference that is at least as large. The tolerance is necessary because
+        # the order of summation affects the last digits.
         if not abs(difference) < abs(observed) - 1e-12:
             extreme += 1
     return (1 + extreme) / (1 + n_resamples)
 
 
 def _exchanged(rows: Predictions, other: Predictions, swap: BoolArray) -> Predictions:
-    """Return rows with the predictions of other rows where ``swap`` is true."""
+    """Return rows whose predictions are taken from ``other`` if ``swap`` is true for the row."""
     probabilities = None
     if rows.probabilities is not None and other.probabilities is not None:
         probabilities = np.where(swap[:, None], other.probabilities, rows.probabilities)

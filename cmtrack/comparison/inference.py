@@ -1,11 +1,11 @@
 """Inference on many runs from their values and the covariance of their errors.
 
-Computes differences, the runs that may be the best, the probability of each rank, and the interval
-of a selected run. All functions work with NumPy on a vector of R values and an (R, R) covariance;
-larger is better. The source of the covariance (paired rows, independent rows, several metrics) does
-not matter.
+This module computes differences between runs, the set of runs that may be the best, the probability
+of each rank, and the interval of a selected run. The input of all functions is a vector of R
+values, of which larger values are better, and the (R, R) covariance matrix of their errors. The
+source of the covariance (paired rows, independent rows, several metrics) does not matter.
 
-Draws are seeded, so equal values give equal results.
+Random draws use a fixed seed, so the same input always gives the same results.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ N_DRAWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Ranks of R runs over draws of their true values.
+    """Ranks of R runs, estimated from random draws of their true values.
 
     ``probability_best``, of shape (R,): share of draws in which the run is first.
-    ``expected``, of shape (R,): mean rank; 1 is the best.
-    ``low``, ``high``, of shape (R,): limits of the interval of the rank.
-    ``distribution``, of shape (R, R): ``[run, rank - 1]``: share of draws in which the run has the
-    rank. Rows and columns sum to 1.
+    ``expected``, of shape (R,): mean rank of each run over the draws; rank 1 is the best.
+    ``low``, ``high``, of shape (R,): lower and upper limit of the interval of each run's rank.
+    ``distribution``, of shape (R, R): the entry ``[run, rank - 1]`` is the share of draws in which
+    the run has this rank. All rows and all columns sum to 1.
     """
 
     probability_best: FloatArray
@@ -46,26 +46,29 @@ class Ranks:
 class Pairs:
     """All pairwise differences of R runs.
 
-    ``difference``, ``standard_error``, of shape (R, R): difference of the run in the row minus the
-    run in the column.
+    ``difference``, of shape (R, R): value of the run in the row minus value of the run in the
+    column.
+    ``standard_error``, of shape (R, R): standard error of each difference.
     ``statistic``, of shape (R, R): normal statistic with the same p-value as the difference;
-    infinite if runs differ without any error, 0 if they are the same.
-    ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided p-values: unadjusted; adjusted over
-    all pairs by Holm's method (1979); adjusted by the distribution of the largest statistic of all
-    pairs, which uses the correlation of the pairs.
+    infinite if two runs differ although their difference has no error, and 0 if the runs are the
+    same.
+    ``pvalue``, of shape (R, R): unadjusted two-sided p-values.
+    ``holm``, of shape (R, R): p-values adjusted for the number of pairs by Holm's method (1979).
+    ``max_t``, of shape (R, R): p-values adjusted by the distribution of the largest statistic among
+    all pairs, which takes the correlation between pairs into account.
     ``reach``: normal quantile of the simultaneous intervals.
     ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN if no row
     differs, or if the standard error is unknown.
-    ``rival``, of shape (R,), int64: the best other run, ignoring runs that are the same as this
-    run; the run itself if there is none.
-    ``may_be_best``, of shape (R,): p-value of "no other run is better".
+    ``rival``, of shape (R,), int64: position of the best other run, ignoring runs that are the same
+    as this run; the position of the run itself if no other run remains.
+    ``may_be_best``, of shape (R,): p-value of the hypothesis that no other run is better.
     ``tied``, of shape (R,), bool: whether ``may_be_best`` is above ``1 - confidence_level``. If so,
     the run may be the best; otherwise it is ruled out.
     ``critical``, of shape (R,): smallest lead of another run, in standard errors, that rules the
     run out.
     ``best_low``, ``best_high``, of shape (R,): simultaneous intervals of each run's value minus the
-    value of the best other run. The upper end is exactly 0 if and only if the run is ruled out. The
-    lower end is exactly 0 if and only if all other runs are ruled out.
+    value of the best other run. An upper end is exactly 0 if and only if the run is ruled out as
+    the best. A lower end is exactly 0 if and only if all other runs are ruled out.
     """
 
     difference: FloatArray
@@ -86,13 +89,13 @@ class Pairs:
 
 
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
-    """Return draws of normal errors with a given covariance, shape (n_draws, R).
+    """Draw normally distributed errors with a given covariance, shape (n_draws, R).
 
-    Runs whose difference has no error get equal draws.
+    If the difference between two runs has no error, their draws are equal.
     """
     values, vectors = np.linalg.eigh(covariance)
-    # The symmetric root is unique: it does not depend on the signs of eigenvectors, which vary with
-    # rounding.
+    # The symmetric square root of the covariance is unique. It does not depend on the signs of
+    # eigenvectors, which change with rounding errors.
     root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T
     standard = np.random.default_rng(seed).standard_normal((n_draws, len(covariance)))
     draws: FloatArray = standard @ root
@@ -100,7 +103,7 @@ def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -
 
 
 def representatives(covariance: FloatArray, values: FloatArray | None = None) -> IntArray:
-    """Return for each run the first run with the same errors, shape (R,).
+    """Find, for each run, the first run with the same errors; return its position, shape (R,).
 
     If values are given, the two runs must also have the same value.
     """
@@ -113,7 +116,7 @@ def representatives(covariance: FloatArray, values: FloatArray | None = None) ->
 
 
 def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> Ranks:
-    """Return the ranks over draws of the true values.
+    """Compute the ranks of runs from draws of their true values.
 
     ``drawn``, of shape (n_draws, R): draws from :func:`posterior_draws`. Runs that are equal in a
     draw are ranked in random order.
@@ -139,7 +142,7 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
         probability_best=distribution[:, 0],
         expected=distribution @ np.arange(1, size + 1),
         low=1 + (cumulative <= tail).sum(axis=1),
-        # A sum of shares that equals 1 - tail may be below it after rounding.
+        # Rounding may make a sum of shares that equals 1 - tail slightly smaller.
         high=1 + (cumulative < 1 - tail - 1e-12).sum(axis=1),
         distribution=distribution,
     )
@@ -148,17 +151,18 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
 # -- the posterior of the true values --------------------------------------------------------------
 
 LEAST_FOR_SPREAD = 3
-"""Fewest distinct runs to estimate the spread of true values; for two, use the p-value."""
+"""Smallest number of distinct runs from which the spread of true values can be estimated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
     """The posterior of τ, the standard deviation of the runs' true values.
 
-    ``tau``, ``weights``, of shape (T,): a grid and its probabilities.
+    ``tau``, of shape (T,): grid of values of τ.
+    ``weights``, of shape (T,): posterior probability of each value in the grid.
     ``basis``, of shape (R, R - 1): orthonormal contrasts of the runs, with independent errors.
-    ``contrast``, ``variance``, of shape (R - 1,): contrasts of the values, and the variances of
-    their errors.
+    ``contrast``, of shape (R - 1,): contrasts of the observed values.
+    ``variance``, of shape (R - 1,): variance of the error of each contrast.
     """
 
     tau: FloatArray
@@ -171,10 +175,11 @@ class Spread:
 def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spread:
     """Return the posterior of the spread τ of the true values of exchangeable runs.
 
-    The true values are N(μ, τ²), with flat priors for μ and τ.
+    The model assumes that the true values are distributed as N(μ, τ²), with flat priors for μ and
+    τ.
 
-    ``values``, ``covariance``, of shape (R,) and (R, R): values of at least two distinct runs, and
-    the covariance of their errors.
+    ``values``, of shape (R,): values of the runs, at least two of which are distinct.
+    ``covariance``, of shape (R, R): covariance of the errors of the values.
     ``steps``: number of steps of the grid of τ, which is geometric up to 8 times the root mean
     square of the errors.
     """
@@ -183,8 +188,8 @@ def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spre
     # Drop the first column, which is the mean. The other columns are orthonormal contrasts.
     contrasts = np.linalg.qr(directions)[0][:, 1:]
     variance, rotation = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
-    # Subtracting the errors that all runs share leaves rounding errors, which do not count as
-    # variance.
+    # After the errors that all runs share are subtracted, rounding errors may remain. They must not
+    # count as variance.
     rounding = size * np.finfo(float).eps * float(np.abs(covariance).max())
     variance = np.where(variance > max(SAME * float(variance.max()), rounding), variance, 0.0)
     basis = contrasts @ rotation
@@ -212,14 +217,15 @@ def posterior_draws(
 ) -> FloatArray | None:
     """Return draws of the true values, shape (n_draws, R); None for fewer than 3 distinct runs.
 
-    Bootstrap samples of the rows, or draws from ``N(values, covariance)``, treat the leader's luck
-    as merit. With six equal runs, they give the leader a probability of 0.4 to 0.5 instead of 1/6.
-    Therefore the spread of the true values is estimated from the runs, and the values are shrunk by
-    it.
+    Bootstrap samples of the rows, or draws from ``N(values, covariance)``, do not account for the
+    fact that the leader's observed value is partly luck. If six runs are equally good, such draws
+    give the leader a probability of 0.4 to 0.5 of being the best, instead of 1/6. Therefore this
+    function estimates the spread of the true values from the runs, and it shrinks the observed
+    values towards their mean accordingly.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
-    ``level``: whether to draw also the common level. It does not change ranks by size, but it
-    changes ranks by distance from zero.
+    ``level``: whether the draws include the uncertainty of the mean of all runs. This mean does not
+    affect ranks by size, but it affects ranks by distance from zero.
     """
     if len(values) == 1:
         return np.tile(values, (n_draws, 1))
@@ -230,7 +236,7 @@ def posterior_draws(
     covariance = covariance[np.ix_(distinct, distinct)]
     posterior = spread(values, covariance)
     rng = np.random.default_rng(seed)
-    # Evenly spaced quantiles of τ have less noise than random draws.
+    # Evenly spaced quantiles of τ cause less random variation than random draws of τ.
     quantiles = (np.arange(n_draws) + 0.5) / n_draws
     cell = np.searchsorted(posterior.weights.cumsum()[:-1], quantiles)
     squares = (posterior.tau**2)[cell][:, None]
@@ -249,7 +255,7 @@ def posterior_draws(
 def _mean_errors(
     posterior: Spread, covariance: FloatArray, contrasts: FloatArray, noise: FloatArray
 ) -> FloatArray:
-    """Return draws of the error of the mean of all values, shape (n_draws,).
+    """Draw the error of the mean of all values, shape (n_draws,).
 
     The error of the mean is regressed on the errors of the contrasts, which follow from each draw
     of the true ``contrasts``. The residual is the standard normal ``noise``, scaled.
@@ -269,7 +275,7 @@ def _mean_errors(
 def reach_of_best(
     errors: FloatArray, variance: FloatArray, confidence_level: float, others: int = 0
 ) -> tuple[float, float]:
-    """Return two normal quantiles for the interval of a selected run.
+    """Return two normal quantiles for the interval of a run that was selected by its value.
 
     The first quantile is one-sided, for the selection of the largest value; the second is
     two-sided.
@@ -277,12 +283,14 @@ def reach_of_best(
     The run with the largest of R values has the interval ``[value - c · se, value + z · se]``,
     where c is the first quantile and z the ordinary quantile. Its error is at most the largest of
     all R errors, and the selection of the largest value cannot decrease it (after Fuentes, Casella
-    and Wells 2018). A run that was selected by another rule uses the second quantile at both ends.
+    and Wells 2018). For a run that was selected by a different rule, both ends use the second
+    quantile.
 
     ``errors``, of shape (n_draws, R).
     ``variance``, of shape (R,).
-    ``others``: number of further runs in the selection whose errors are unknown. They count as
-    independent, which is the worst case of errors without negative correlation (Šidák; Slepian).
+    ``others``: number of further runs from which the run was selected and whose errors are unknown.
+    These errors count as independent, which gives the largest quantile unless errors are negatively
+    correlated (Šidák; Slepian).
     """
     has_error = variance > SAME * variance.max(initial=0)  # Ignore rounding.
     ratio = errors[:, has_error] / np.sqrt(variance[has_error])
@@ -299,7 +307,7 @@ def _reach_of_largest(ratio: FloatArray, level: float, others: int, sides: int) 
     ``ratio``: drawn errors divided by their standard errors, shape (n_draws, R), as absolute values
     if there are two ``sides``.
     """
-    # The quantile is at least the quantile for a single run and the others.
+    # The quantile must be at least the quantile for a single run together with the other runs.
     quantile = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))
     if ratio.shape[1] == 0:
         return quantile
@@ -338,22 +346,23 @@ def pairs(
     by default infinite.
     ``known``, of shape (R,), bool, optional: whether the errors of a run are known. Runs with
     unknown errors neither rule out a run nor are ruled out. By default all are known.
-    ``widest``: largest possible difference of two values.
+    ``widest``: largest possible difference between two values of the metric.
     ``rows``: paired differences of some runs, larger is better. Their statistics and intervals are
     used unchanged.
-    ``row_runs``: positions of these runs.
+    ``row_runs``: positions of the runs that ``rows`` compares.
 
     ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and
     Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). The first step
-    spends a tenth of the error rate and drops the rivals of a run that cannot be better: their
-    simultaneous upper limits of the lead over the run are below 0. The second step spends the rest.
-    It compares the largest lead over the run with its distribution if all remaining rivals were
-    equal to the run. The best run is kept with a probability of at least the confidence level. With
-    two runs, the p-value is the ordinary two-sided p-value; with more runs, it is at least that.
+    uses a tenth of the error rate. For each run, it drops the rivals that cannot be better, which
+    are the rivals whose lead over the run has a simultaneous upper limit below 0. The second step
+    uses the rest of the error rate. It compares the largest lead over the run with its distribution
+    if all remaining rivals were equal to the run. The best run is kept with a probability of at
+    least the confidence level. With two runs, the p-value is the ordinary two-sided p-value; with
+    more runs, it is at least that.
 
-    A difference that rests on few rows, such as rows of a rare class, is not normally distributed.
-    Each statistic is therefore converted to the normal statistic with the same tail probability as
-    in Student's t distribution with its degrees of freedom.
+    A difference that is computed from few rows, such as the rows of a rare class, is not normally
+    distributed. Each statistic is therefore converted to the normal statistic with the same tail
+    probability as in Student's t distribution with its degrees of freedom.
     """
     size = len(values)
     signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(size)
@@ -366,13 +375,14 @@ def pairs(
     difference = np.where(alike, 0.0, difference)  # Rounding is not a lead.
     statistic = over(difference, error)
     if folded:
-        # The test with the other relative sign of the two values must also find the difference.
+        # The test with the opposite relative sign of the two values must also be significant.
         total = np.abs(gain[:, None]) + np.abs(gain[None, :])
         total_error = root(variance[:, None] + variance[None, :] + 2 * gain_covariance, variance)
         total_statistic = over(np.sign(difference) * total, total_error)
         weaker = np.abs(total_statistic) < np.abs(statistic)
         statistic = np.where(weaker, total_statistic, statistic)
-        # The interval must agree with the weaker test, so its error is widened.
+        # The interval must agree with the less significant test, so a larger standard error is
+        # used.
         error = np.where(weaker, np.abs(over(difference, np.abs(statistic))), error)
     if degrees is None:
         degrees = np.full_like(error, np.inf)
@@ -383,7 +393,7 @@ def pairs(
         inside = np.ix_(row_runs, row_runs)
         difference[inside] = rows.difference
         error[inside] = rows.error
-        # A difference with an unknown standard error is not a lead.
+        # A difference with an unknown standard error does not count as a lead.
         statistic[inside] = np.where(rows.without_interval, 0.0, rows.statistic)
         without_interval[inside] = rows.without_interval
         # Shares have an interval around 0 if no row differs; for other metrics, runs that are alike
@@ -392,7 +402,10 @@ def pairs(
         counted[inside] = has_interval | ~rows.alike
 
     def upper_ends(quantile: FloatArray | float) -> FloatArray:
-        """Return upper ends; a lower end is minus the upper end of the transposed pair."""
+        """Return the upper ends.
+
+        The lower end of a pair is minus the upper end of the pair in reverse order.
+        """
         quantiles = np.broadcast_to(quantile, error.shape)
         high: FloatArray = cut(difference, students(quantiles, degrees) * error, (0.0, widest))[1]
         if rows is not None:
@@ -439,9 +452,10 @@ def pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Steps:
-    """Result of the two steps, for R runs.
+    """Result of the two-step test for R runs.
 
-    ``pvalue``, ``critical``, of shape (R,): p-value and critical value of each run.
+    ``pvalue``, of shape (R,): p-value of each run.
+    ``critical``, of shape (R,): critical value of the largest lead over each run.
     ``quantile``, of shape (R, R): quantile of each run's lead for each rival.
     ``largest``, of shape (n_draws,): the largest |t| of all pairs in each draw.
     """
@@ -463,13 +477,13 @@ def _two_steps(
     size = len(error)
     least = normal_quantile(confidence_level)
     alpha = 1 - confidence_level
-    # The first step spends a tenth of the error rate. A single pair has no rivals to drop.
+    # The first step uses a tenth of the error rate. With a single pair, it has no rivals to drop.
     first_alpha = alpha / 10 if size > 2 else 0.0
     n_leads = 2 * len(errors)
     # Positions of the critical value and of the limit of the first step among the ordered leads.
     critical_place = n_leads - max(int((alpha - first_alpha) * (1 + n_leads)), 1)
     bound_place = min(int(np.ceil((1 - alpha / 10) * n_leads)), n_leads) - 1
-    # Single precision halves the memory that the loop reads, and leads need no higher precision.
+    # Single precision halves the amount of memory that the loop reads, and it is sufficient here.
     by_run: Any = np.ascontiguousarray(errors.T, dtype=np.float32)
     largest = np.zeros(len(errors))
     pvalue = np.zeros(size)
@@ -498,13 +512,13 @@ def _two_steps(
 
 
 _DRAWS_AT_ONCE = 1000
-"""Draws per step of the loop in :func:`_leads`, so that many runs fit in the processor's cache."""
+"""Number of draws per iteration in :func:`_leads`, so that the data fit in the CPU cache."""
 
 
 def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
-    """Return the largest lead of some rivals over run i in each draw, shape (2, n_draws).
+    """Compute the largest lead of given rivals over run i in each draw, shape (2, n_draws).
 
-    Leads are in standard errors. Each draw is used with both signs.
+    Leads are divided by their standard errors. Each draw is used with both signs.
     """
     largest = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # A negative lead counts as 0.
     if not len(rivals):
@@ -524,7 +538,8 @@ def _from_best(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each run's value minus the best other value (Hsu 1984).
 
-    ``high``, ``counted``, of shape (R, R): upper ends of all differences, and whether each counts.
+    ``high``, of shape (R, R): upper ends of the intervals of all differences.
+    ``counted``, of shape (R, R): whether each difference is taken into account.
     """
     best_high = np.where(counted, high, np.inf).min(axis=1)
     tiny = np.finfo(float).tiny  # The end must be 0 only if a run is ruled out.

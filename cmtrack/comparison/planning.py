@@ -1,4 +1,4 @@
-"""Resolution of a test set, equivalence of runs, and how much of the best value is selection."""
+"""Resolution of a test set, equivalence of runs, and selection bias of the best value."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 POWER = 0.8
 FEWEST_TO_BE_EQUIVALENT = 20
-"""Rows of a class below which standard errors are too rough to show equivalence."""
+"""Number of rows of a class below which standard errors are too inaccurate for equivalence."""
 
 
 @dataclass(frozen=True)
 class Resolution:
-    """Differences that the rows of a ranking can detect, from the differences' standard errors.
+    """Sizes of differences that a test set can detect, computed from standard errors.
 
     Attributes
     ----------
@@ -44,10 +44,11 @@ class Resolution:
         Standard error of the difference between the leader and each other run, by name, in the
         order of the ranking.
     differences : dict of str to float
-        The differences from the leader, by name.
+        Difference of each other run from the leader, by the run's name.
     quantile : float
-        Normal quantile that a difference must reach. It is two-sided and, with more than two runs,
-        simultaneous for all runs (max-T).
+        Normal quantile that a difference, divided by its standard error, must reach to be
+        significant. The quantile is two-sided. With more than two runs, it is simultaneous for all
+        runs (max-T).
 
     Examples
     --------
@@ -72,7 +73,7 @@ class Resolution:
 
     @property
     def smallest_difference(self) -> float:
-        """Smallest true difference between leader and next run that is detected with 80% power."""
+        """Smallest true difference from the next run that is detected with 80% power."""
         return self._reach * self._error_of_next
 
     @property
@@ -80,12 +81,12 @@ class Resolution:
         return next(iter(self.errors.values()), math.nan)
 
     def rows_for(self, difference: float, run: str | None = None) -> float:
-        """Return the total number of rows that detect a true difference with 80% power.
+        """Return the total number of rows required to detect a true difference with 80% power.
 
         Parameters
         ----------
         difference : float
-            True difference from the leader, above 0, in units of the metric.
+            True difference from the leader in units of the metric; it must be greater than 0.
         run : str, optional
             Name of the run; by default the next run after the leader.
 
@@ -107,10 +108,10 @@ class Resolution:
         return self.rows * (self._reach * error / difference) ** 2
 
     def rows_more(self, run: str) -> float:
-        """Return how many more rows would detect the observed difference with 80% power.
+        """Return the number of further rows required to detect a run's difference with 80% power.
 
-        The observed difference is assumed to be the true difference. The number is 0 if the present
-        rows detect it, and NaN without a difference.
+        The calculation assumes that the observed difference is the true difference. The number is 0
+        if the present rows are sufficient, and NaN if the run does not differ from the leader.
         """
         observed = abs(self.differences[run])
         if not observed > 0:
@@ -132,8 +133,7 @@ class Resolution:
         -------
         DataFrame
             Columns: name, difference (from the leader), standard_error, smallest_difference, and
-            rows_more. The last is the number of further rows that would detect a true difference of
-            the observed size: 0 if the present rows detect it, NaN without a difference.
+            rows_more. The column rows_more contains the results of :meth:`rows_more`.
         """
         from cmtrack._pandas import pd
 
@@ -154,10 +154,10 @@ class Resolution:
 
 
 def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> tuple[float, float]:
-    """Return the numbers of rows that detect a true difference from another model.
+    """Return the numbers of rows required to detect a true difference from another model.
 
-    The first number is for a model whose errors have a correlation of 0.9 with this model's errors,
-    the second number for a model whose errors are uncorrelated with them.
+    The first number assumes that the errors of the two models have a correlation of 0.9. The second
+    number assumes that their errors are uncorrelated.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
     quantile = normal_quantile(evaluation.confidence_level)
 
     def rows_at(correlation: float) -> float:
-        """Return the number of rows for a model whose errors have this correlation."""
+        """Return the number of rows if the errors of the two models have the given correlation."""
         error_of_difference = error * math.sqrt(2 * (1 - correlation))
         n_rows = float(evaluation.n_samples)
         resolution = Resolution(n_rows, {"": error_of_difference}, {"": math.nan}, quantile)
@@ -182,19 +182,20 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
 def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """Return the resolution of a ranking of runs.
 
-    ValueError if the ranking is of models, by several metrics, or of a single run.
+    ValueError if the ranking ranks models instead of runs, uses several metrics, or contains only
+    one run.
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(
             "a resolution needs two or more runs that are ranked by one metric, got "
             f"{ranking!r:.80}"
         )
-    # A run with the same answers as the leader has no interval.
+    # If a run gives the same answers as the leader, their difference has no interval.
     has_interval = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
     rivals = zip(ranking.runs[1:], has_interval[1:], strict=True)
     others = [run for run, differs in rivals if differs and run.standard_error > 0]
     level = ranking.confidence_level
-    # Bonferroni's quantile is an upper limit of the quantile that the differences need.
+    # Bonferroni's quantile is an upper limit of the quantile of simultaneous intervals.
     quantile = normal_quantile(1 - (1 - level) / max(len(others), 1))
     if len(others) > 1:
         evidence = gather([run.evaluation for run in (ranking.leader, *others)], ranking.criterion)
@@ -221,8 +222,8 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
     """Mark the runs of a ranking that are equivalent to the leader within a margin.
 
     The interval of the paired difference at level ``1 - 2 alpha`` must be within the margin, so
-    that both one-sided tests reject. No run is marked if a class, or the rows of a share, have
-    fewer than :data:`FEWEST_TO_BE_EQUIVALENT` rows.
+    that both one-sided tests reject. No run is marked if the denominator of a share, or the
+    smallest class for any other metric, has fewer than :data:`FEWEST_TO_BE_EQUIVALENT` rows.
     """
     leader = ranking.leader
     metric = ranking.criterion.metrics[0]
@@ -241,9 +242,11 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
 
 
 def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
-    """Return the effective number of rows of a share; otherwise of the smallest class with rows.
+    """Return the effective number of rows that determines how accurate a standard error is.
 
-    If the rows are in clusters, the clusters of a class are counted instead.
+    For a share, this is the number of rows in the denominator. For any other metric, it is the
+    number of rows in the smallest class that has rows. If the rows are in clusters, the clusters of
+    a class are counted instead.
     """
     if not isinstance(evaluation, Evaluation):
         return float(evaluation.n_samples)
@@ -271,21 +274,22 @@ class Looks:
     Attributes
     ----------
     runs : int
-        Known number of runs with a value that were evaluated on these rows; there may be more.
+        Known number of runs that were evaluated on these rows and have a value of the metric. Other
+        runs may exist.
     chosen_from : int
         Number of runs that the leader was selected from: ranked runs, runs that a gate stopped, and
         runs that were not read.
     reviews : int
-        Known number of earlier reviews with these runs; there may be more.
+        Known number of earlier reviews that include these runs. Other reviews may exist.
     value : float
         Value of the leader.
     optimism : float
-        Expected part of the value that is due to the selection, including gates; 0 for a single
-        run.
+        Expected amount by which the selection, including the selection by gates, increases the
+        leader's value; 0 if there is only one run.
     corrected : float
         ``value`` without ``optimism``.
     low, high : float
-        Interval of the leader's value, valid after the selection.
+        Ends of an interval of the leader's value that accounts for the selection.
 
     Examples
     --------
@@ -310,7 +314,7 @@ class Looks:
 
     @property
     def among(self) -> str:
-        """The numbers of runs in words: in the selection, and on the same rows."""
+        """Words for the numbers of runs that were selected from or evaluated on the same rows."""
         all_runs = f"at least {self.runs} runs evaluated on these rows"
         if self.chosen_from >= self.runs:
             return all_runs
@@ -338,9 +342,10 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
     Notes
     -----
     This is a bootstrap around values that are shrunk towards their mean, so that they have the
-    estimated spread of the true values. The observed values already include noise; a bootstrap
-    around them would miss a third of the optimism. No estimate is unbiased in all situations. If
-    one run is truly better than many equal runs, the correction is too large.
+    estimated spread of the true values. The observed values already include random errors, so a
+    bootstrap around the observed values would underestimate the optimism by a third. No estimate is
+    unbiased in all situations. If one run is truly better than many equal runs, the correction is
+    too large.
     """
     if len(values) < 2:
         return 0.0
@@ -374,9 +379,9 @@ def optimism_after_gates(
     """Return the expected error of the best run that passes the gates.
 
     This is the bootstrap of :func:`optimism`, with the gates applied in each draw. Draws in which
-    no run passes do not count. Gates on segments, on flips and on metrics without a standard error
-    keep their observed results. The result is NaN if errors are unknown, or if no run passes in any
-    draw.
+    no run passes all gates are ignored. Gates on segments, on flips and on metrics without a
+    standard error keep their observed results. The result is NaN if errors are unknown, or if no
+    run passes in any draw.
 
     ``pool``: runs with values and gate results, including runs that a gate stopped.
     ``baseline``: id of the baseline of ``.difference`` gates. If it is not in the pool, these gates
@@ -398,7 +403,8 @@ def optimism_after_gates(
     centres = [_shrunk(*evidence.of_metric(m)) for m in range(n_metrics)]
     drawn = np.stack(centres, axis=-1) + errors
     logged = np.array([[e.metrics[name] for name in metrics] for e in evaluations])
-    # A gate uses the original sign of the metric; the draws have the sign that makes larger better.
+    # Gates use the original sign of the metric, but draws have the sign that makes larger values
+    # better.
     moves = (drawn - evidence.values) * gain_signs(logged, criterion)
     passes = np.ones(drawn.shape[:2], dtype=bool)
     for place, gate in enumerate(gates):
@@ -420,8 +426,9 @@ def optimism_after_gates(
 def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) -> bool:
     """Return whether the bootstrap can apply a gate to drawn values.
 
-    It can for gates on values, interval ends and differences of all rows. It cannot for gates on a
-    distance from zero, because the sign of an error does not determine how the distance changes.
+    The bootstrap can apply gates on values, on interval ends and on differences, if these are
+    computed from all rows. It cannot apply gates on a distance from zero, because the sign of an
+    error does not determine how the distance changes.
     """
     if gate.column or gate.of_flips or gate.absolute or (gate.difference and not has_baseline):
         return False
@@ -434,12 +441,12 @@ def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) 
 
 
 def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str = "") -> Looks:
-    """Return how many runs a ranking selects from, and the selection bias.
+    """Return the number of runs that a leader was selected from, and its selection bias.
 
     Raises
     ------
     ValueError
-        If the ranking is of models, or by several metrics.
+        If the ranking ranks models instead of runs, or if it uses several metrics.
     """
     if ranking.over or not ranking.criterion.single:
         raise ValueError(
