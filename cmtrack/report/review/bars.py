@@ -20,7 +20,7 @@ _REACH = 2.0
 The limit prevents one bad run from making all other intervals too small to read.
 """
 _WIDEST = 3.0
-"""Largest half-width of an interval for the scale, as a multiple of the median of runs that matter.
+"""Largest half-width of an interval on the scale, relative to the median of possible best runs.
 
 The limit prevents one wide interval from making all other intervals too small to read.
 """
@@ -28,7 +28,7 @@ The limit prevents one wide interval from making all other intervals too small t
 
 @dataclass(frozen=True)
 class Bar:
-    """One interval on the scale of its column; places are pixels from the left.
+    """The drawing of one interval; all positions are in pixels from the left.
 
     ``at``, ``low``, ``high``: positions of the value and of both ends of the interval, limited to
         the drawing.

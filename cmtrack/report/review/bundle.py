@@ -1,10 +1,11 @@
-"""Bundles: a review and all its data in one file, and the verification of such a file.
+"""Bundles, each a file with a review and all of its data, and their verification.
 
-A bundle is untrusted: its files are checked against the digests of its manifest, the comparison is
-recomputed from the statistics by the rule, and every number and sentence of its data is compared
-with that. The page in the bundle is not compared. Read the new page of the recomputed comparison
-instead. Names, users, times and notes are as the author of the bundle wrote them. Sign the
-manifest's digest: any change of the manifest changes it.
+A bundle is untrusted. Verification checks its files against the digests in the manifest and
+recomputes the comparison from the stored statistics and the rule. It then compares every number and
+sentence in the bundle's data with the recomputed comparison. It does not compare the page in the
+bundle, so read the new page of the recomputed comparison instead. Names, users, times and notes
+cannot be verified. To protect a bundle against changes, sign the digest of its manifest, because
+any change of the bundle changes this digest.
 """
 
 from __future__ import annotations
@@ -52,21 +53,27 @@ PAGE = "review.html"
 TEXT = "review.md"
 DATA = "review.json"
 TOLERANCE = 1e-9
-"""Largest relative difference of equal numbers: another processor rounds sums differently."""
-MAX_BYTES = 2 << 30
-"""Most bytes of all files, once unpacked.
+"""Largest relative difference between numbers that count as equal.
 
-Beyond 256 MB, the limit is also 200 times the size of the archive.
+Different processors round sums differently.
+"""
+MAX_BYTES = 2 << 30
+"""Maximum total size in bytes of all unpacked files.
+
+If the total size exceeds 256 MB, it must also be at most 200 times the size of the archive.
 """
 _ALWAYS_READ = 256 << 20
 _MAX_RATIO = 200
 MAX_FILES = 20_000
 _SINCE = (1980, 1, 1, 0, 0, 0)
-"""The date of every file, the first that a zip archive can have: equal content is equal bytes."""
+"""The date of every file in an archive, which is the first date that a zip archive can store.
+
+With a fixed date, archives with the same content consist of the same bytes.
+"""
 _PLAIN_FILE = 0o100644 << 16
-"""The mode of every file: readable by all, writable by its owner."""
+"""The mode of every file in an archive: all users can read it, and its owner can write it."""
 _UNIX = 3
-"""The system that made an archive, from which the mode is read."""
+"""The code of the system that made an archive, which decides how the mode is read."""
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
 _MANIFEST_KEYS = frozenset(("schema", "versions", "title", "rule", "files"))
 _RUNS_KEYS = frozenset(
@@ -107,7 +114,7 @@ def write(
 def contents(
     comparison: Comparison, *, rows: bool = True, title: str | None = None
 ) -> dict[str, bytes]:
-    """Return the files of a bundle by their names, the manifest last."""
+    """Return a mapping from names to contents of a bundle's files, with the manifest last."""
     if rows:
         comparison = _with_stored_probabilities(comparison)
     rule = rule_of(comparison)
@@ -146,7 +153,7 @@ def contents(
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip archive of files; equal files give equal bytes."""
+    """Return a zip archive of files; the same files always give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, data in files.items():
@@ -162,7 +169,7 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def sizes(path: Path) -> tuple[int, int]:
-    """Return the number of bytes of a bundle, and the number of these bytes for predictions."""
+    """Return the size of a bundle in bytes, and how many of these bytes store predictions."""
     with zipfile.ZipFile(path) as archive:
         rows = sum(
             entry.compress_size
@@ -173,7 +180,7 @@ def sizes(path: Path) -> tuple[int, int]:
 
 
 def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """Return facts about the evaluated runs, and their files, in the order of the runs' ids."""
+    """Return facts about the evaluated runs and the files of these runs, sorted by run id."""
     read = _reads(comparison)
     candidates = sorted(comparison.judged, key=lambda candidate: (candidate.run_id, candidate.name))
     facts = []
@@ -193,9 +200,9 @@ def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], d
 
 
 def _with_stored_probabilities(comparison: Comparison) -> Comparison:
-    """Return the comparison with probabilities as a file stores them, with 7 digits.
+    """Return the comparison with probabilities rounded to 7 digits, as a file stores them.
 
-    Evaluations in memory have more digits, so a verification would find different numbers.
+    Probabilities in memory have more digits, so a verification would compute different numbers.
     """
     if comparison.listing is None:
         raise ValueError("a bundle needs a comparison that cmtrack.compare made")
@@ -219,7 +226,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
 
 
 def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
-    """Return an evaluation with probabilities as a file stores them, or None if nothing changes."""
+    """Return an evaluation with probabilities rounded as in a file; None if nothing changes."""
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
         return None
@@ -240,7 +247,7 @@ def _rows_file(evaluation: BaseEvaluation) -> bytes:
 
 
 def _not_judged(comparison: Comparison) -> dict[str, Any]:
-    """Return statements on runs whose evaluations were not read: they cannot be recomputed."""
+    """Return the data on runs whose evaluations were not read, which cannot be recomputed."""
     listing = comparison.listing
     if listing is None:
         raise ValueError("a bundle needs a comparison that cmtrack.compare made")
@@ -276,7 +283,7 @@ def _reads(comparison: Comparison) -> set[str]:
 def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
     """Return the facts of a run that the review shows or the rule reads.
 
-    Passwords and all other tags are removed.
+    Passwords are removed, and so are tags that the rule does not read.
     """
     facts = {field.name: getattr(run, field.name) for field in fields(Run)}
     return facts | {
@@ -310,7 +317,7 @@ class NoBundle(ValueError):
 
 
 class Outcome(Enum):
-    """The outcome of verifying a bundle; the value is the word for people."""
+    """The outcome of verifying a bundle; the value is the word that people read."""
 
     VERIFIED = "verified"
     STATISTICS_ONLY = "statistics only: the review was not verified"
@@ -322,18 +329,20 @@ class Outcome(Enum):
 class Verification:
     """The result of verifying a bundle.
 
-    ``files``: number of files that were compared with the manifest.
-    ``numbers``: number of recomputed numbers.
-    ``problems``: files and numbers that are not what the bundle says; none of a bundle that is
-        whole.
-    ``removed``: data of a removed feature, and what to use instead.
+    ``files``: number of files whose digests were compared with the manifest.
+    ``numbers``: number of values that were recomputed and compared.
+    ``problems``: files and numbers that differ from what the bundle states; empty if nothing was
+        changed.
+    ``removed``: data that belong to a removed feature, and what to use instead.
     ``not_recomputed``: parts of the review that could not be recomputed, and why.
-    ``stated``: facts that no bundle can prove, such as those on runs that were not judged.
-    ``sha256``: digest of the manifest, which holds the digests of all files.
+    ``stated``: facts that a bundle states but cannot prove, such as facts about runs that were not
+        evaluated.
+    ``sha256``: digest of the manifest, which lists the digests of all files.
     ``rule``: the rule's file and digest.
-    ``made_with``, ``read_with``: versions of cmtrack.
-    ``page``: a fresh page of the recomputed comparison, since the bundle's is not compared; empty
-        where it could not be recomputed.
+    ``made_with``: version of cmtrack that made the bundle.
+    ``read_with``: version of cmtrack that verified the bundle.
+    ``page``: a new page that shows the recomputed comparison, because the page in the bundle is not
+        compared; empty if the comparison could not be recomputed.
     """
 
     files: int
@@ -350,7 +359,7 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome; a review with a part that was not recomputed is not verified."""
+        """The outcome; a review counts as verified only if all of its parts were recomputed."""
         if self.problems:
             return Outcome.CHANGED
         if self.removed:
@@ -359,15 +368,15 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """True if all data of the review were recomputed from the bundle, and are the same."""
+        """True if all data of the review were recomputed from the bundle without a difference."""
         return self.outcome is Outcome.VERIFIED
 
 
 def verify(path: str | Path) -> Verification:
     """Check a bundle's files, recompute its comparison, and compare the review's data with it.
 
-    Raises NoBundle if it is not a bundle, a damaged archive, or from a newer version, and OSError
-    if it cannot be read.
+    Raises NoBundle if the file is not a bundle, if the archive is damaged, or if a newer version of
+    cmtrack made it. Raises OSError if the file cannot be read.
     """
     try:
         allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)
@@ -391,7 +400,8 @@ def verify(path: str | Path) -> Verification:
             OverflowError,
             RecursionError,
         ) as error:
-            # Errors from other libraries are hard to understand without their type.
+            # Messages of errors from other libraries are hard to understand without the type of the
+            # error.
             reason_text = str(error)
             if not isinstance(error, ValueError):
                 reason_text = f"{type(error).__name__}: {error}"
@@ -413,7 +423,7 @@ def verify(path: str | Path) -> Verification:
 
 
 def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the checked manifest; raise ValueError if it is not one."""
+    """Return the checked manifest; raise ValueError if the manifest is invalid."""
     if MANIFEST not in files:
         raise ValueError(f"{MANIFEST} is missing")
     data = untrusted.parsed_json(files[MANIFEST])
@@ -440,14 +450,14 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _refuse_unknown(data: Mapping[str, Any], known: Collection[str], file: str) -> None:
-    """Raise ValueError if a file has a key that no version writes: nobody would check it."""
+    """Raise ValueError if a file has a key that no version writes, as no check would cover it."""
     unknown = sorted(set(data) - set(known))
     if unknown:
         raise ValueError(f"{file} holds {unknown[0]!r:.80}, which no bundle has")
 
 
 def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a problem for each file that differs from the manifest, or that must be there."""
+    """Yield a problem for each file that differs from the manifest or is missing."""
     for name in sorted({*listed, *(set(files) - {MANIFEST}), RUNS, RULE, PAGE, TEXT, DATA}):
         if name not in files:
             yield f"{name} is missing"
@@ -469,7 +479,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     rule = Rule.parse(files[RULE], manifest["rule"]["file"])
     options = CompareOptions(rule=rule)
     options.check()
-    # Version 0.2 wrote the weights of a sum, which mean nothing for a single metric.
+    # Version 0.2 wrote the weights of a sum of metrics, which have no effect on a single metric.
     stated["criterion"].pop("weights", None)
     if criterion.pareto and _has_pvalues(stated):
         raise RemovedFeature(f"{DATA} has p-values of a Pareto front")
@@ -482,8 +492,8 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
         return
-    # A removed option that is not at its default is in the rule, which is refused above. One at its
-    # default says nothing.
+    # If a removed option does not have its default value, it is in the rule, which is refused
+    # above. If it has its default value, it has no effect.
     stated["how"] = {
         name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None
     }
@@ -498,7 +508,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
 def _read_evaluations(
     files: Mapping[str, bytes], judged: Sequence[Mapping[str, Any]]
 ) -> dict[str, BaseEvaluation]:
-    """Return the evaluations of a bundle by the ids of their runs, with rows that it has."""
+    """Return the evaluations in a bundle by run id, with rows if the bundle contains them."""
     evaluations = {}
     for entry in judged:
         folder = entry["folder"]
@@ -510,7 +520,7 @@ def _read_evaluations(
 
 
 def _has_pvalues(stated: Mapping[str, Any]) -> bool:
-    """Return whether a review's rankings have p-values for being the best."""
+    """Return whether a review's rankings contain p-values for being the best."""
     return any(
         run["p_set"] is not None for ranking in stated["rankings"] for run in ranking["runs"]
     )
@@ -562,7 +572,7 @@ def _compare_review(
     _compare_data(stated, computed, compared)
     compared.page = html(comparison, manifest["title"])
     if compared.is_foreign:
-        # A difference from the numbers of another version proves nothing.
+        # A difference from the numbers that another version computed proves nothing.
         compared.lacking += compared.problems
         compared.problems = []
 
@@ -570,9 +580,10 @@ def _compare_review(
 def _compare_data(
     stated: Mapping[str, Any], computed: Mapping[str, Any], compared: _Compared
 ) -> None:
-    """Compare the parts of a review: first numbers, then texts if everything can be recomputed.
+    """Compare the parts of a review: first numbers and then, if all can be recomputed, texts.
 
-    Only the first difference is reported, and a number is more informative than its sentence.
+    Only the first difference is reported, and a number tells the reader more than the sentence that
+    contains the number.
     """
 
     def order(name: str) -> tuple[bool, bool, str]:
@@ -600,7 +611,7 @@ def _is_newer(version: str | None) -> bool:
 
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
-    """Return the statements on runs that cannot be recomputed, in words."""
+    """Return sentences on the facts about runs that cannot be recomputed."""
     outcomes = {
         "stopped": "stopped by {} logged values",
         "left_out": "left out",
@@ -666,7 +677,7 @@ def _as_run(data: Mapping[str, Any]) -> Run:
     facts = {attribute.name: data[attribute.name] for attribute in fields(Run)}
     for name, value in facts.items():
         kind = kinds.get(name, str)
-        # A truth value is also an integer.
+        # A bool is also an int.
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ValueError(f"{RUNS}: {name} must be a {kind.__name__}, got {value!r:.40}")
     for name in ("params", "tags"):
@@ -680,20 +691,20 @@ def _as_run(data: Mapping[str, Any]) -> Run:
 
 
 def _as_result(data: Sequence[Any]) -> GateResult:
-    """Return a gate's result for a logged value; None is an undefined value."""
+    """Return a gate's result for a logged value; in the data, None is an undefined value."""
     gate = Gate.parse(data[0])
     value = math.nan if data[1] is None else float(data[1])
     return gate.check({gate.metric: value}, {})
 
 
 class _Compared:
-    """The comparison of stated and recomputed data.
+    """The comparison between the data that a bundle states and the recomputed data.
 
-    ``texts``: whether to compare texts.
-    ``is_foreign``: whether another version wrote the stated data.
+    ``texts``: whether to compare texts as well as numbers.
+    ``is_foreign``: whether a different version of cmtrack wrote the stated data.
     ``numbers``: the number of compared numbers.
     ``page``: the page of the recomputed comparison.
-    ``lacking``: parts that cannot be recomputed, and why.
+    ``lacking``: parts that cannot be recomputed, each with the reason.
     """
 
     def __init__(self) -> None:
@@ -709,7 +720,7 @@ class _Compared:
     def without_removed(self, stated: Any, where: str = "") -> Any:
         """Return the data without the keys that only a removed feature wrote.
 
-        Those with a value are listed.
+        Keys that are removed although they have a value are added to a list.
         """
         if isinstance(stated, list):
             return [self.without_removed(value, where) for value in stated]
@@ -726,12 +737,12 @@ class _Compared:
         return data
 
     def compare(self, stated: Any, computed: Any, where: str) -> None:
-        """Compare two values of JSON; only the first difference becomes a problem."""
+        """Compare two JSON values; only the first difference is added to the problems."""
         if self.problems:
             return
         if isinstance(stated, dict) and isinstance(computed, dict):
             keys = stated | computed
-            if self.is_foreign:  # another version may have lacked a key that this one writes
+            if self.is_foreign:  # an older version may lack a newer key
                 keys = stated
             for name in keys:
                 self.compare(stated.get(name), computed.get(name), f"{where}.{name}")
@@ -754,7 +765,7 @@ class _Compared:
 
 
 def _equal(stated: Any, computed: Any) -> bool:
-    """Return whether two values of JSON are equal, numbers within the tolerance."""
+    """Return whether two JSON values are equal, where numbers may differ by the tolerance."""
     if not _is_number(stated) or not _is_number(computed):
         return type(stated) is type(computed) and bool(stated == computed)
     return bool(abs(stated - computed) <= TOLERANCE * max(1.0, abs(stated)))
@@ -770,7 +781,7 @@ def _compare_values(
     criterion: Criterion,
     compared: _Compared,
 ) -> None:
-    """Compare the values of single runs and their intervals, which need no rows."""
+    """Compare the values and intervals of individual runs, which do not require rows."""
     first_metric = criterion.metrics[0]
     for place, ranking in enumerate(stated["rankings"]):
         for run in ranking["runs"]:

@@ -53,7 +53,7 @@ class OnTerminal:
     ``heading``: heading of the column; by default, the page's heading in lower case.
     ``text``: function that returns the text; by default, the page's text followed by the interval.
     ``right``: whether the text is aligned to the right.
-    ``brief``: a narrower form.
+    ``brief``: a narrower form of the column.
     """
 
     heading: str | None = None

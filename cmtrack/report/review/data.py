@@ -132,7 +132,7 @@ def _rankings(comparison: Comparison, columns: Sequence[Column]) -> dict[str, An
 
 
 def _looks(looks: Looks | None) -> dict[str, Any] | None:
-    """Return the number of runs evaluated on these rows, without the tags that list them."""
+    """Return the number of runs evaluated on these rows, without the tags that list the runs."""
     if looks is None:
         return None
     data = asdict(looks)

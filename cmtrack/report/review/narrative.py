@@ -1,8 +1,8 @@
-"""A comparison in plain words: all sentences about a ranking, by section.
+"""Sentences that describe a comparison in plain words, by section.
 
 The sentences claim no more than the statistics show: runs that are not shown to differ are never
-called equal. The functions take a :class:`Review`, which has the names of the runs. Phrases that
-several sentences share are in :mod:`cmtrack.report.review.phrases`.
+called equal. The functions take a :class:`Review`, which provides the names of the runs. Phrases
+that several sentences share are in :mod:`cmtrack.report.review.phrases`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ from cmtrack.report.review.review import Review
 from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
-"""Most segments that a sentence names."""
+"""Maximum number of segments that a sentence names."""
 RIVALS = 2
-"""Number of runs whose costs are compared with the run to take."""
+"""Number of runs whose costs are compared with the costs of the run to take."""
 _MANY = 1000
-"""Largest multiple of the present rows that a sentence writes as a number of rows."""
+"""Multiple of the present number of rows from which only the multiple is given.
+
+A needed number of rows below this multiple is written as a number.
+"""
 _LEAST_SELECTION = 0.01
-"""Selection bias that gets no sentence, as a part of the width of the leader's interval."""
+"""Largest selection bias that is not mentioned, relative to the width of the leader's interval."""
 Say: TypeAlias = Callable[[str], str]
 """A function that returns the name of a run for a sentence."""
 
@@ -53,7 +56,7 @@ Say: TypeAlias = Callable[[str], str]
 
 
 def lead(review: Review) -> str:
-    """Return one short clause: the leader, its value, and how many runs may be the best."""
+    """Return a short clause on the leader, its value, and how many runs may be the best."""
     ranking = review.ranking
     if ranking is None:
         return "no run is ranked"
@@ -76,15 +79,15 @@ def lead(review: Review) -> str:
 
 
 def verdict(review: Review) -> list[str]:
-    """Return the decision, its evidence and the notes, sentence by sentence."""
+    """Return sentences on the decision, the evidence for the decision, and the notes."""
     return [*decision(review), *further(review)]
 
 
 def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
     """Return the sentences that a reader needs first: the run to take and the reasons.
 
-    ``beside_tables``: whether the page has a table of the gates, so that their values need no
-        sentence.
+    ``beside_tables``: whether a table of the gates is on the page, so that no sentence needs to
+        give the values of the gates.
     """
     sentences = _decision(review, beside_tables)
     if review.assumed:
@@ -93,7 +96,7 @@ def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def _decision(review: Review, beside_tables: bool) -> list[str]:
-    """Return the decision, not yet introduced by the class shares that the comparison assumes."""
+    """Return the decision without the introduction that names the assumed class shares."""
     gates = _stopped_briefly(review) if beside_tables else stopped(review)
     ranking = review.ranking
     if ranking is None:
@@ -158,7 +161,7 @@ def _best(review: Review, ranking: Ranking) -> str:
 
 
 def _only_one(review: Review, chosen: str, noun: str) -> str:
-    """Return the headline of a ranking of one run.
+    """Return the headline of a ranking that contains only one run.
 
     The headline recommends this run only if all other runs fail a gate.
     """
@@ -171,7 +174,7 @@ def _only_one(review: Review, chosen: str, noun: str) -> str:
 
 
 def _nothing(review: Review) -> str:
-    """Return the decision if nothing is ranked."""
+    """Return the sentence on the decision if no run is ranked."""
     failed = len(review.comparison.failed)
     if failed == 0:
         return "Take none: no run could be ranked."
@@ -182,12 +185,12 @@ def _nothing(review: Review) -> str:
 
 
 def _nothing_beside(review: Review) -> str:
-    """Return the sentence that there is no other run; empty if there are runs without a rank."""
+    """Return the sentence that no other runs exist; empty if there are runs without a rank."""
     return "" if not_ranked(review) else f" There is no {review.noun} to compare it with."
 
 
 def _undecided(review: Review) -> list[str]:
-    """Return the sentences on several rankings of which none decides."""
+    """Return the sentences on several rankings if none of them decides."""
     rankings = review.rankings
     counts = [ranking.evaluation.statistics.digest.rows for ranking in rankings]
     same = counts.count(counts[0])
@@ -203,7 +206,7 @@ def _undecided(review: Review) -> list[str]:
 
 
 def _other(review: Review, place: int) -> str:
-    """Return the result of a ranking that does not decide."""
+    """Return the sentence on the result of a ranking that does not decide."""
     ranking = review.rankings[place]
     result = f"{_front_names(review, ranking)} on the Pareto front"
     if ranking.criterion.single:
@@ -218,7 +221,8 @@ def _other(review: Review, place: int) -> str:
 def heading(review: Review, place: int) -> str:
     """Return the heading of a ranking.
 
-    One of several is, for example, "Ranking 2 of 2: 3 runs on 719 rows, grouped by “parity”".
+    If there are several rankings, a heading is, for example, "Ranking 2 of 2: 3 runs on 719 rows,
+    grouped by “parity”".
     """
     ranking = review.rankings[place]
     ranked = len(ranking.standings)
@@ -234,10 +238,10 @@ def heading(review: Review, place: int) -> str:
 
 
 def not_ranked(review: Review) -> int:
-    """Return the number of runs without a rank: they fail a gate or have no value of the metric.
+    """Return the number of runs without a rank, which fail a gate or lack a value of the metric.
 
-    With several rankings it is 0, because a run without a rank belongs to no particular ranking. It
-    is also 0 for models over repeated runs.
+    If there are several rankings, the number is 0, because a run without a rank belongs to no
+    particular ranking. The number is also 0 if models are ranked over repeated runs.
     """
     if len(review.rankings) != 1 or review.comparison.repeated:
         return 0
@@ -245,7 +249,7 @@ def not_ranked(review: Review) -> int:
 
 
 def maybe(ranking: Ranking) -> str:
-    """Return the number of runs in a ranking that may be the best, in words."""
+    """Return words for the number of runs in a ranking that may be the best."""
     return how_many(len(ranking.tied), len(ranking.standings), ranking.noun)
 
 
@@ -275,13 +279,13 @@ def _standing(review: Review, ranking: Ranking) -> str:
     if len(ranking.tied) > 1 and _shared(ranking):
         sentence = f"The {title} of {name} is {value}."
     elif len(ranking.tied) > 1 and ranking.decision.by is None:
-        # Without a decision, the headline ends with the leader, so "its" is the leader's.
+        # If there is no decision, the headline ends with the leader, so "its" refers to the leader.
         sentence = f"Its {title} is {value}."
     return _joined(sentence, selection(review), *_others(review, ranking), selected(ranking))
 
 
 def _leads(ranking: Ranking) -> str:
-    """Return the kind of lead: "scores highest", "is nearest to zero"."""
+    """Return a verb phrase for the leader, such as "scores highest" or "is nearest to zero"."""
     on_average = " on average" if ranking.over else ""
     if ranking.criterion.direction == "nearest zero":
         return f"is nearest to zero{on_average}"
@@ -300,7 +304,7 @@ def _value(entry: Ranked) -> str:
 
 
 def selection(review: Review) -> str:
-    """Return the selection bias of the leader's value; empty if too small to mention."""
+    """Return the sentence on the selection bias of the leader's value; empty if it is small."""
     looks = review.looks
     if looks is None or looks.runs < 2:
         return ""
@@ -312,7 +316,7 @@ def selection(review: Review) -> str:
 
 
 def selected(ranking: Ranking) -> str:
-    """Return the note on the leader's interval, which allows for its selection."""
+    """Return the note that the leader's interval takes the selection of the leader into account."""
     if not ranking.leader.picked:
         return ""
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
@@ -363,14 +367,14 @@ def _front(review: Review, ranking: Ranking) -> str:
 
 
 def _front_names(review: Review, ranking: Ranking) -> str:
-    """Return the names of the runs of rank 1: the Pareto front, or the runs with the best value."""
+    """Return the names of the runs with rank 1: the Pareto front, or those with the best value."""
     return review.say_all([run for run in ranking.standings if run.rank == 1])
 
 
 def _price(review: Review, ranking: Ranking) -> str:
     """Return the sentence that compares the chosen run with the leader.
 
-    If the chosen model leads, the sentence compares the next model with it.
+    In a ranking of models, if the chosen model leads, the sentence compares the next model with it.
     """
     leader = ranking.leader
     entry = ranking.foremost
@@ -404,7 +408,8 @@ def equivalents(review: Review, ranking: Ranking) -> str:
 def rows_more(review: Review) -> str:
     """Return the sentence on the rows needed to decide between the leader and its rivals.
 
-    The rivals are the other runs that may be the best. The fewest rows come first.
+    The rivals are the other runs that may be the best. The rival for which the fewest rows are
+    needed comes first.
     """
     ranking = review.ranking
     resolution = review.resolution
@@ -465,7 +470,7 @@ def _by_score_alone(review: Review, ranking: Ranking) -> str:
 def _no_rule_used(ranking: Ranking) -> str:
     """Return the sentence on tie-breakers that were not used.
 
-    They had no choice, because no other run is within the margin.
+    The tie-breakers were not used because no other run is within the margin.
     """
     noun = ranking.noun
     others = len(ranking.tied) - 1
@@ -493,7 +498,7 @@ def _no_rule_used(ranking: Ranking) -> str:
 
 
 def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[str]) -> str:
-    """Return the sentence on tie-breakers that do not decide: their values are equal or missing."""
+    """Return the sentence on tie-breakers that decide nothing: values are equal or missing."""
     them = f"The tie-breaker {rules[0]} does"
     if len(rules) > 1:
         them = f"The tie-breakers {fmt.join_names(rules, 6)} do"
@@ -509,7 +514,7 @@ def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[s
 def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: TieBreaker) -> str:
     """Return the sentences on the tie-breaker that decided, with its values.
 
-    They also name the runs that an earlier tie-breaker dropped.
+    The sentences also name the runs that an earlier tie-breaker dropped.
     """
     values = ranking.decision.values
     place = ranking.decision.place
@@ -543,7 +548,7 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
 
 
 def by_segment(review: Review) -> list[str]:
-    """Return sentences on runs that are better overall but worse for some segments, or reverse."""
+    """Return sentences on runs that are better overall but worse in some segments."""
     single = review.criterion.single
     pairs = list(review.comparison.segments)
     several_columns = len({pair.column for pair in pairs}) > 1
@@ -565,11 +570,13 @@ def segment_sentence(
     """Return the sentence on two runs that some segments rank in the opposite order to all rows.
 
     An example is "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140,
-    −0.020], Gail–Simon p = 0.010)." The sentence is empty if there is no such segment.
+    −0.020], Gail–Simon p = 0.010)." The sentence is empty if no segment ranks the runs in the
+    opposite order.
 
-    ``unsure``: whether the overall difference is not significant.
-    ``single``: whether there is only one metric, which the sentence does not name.
-    ``several``: whether there are several columns, which the sentence names.
+    ``unsure``: whether the difference over all rows is not significant.
+    ``single``: whether there is only one metric, in which case the sentence does not name the
+        metric.
+    ``several``: whether there are several columns, in which case the sentence names the column.
     """
     if not pair.contrary:
         return ""
@@ -594,10 +601,10 @@ def segment_sentence(
 
 
 def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
-    """Return the sentence on the Gail–Simon tests of the pairs of one column and metric.
+    """Return the sentence on the Gail–Simon tests of pairs of runs for one column and metric.
 
-    They test whether a run is better in some segments and worse in others. The sentence is empty
-    without a test.
+    The tests show whether a run is better in some segments and worse in others. The sentence is
+    empty if there is no test.
     """
     tests = [
         f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}"
@@ -617,7 +624,7 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
 
 
 def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
-    """Return how to read the differences by segment, and why some are not paired by row."""
+    """Return how to read the segment differences, and why some are not paired by row."""
     reading = (
         f"Brackets show {fmt.level(pairs[0].confidence_level)} intervals of the differences, which "
         "hold for all segments and runs of this table together."
@@ -697,7 +704,7 @@ def left_out(review: Review) -> list[str]:
 
 
 def _reason(unranked: LeftOut) -> str:
-    """Return why a run is not ranked, without its id, so that runs with one reason share it."""
+    """Return why a run is not ranked, without the run's id, so that several runs share a reason."""
     run_id = unranked.run.run_id
     return (
         unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason
@@ -713,7 +720,7 @@ def passed_over(review: Review) -> str:
 
 
 def unpaired(review: Review, ranking: Ranking) -> str:
-    """Return the sentences on runs whose differences are not paired, and on the consequence."""
+    """Return the sentences on runs whose differences are not paired, and on the consequences."""
     runs = [run for run in ranking.runs if run.unpaired]
     reasons = fmt.by_reason((review.say(run.name), run.unpaired) for run in runs)
     if not reasons:
@@ -748,10 +755,11 @@ def further(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def break_evens(review: Review) -> list[str]:
-    """Return sentences on the cost of a miss above which the run to take is cheaper or costs more.
+    """Return sentences on the cost of a miss beyond which another run costs less or more.
 
-    Labels come from one threshold, so there are no sentences if no metric of the criterion reads
-    labels. Runs that predict only one class are skipped.
+    Costs depend on predicted labels, which come from one threshold. Therefore there are no
+    sentences if no metric of the criterion uses labels. Runs that predict only one class are
+    skipped.
     """
     ranking = review.run_ranking
     if ranking is None or not _reads_labels(review.criterion):
@@ -785,7 +793,7 @@ def break_evens(review: Review) -> list[str]:
 def _break_even(
     theirs: BaseEvaluation, ours: BaseEvaluation, confidence_level: float
 ) -> BreakEven | None:
-    """Return the break-even cost of two runs; None without one, or if a run predicts one class."""
+    """Return the break-even cost of two runs; None if there is none, or if a run has one class."""
     if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
         return None
     if why_no_break_even(theirs, ours) or _predicts_one_side(theirs) or _predicts_one_side(ours):
@@ -807,7 +815,7 @@ def _predicts_one_side(evaluation: Evaluation) -> bool:
 
 
 def positives(review: Review) -> str:
-    """Return a warning if the runs have different positive groups; else empty."""
+    """Return a warning if the positive groups of the runs differ; empty if they are the same."""
     by_group = fmt.by_reason(
         (review.say(run.name), quoted(run.evaluation.positive))
         for run in review.comparison.runs
@@ -860,7 +868,7 @@ def _same(first: Ranked, second: Ranked) -> bool:
 
 
 def title(review: Review) -> str:
-    """Return the title of a review, with the shares of the classes that it assumes."""
+    """Return the title of a review, which includes the assumed class shares."""
     text = f"Review by {review.title}"
     if review.assumed:
         text += f", {review.assumed[0].lower()}{review.assumed[1:]}"
@@ -890,7 +898,7 @@ def facts(review: Review) -> list[str]:
 
 
 def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
-    """Return the classes, the grouping and the positive group of a ranking."""
+    """Return facts on the classes, the grouping and the positive group of a ranking."""
     noun = "class" if isinstance(evaluation, Evaluation) else "code"
     facts = [fmt.counted(len(evaluation.labels), noun)]
     if evaluation.grouping is not None:
@@ -904,7 +912,7 @@ def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
 
 
 def _fact_of_pairs(ranking: Ranking) -> str:
-    """Return the number of runs that are compared row by row."""
+    """Return the fact that states how many runs are compared row by row."""
     if ranking.paired:
         return "compared row by row"
     paired = sum(not run.unpaired for run in ranking.runs)
@@ -913,7 +921,7 @@ def _fact_of_pairs(ranking: Ranking) -> str:
 
 
 def rule(review: Review) -> str:
-    """Return the rule that chooses a run or a model."""
+    """Return the sentences on the rule that chooses a run or a model."""
     comparison = review.comparison
     noun = review.noun
     alpha = significant(1 - comparison.confidence_level)
@@ -972,7 +980,7 @@ def reading(review: Review) -> str:
 
 
 def warnings(review: Review) -> list[dict[str, str]]:
-    """Return the warnings of ranked evaluations with their runs, the most frequent first."""
+    """Return the warnings about ranked evaluations, most frequent first, with the runs."""
     runs = review.comparison.runs
     pairs = [(review.say(run.name), warning) for run in runs for warning in run.evaluation.warnings]
     return [
@@ -988,7 +996,7 @@ def _who(names: list[str], of: int) -> str:
 
 
 def methods(review: Review) -> list[str]:
-    """Return short notes on how the numbers are computed, with sources."""
+    """Return short notes on how the numbers are computed, with references."""
     comparison = review.comparison
     notes = []
     if review.ranking is not None and review.ranking.evaluation.grouping is not None:
@@ -1071,7 +1079,7 @@ def _margin(margin: float | None) -> str:
 
 
 def _all_others(n: int, noun: str) -> str:
-    """Return subject and verb for the other runs: "the other run is", "all 5 other runs are"."""
+    """Return subject and verb for the other runs, such as "all 5 other runs are"."""
     if n == 1:
         return f"the other {noun} is"
     return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
@@ -1080,7 +1088,7 @@ def _all_others(n: int, noun: str) -> str:
 def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
     """Return a difference such as "0.019 lower than “A” [−0.049, 0.012]".
 
-    The interval belongs to the signed difference.
+    The interval is the interval of the signed difference.
     """
     if difference == 0:
         return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
@@ -1092,7 +1100,7 @@ def _gap_words(difference: float, ends: tuple[float, float], direction: str, nam
 
 
 def _about_rows(more: float, rows: float) -> str:
-    """Return a number of rows with two digits: "about 1,400 rows".
+    """Return a number of rows, rounded to two digits, such as "about 1,400 rows".
 
     Very large numbers are given as a multiple of the present rows.
     """
@@ -1111,7 +1119,7 @@ def _near_words(margin: float | None, criterion: Criterion) -> str:
 
 
 def _rule_title(rule: TieBreaker) -> str:
-    """Return a tie-breaker in words: "smallest params.depth", "largest accuracy"."""
+    """Return words for a tie-breaker, such as "smallest params.depth" or "largest accuracy"."""
     if rule.nearest_zero:
         return f"{rule.title} nearest zero"
     return f"largest {rule.title}" if rule.descending else f"smallest {rule.title}"

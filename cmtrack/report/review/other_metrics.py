@@ -1,4 +1,4 @@
-"""Rankings of the runs by other headline metrics, of which the page shows one at a time."""
+"""Rankings of the runs by further headline metrics; the page shows one ranking at a time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from cmtrack.report.review.review import Review
 from cmtrack.report.review.shown import headline
 
 MAX_STANDINGS = 400
-"""Most rows of all these rankings together: metrics times runs.
+"""Maximum total number of rows in all of these rankings: number of metrics times number of runs.
 
-Ranking by a metric takes 0.04 s for 12 runs and 0.65 s for 100, and a row 0.6 kB.
+Ranking by one metric takes 0.04 s for 12 runs and 0.65 s for 100 runs, and each row adds 0.6 kB to
+the page.
 """
 
 _COLUMNS = ("rank", "name", "status", "value", "p_set")
@@ -37,7 +38,7 @@ def other_metrics(review: Review) -> list[dict[str, Any]]:
 
 
 def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
-    """Return how to read the tables, and how many metrics have one."""
+    """Return the sentences on how to read the tables and on how many metrics have a table."""
     note = f"Brackets show the {review.level} interval of each run separately."
     number = 0 if review.ranking is None else len(_names(review.ranking))
     if len(tables) < number:
@@ -46,7 +47,7 @@ def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _names(ranking: Ranking) -> list[str]:
-    """Return the headline metrics that all runs have, without the metric of the main ranking."""
+    """Return the headline metrics that all runs have, except the metric of the main ranking."""
     names = []
     for name in headline(ranking, None):
         values = [run.evaluation.metrics.get(name, math.nan) for run in ranking.runs]
@@ -59,7 +60,7 @@ def _names(ranking: Ranking) -> list[str]:
 def _chosen_names(ranking: Ranking, most: int) -> list[str]:
     """Return up to ``most`` metrics in their usual order.
 
-    The first metric of each section has priority, then the second metrics, and so on.
+    The first metrics of all sections are chosen first, then the second metrics, and so on.
     """
     names = _names(ranking)
     sections = [ranking.criterion.catalog.lookup(name).section for name in names]

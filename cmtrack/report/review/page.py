@@ -1,4 +1,4 @@
-"""The content of the review page: values for the HTML template and for Markdown."""
+"""The content of the review page: values for the HTML template and for the Markdown file."""
 
 from __future__ import annotations
 
@@ -47,9 +47,12 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 12
 MAX_OTHERS = 3
-"""Most runs next to the leader in a table of segments; runs that a sentence names come first."""
+"""Maximum number of runs next to the leader in a table of segments.
+
+Runs that a sentence names come first.
+"""
 MAX_SEGMENTS = 30
-"""Most segments of a table; the JSON file has all segments."""
+"""Maximum number of segments in a table; the JSON file contains all segments."""
 
 _CONTENTS = {
     "tables": "Ranking",
@@ -61,7 +64,7 @@ _CONTENTS = {
     "behind": "Rows",
     "record": "Details",
 }
-"""The link at the top of the page for each of its parts."""
+"""The link at the top of the page for each part of the page."""
 
 
 def context(
@@ -73,8 +76,8 @@ def context(
 ) -> dict[str, Any]:
     """Return the values of the page that do not depend on a reader's choices.
 
-    ``rows``: whether the page may show single rows.
-    ``joined``: columns of the user's table to show next to single rows.
+    ``rows``: whether the page may show individual rows.
+    ``joined``: columns of the user's table to show next to the rows.
     """
     comparison = review.comparison
     sentences = narrative.decision(review, beside_tables=True)
@@ -88,7 +91,7 @@ def context(
         "methods": narrative.methods(review),
     }
     tables = ranking_tables(review)
-    # The bars in the table replace the figure of the ranking.
+    # The bars in the table replace the ranking figure.
     has_bars = any(table.scales for table in tables)
     tied = "are not dominated" if review.criterion.pareto else MAY_BE_BEST
     flipped = flips(review, rows, joined)
@@ -120,9 +123,9 @@ def context(
 
 
 def choices(review: Review) -> dict[str, Any]:
-    """Return the choices for a reader: other metrics, runs to compare with, and other questions.
+    """Return the choices that a reader has: metrics, runs to compare with, and further questions.
 
-    All of them are empty without a ranking of runs.
+    All choices are empty if there is no ranking of runs.
     """
     ranking = review.run_ranking
     if ranking is None:
@@ -149,7 +152,7 @@ def choices(review: Review) -> dict[str, Any]:
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
-    """Return the runs without a rank and the reasons, except runs that fail a gate."""
+    """Return the runs without a rank, with the reasons, except the runs that fail a gate."""
     rows = []
     for unranked in comparison.left_out:
         status = LAST if unranked.last else "not ranked"
@@ -172,7 +175,7 @@ def _aside_row(run: Run, status: str, reason: str) -> dict[str, str]:
 
 
 def ranking_tables(review: Review) -> list[Table]:
-    """Return the table of each ranking, with its name and how to read it."""
+    """Return a table for each ranking, with a name and reading instructions."""
     comparison = review.comparison
     tables = []
     for place, ranking in enumerate(comparison.rankings):
@@ -208,9 +211,9 @@ _OF_WHAT = {
 
 
 def probabilities(ranking: Ranking | None) -> Table | None:
-    """Return the losses and the calibration of the first runs, or None without probabilities.
+    """Return the table of losses and calibration of the first runs; None without probabilities.
 
-    The column "Verdict" has a word for the calibration of each run.
+    The column "Verdict" contains a word that assesses the calibration of each run.
     """
     if ranking is None:
         return None
@@ -259,7 +262,7 @@ def _probability_cells(
         if assessment is not None:
             cells["verdict"] = Cell(assessment.word, title=assessment.sentence)
     for name in names:
-        # Next to calibration errors, the table has no room for the intervals of losses.
+        # In a table with calibration errors, there is no room for the intervals of the losses.
         with_interval = name not in _LOSSES or not section
         cells[name] = _probability_cell(evaluation, name, with_interval)
     return cells
@@ -292,7 +295,7 @@ def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
 def _probability_cell(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
     """Return the cell of a loss or of a calibration metric.
 
-    A loss is infinite if an outcome with a probability of 0 came true.
+    A loss is infinite if an outcome came true although its predicted probability was 0.
     """
     if name in evaluation.infinite:
         return Cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
@@ -310,9 +313,9 @@ def _probability_cell(evaluation: Evaluation, name: str, with_interval: bool) ->
 
 
 def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table:
-    """Return the table of one column and metric, with a row for each segment.
+    """Return the table for one segment column and one metric, with a row for each segment.
 
-    A row has the leader's value, and its differences from the other runs.
+    A row shows the leader's value and the differences between the leader and the other runs.
     """
     first = pairs[0]
     n_pairs = len(pairs)
@@ -322,7 +325,7 @@ def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table
         for pair in pairs
         for k in pair.contrary
     }
-    # If there are too many segments, keep the ones that a sentence names. Rows keep their order.
+    # If there are too many segments, keep the segments that a sentence names, in the same order.
     by_mark = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)
     rows = []
     for k in sorted(by_mark[:MAX_SEGMENTS]):
@@ -345,9 +348,9 @@ def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table
 
 
 def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cell]:
-    """Return the cells of a segment.
+    """Return the cells in the row of a segment.
 
-    ``k``: the segment's place in the first pair.
+    ``k``: the segment's position in the first pair of runs.
     """
     first = pairs[0]
     text = first.segments[k]
@@ -359,7 +362,7 @@ def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cel
         "value": Cell(fmt.number(value), value),
     }
     for number, pair in enumerate(pairs):
-        # Each pair may have its own order of segments.
+        # The order of the segments may differ between pairs.
         place = pair.segments.index(text)
         second = float(pair.second_values[place])
         cells[f"value_{number}"] = Cell(fmt.number(second), second)
@@ -376,7 +379,7 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
 
 
 def gate_table(comparison: Comparison) -> Table | None:
-    """Return the table of runs by gates, runs that fail a gate first, or None without gates."""
+    """Return the table of gate results, runs that fail a gate first; None if there are no gates."""
     if not comparison.gates:
         return None
     rows = [_gate_row(comparison, stop.name, stop.run_id, stop.gates) for stop in comparison.failed]
@@ -408,7 +411,7 @@ def _gate(result: GateResult | None) -> GateCell:
 def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     """Return the confusions in which the chosen run is better or worse than another run.
 
-    The clearest differences come first. Returns None for sets of codes.
+    The most significant differences come first. Returns None for evaluations of code sets.
     """
     ranking = review.run_ranking
     if ranking is None:
@@ -421,13 +424,13 @@ def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     clear = changes.significant(ranking.confidence_level)
 
     def order(cell: tuple[int, int]) -> tuple[bool, float]:
-        # Of two equal differences, the one with more rows comes first.
+        # Among differences with the same p-value, the difference with more rows comes first.
         weight = abs(changes.difference[cell]) * math.sqrt(abs(changes.counts[cell]))
         return not clear[cell], -weight
 
     differing = zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)
     cells = sorted(((int(i), int(j)) for i, j in differing), key=order)
-    # Without a significant difference, the page has only a sentence.
+    # If no difference is significant, the page shows only a sentence.
     most = MAX_CELLS if clear.any() else 0
     rest = ""
     if len(cells) > most > 0:
@@ -469,7 +472,7 @@ def _confusion_words(
 
 
 def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
-    """Return a difference in words, such as "3 more rows of class “a” correct (p = 0.01)"."""
+    """Return words for a difference, such as "3 more rows of class “a” correct (p = 0.01)"."""
     i, j = cell
     more = "more" if changes.counts[cell] > 0 else "fewer"
     rows = fmt.counted(abs(float(changes.counts[cell])), f"{more} row")
@@ -481,7 +484,7 @@ def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
 
 
 def _confusion(changes: CellChanges, cell: tuple[int, int], clear: bool) -> dict[str, Any]:
-    """Return a cell of the confusion matrix as a row of a table."""
+    """Return the table row that describes a cell of the confusion matrix."""
     i, j = cell
     gain = float(changes.gains()[cell])
     difference = float(changes.difference[cell])
@@ -509,6 +512,6 @@ def _confusion(changes: CellChanges, cell: tuple[int, int], clear: bool) -> dict
 
 
 def _count_cell(value: float) -> Cell:
-    """Return the cell of a number of rows, which is unknown for runs that are not paired."""
+    """Return the table cell for a number of rows, which is unknown for runs that are not paired."""
     count = float(value)
     return Cell("–" if math.isnan(count) else fmt.count(count), count)

@@ -1,4 +1,4 @@
-"""Words that the sentences, the tables and the figures of a review share: titles and standings."""
+"""Words for titles and standings that sentences, tables and figures of a review share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STANDINGS = {
     "tied": MAY_BE_BEST,
     "behind": "ruled out",
 }
-"""The word for each status in stored data."""
+"""The words that people read for each status in stored data."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
@@ -27,7 +27,7 @@ _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
-    """Return the criterion in words."""
+    """Return words for the criterion."""
     titles = [
         fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
     ]
@@ -37,7 +37,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
 
 
 def direction(criterion: Criterion) -> str:
-    """Return in words which values are better."""
+    """Return words for the values that are better."""
     if criterion.pareto:
         catalog = criterion.catalog
         ways = {name: BETTER[catalog.lookup(name).better] for name in criterion.metrics}
@@ -54,11 +54,11 @@ def direction(criterion: Criterion) -> str:
 
 
 LAST = "last"
-"""The word for a run whose loss is infinite."""
+"""The status of a run whose loss is infinite."""
 
 
 def standing(run: Ranked, ranking: Ranking) -> str:
-    """Return the status of a run or a model in a ranking, a key of :data:`STANDINGS`."""
+    """Return the status of a run or model in a ranking, which is a key of :data:`STANDINGS`."""
     if run.chosen:
         return "chosen"
     if run is ranking.leader and not ranking.criterion.pareto:
@@ -71,7 +71,7 @@ def standing(run: Ranked, ranking: Ranking) -> str:
 def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
     """Return the word for a status, such as "may be the best" or "ruled out".
 
-    For an equivalent run, the words also tell whether it is ruled out.
+    For a run that is equivalent to the best, the words also tell whether the run is ruled out.
     """
     if status == "equivalent" and ranking.equivalence is not None:
         text = f"equivalent within {ranking.equivalence:g}"
@@ -82,12 +82,12 @@ def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
 
 
 def marked(status: str, tied: bool) -> str:
-    """Return the CSS classes of a row: its status, and "behind" for a ruled-out equivalent run."""
+    """Return the CSS classes of a row: the status, and "behind" for a ruled-out equivalent run."""
     return f"{status} behind" if status == "equivalent" and not tied else status
 
 
 def how_many(ties: int, of: int, noun: str) -> str:
-    """Return the number of possible best runs in words: "6 of 7 runs may be the best"."""
+    """Return words such as "6 of 7 runs may be the best"."""
     if ties < of:
         return f"{ties} of {of} {noun}s {MAY_BE_BEST}"
     return f"both {noun}s {MAY_BE_BEST}" if of == 2 else f"all {of} {noun}s {MAY_BE_BEST}"
@@ -102,7 +102,7 @@ def behind_words(ranking: Ranking) -> str:
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:
-    """Return whether weights count rows; sampling weights have different units."""
+    """Return whether weights count rows, which sampling weights do not."""
     rows = evaluation.statistics.digest.rows
     return (
         getattr(evaluation, "weights_are", None) != "sampling"

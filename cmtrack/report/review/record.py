@@ -1,6 +1,6 @@
-"""The record of a review: author, time, runs, data and rule.
+"""The record of a review, which documents author, time, runs, data and rule.
 
-The page, the Markdown, the JSON and the terminal use the words of this module.
+The page, the Markdown file, the JSON file and the terminal all use the words of this module.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ MAX_PARAMS = 12
 MAX_DATA = 12
 _MAX_EXPERIMENTS = 6
 _VALUE = 40
-"""Most characters of a parameter's value."""
+"""Maximum number of characters that a table shows of a parameter's value."""
 _OF_URLS = "%:/?=&@[],;+~"
-"""Characters of an address that need no quoting, because the address is already quoted once."""
+"""Characters that are not quoted in an address, because the address is already quoted once."""
 
 Line = dict[str, Any]
 Table = dict[str, Any]
 
 
 def record(review: Review) -> dict[str, Any]:
-    """Return the lines of the record, a table of the runs, and a table of their parameters."""
+    """Return the lines of the record, a table of the runs, and a table of the runs' parameters."""
     runs = judged_runs(review.comparison)
     return {
         "lines": [line for line in _lines(review, runs) if line["text"]],
@@ -65,7 +65,7 @@ def as_data(review: Review) -> dict[str, Any]:
 
 
 def rule_of(comparison: Comparison) -> Rule | None:
-    """Return the comparison's rule file, or None without one."""
+    """Return the rule of the comparison with its file, or None if there is no rule file."""
     rule = comparison.how.get("rule")
     return rule if isinstance(rule, Rule) else None
 
@@ -83,7 +83,7 @@ def varying(runs: Sequence[Run]) -> list[str]:
 
 
 def address(run: Run) -> str:
-    """Return the address of a run's page, without credentials; empty if its store has none."""
+    """Return the address of a run's page, without credentials; empty if there is no page."""
     uri = without_credentials(run.tracking_uri)
     if urlsplit(uri).scheme not in ("http", "https"):
         return ""
@@ -94,7 +94,7 @@ def address(run: Run) -> str:
 
 
 def stores(runs: Iterable[Run]) -> list[str]:
-    """Return the tracking stores of runs, without credentials."""
+    """Return the addresses of the runs' tracking stores, without credentials."""
     return list(
         dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri)
     )
@@ -142,7 +142,7 @@ def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
 
 
 def _made(comparison: Comparison) -> str:
-    """Return the time and the author of a comparison, or an empty string if the time is unknown."""
+    """Return words for the time and author of a comparison; empty if the time is unknown."""
     record = comparison.record
     if not record.made:
         return ""
@@ -151,7 +151,7 @@ def _made(comparison: Comparison) -> str:
 
 
 def _grouping(comparison: Comparison) -> str:
-    """Return the grouping of the comparison, else of the chosen run; empty without one."""
+    """Return words for the grouping of the comparison or of its runs; empty if there is none."""
     grouping = comparison.how.get("grouping")
     if not grouping and comparison.ranking is not None:
         grouping = comparison.ranking.evaluation.grouping
@@ -173,26 +173,27 @@ def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 
 
 def _data(comparison: Comparison) -> list[str]:
-    """Return the data sets by name and digest.
+    """Return words for the evaluated data sets, with name and digest.
 
-    With folds, these are the data sets of all runs of the leading model: one per fold.
+    If the runs are folds, these are the data sets of all runs of the leading model, one per fold.
     """
     texts = []
     for ranking in comparison.rankings:
         texts += [_data_set(comparison, run.evaluation) for run in ranking.leader.runs]
     texts = list(dict.fromkeys(texts))
-    # A line "1 more" would take as much space as the last data set.
+    # A line such as "1 more" would take as much space as the last data set.
     if len(texts) <= MAX_DATA + 1:
         return texts
     return [*texts[:MAX_DATA], f"{len(texts) - MAX_DATA} more"]
 
 
 def _data_set(comparison: Comparison, evaluation: BaseEvaluation) -> str:
-    """Return the data set of an evaluation, and its number of rows."""
+    """Return words for the data set of an evaluation, with the number of rows."""
     digest = evaluation.labels_digest
     runs = [run for run in comparison.runs if run.evaluation.labels_digest == digest]
     datasets = dict.fromkeys(dataset for run in runs for dataset in run.run.datasets)
-    # A run may have several data sets. The digest finds the one with the evaluated labels.
+    # A run may have several data sets. The digest identifies the data set with the evaluated
+    # labels.
     matching = [dataset for dataset in datasets if dataset[1] == digest] or datasets
     names = fmt.join_names([f"{quoted(name)} (digest {logged})" for name, logged in matching])
     rows = fmt.counted(evaluation.statistics.digest.rows, "row")
@@ -237,7 +238,7 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
-    """Return each run's parameters in which the runs differ, or None if they differ in none."""
+    """Return the table of parameters in which the runs differ, or None if there are none."""
     names = varying(runs)
     if not names:
         return None
@@ -255,7 +256,7 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _more(n: int) -> str:
-    """Return the number of parameters that are not shown, or an empty string if all are."""
+    """Return words for the number of parameters that are not shown; empty if all are shown."""
     return f" and {n} more" if n > 0 else ""
 
 
@@ -274,14 +275,14 @@ def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: s
 
 
 def _rest(runs: Sequence[Run]) -> str:
-    """Return a sentence on the runs that a table does not show; empty if it shows all."""
+    """Return a sentence on the runs that a table does not show; empty if it shows all runs."""
     if len(runs) <= MAX_RUNS:
         return ""
     return f" See the JSON file for {len(runs) - MAX_RUNS} more runs."
 
 
 def _stamp(milliseconds: int) -> str:
-    """Return a time in UTC, or an empty string if it is missing or outside the calendar."""
+    """Return a time in UTC as text; empty if the time is missing or outside the calendar."""
     if milliseconds <= 0:
         return ""
     try:
@@ -291,7 +292,7 @@ def _stamp(milliseconds: int) -> str:
 
 
 def _time(seconds: float | None) -> str:
-    """Return a duration in its two largest units, or an empty string if it is unknown."""
+    """Return a duration as text in its two largest units; empty if the duration is unknown."""
     if seconds is None:
         return ""
     if seconds < 60:
@@ -303,7 +304,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _size(n: int) -> str:
-    """Return a number of bytes in its largest unit, or an empty string if it is unknown."""
+    """Return a number of bytes as text in its largest unit; empty if the number is unknown."""
     if n <= 0:
         return ""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -1,7 +1,8 @@
 """The review as a file: one self-contained HTML page, Markdown, or JSON.
 
-The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``: no network, no storage.
-Everything is inline, and the page reads the same without its script.
+The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``, which allows neither
+network access nor storage. Therefore the page contains all of its resources, and its text is the
+same if its script does not run.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".md", ".json")
 _COLOURS = ("#2a86d1", "#d9730d")
-"""Colours of bars in a notebook: for runs that may be the best, and for ruled-out runs.
+"""Colours of the bars in a notebook: one for runs that may be the best, one for other runs.
 
-Their contrast is at least 3:1 on white and on black.
+The contrast of each colour is at least 3:1 on white and on black.
 """
 
 
@@ -46,10 +47,11 @@ def write(
 ) -> Path:
     """Write the review as HTML, Markdown or JSON, depending on the file's suffix.
 
-    The file is either complete or missing, because a temporary file is moved to its place. Missing
+    The file is written atomically: a temporary file is written first and then renamed. Missing
     folders are created.
 
-    Raises ValueError for any other suffix, or if the table does not fit.
+    Raises ValueError if the suffix is unknown, or if the rows of ``table`` do not match the
+    evaluated rows.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -82,9 +84,9 @@ def html(
 ) -> str:
     """Return the review as one HTML document without external references.
 
-    ``pictures``: the figures, if they are already drawn.
-    ``rows``: whether to list single rows.
-    ``joined``: columns of the user's table to show next to single rows.
+    ``pictures``: the figures, if they have already been drawn.
+    ``rows``: whether to list individual rows.
+    ``joined``: columns of the user's table to show next to the rows.
     """
     problems: list[str] = []
     shown = drawn(comparison, problems) if pictures is None else pictures
@@ -97,7 +99,8 @@ def html(
 def notebook_html(comparison: Comparison) -> str:
     """Return the first sentences and the tables for a notebook.
 
-    They use the notebook's colours, and two colours that are visible on light and dark.
+    The HTML uses the notebook's own colours, and two colours that are visible on light and dark
+    backgrounds.
     """
     review = Review(comparison)
     return render_page(
@@ -146,7 +149,7 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
 
 
 def _record(record: Mapping[str, Any]) -> list[str]:
-    """Return the lines of the record, with its tables."""
+    """Return the Markdown lines of the record, with its tables."""
     facts = [
         f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}"
         for line in record["lines"]
@@ -164,7 +167,7 @@ def _record(record: Mapping[str, Any]) -> list[str]:
 
 
 def as_json(comparison: Comparison) -> str:
-    """Return the review as JSON, with a line end."""
+    """Return the review as JSON that ends with a newline."""
     text = json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)
     return f"{printable_json(text)}\n"
 
@@ -172,7 +175,7 @@ def as_json(comparison: Comparison) -> str:
 def ranking_json(comparison: Comparison) -> str:
     """Return the rows of all rankings as JSON for MLflow's table views.
 
-    The run comes first, because MLflow's artifact view groups by the first column.
+    The run comes first, because MLflow's artifact view groups rows by the first column.
     """
     review = Review(comparison)
     rows = []
@@ -186,7 +189,8 @@ def ranking_json(comparison: Comparison) -> str:
             for column in columns:
                 if column.key not in ("name", "status", "rank"):
                     row[column.heading] = texts[column.key]
-            # The id of a run in memory is its name. A model would show the id of one of its runs.
+            # The id of an evaluation in memory is its name. The row of a model would show the id of
+            # one of its runs.
             has_id = not ranking.over and entry.run_id != entry.name
             row["run_id"] = entry.run_id if has_id else ""
             rows.append(row)
@@ -216,7 +220,7 @@ def _link_or_text(text: str, href: str) -> str:
 def _table(table: Table, is_ranking: bool = False) -> list[str]:
     """Return the lines of a Markdown table.
 
-    A ranking shows the chosen run in bold. Other tables show the ids of the runs.
+    In the table of a ranking, the chosen run is bold. All other tables show the ids of the runs.
     """
     body = []
     for row in table.rows + table.beside:

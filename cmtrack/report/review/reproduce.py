@@ -1,4 +1,4 @@
-"""Make a comparison again: the Python snippet and the command line that a review shows."""
+"""Python code and command lines that repeat a comparison, which a review shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cmtrack.report.review.record import stores
 from cmtrack.report.review.shown import alike, of_classes
 
 MAX_LABELS = 60
-"""Most classes for which an example names all of them."""
+"""Maximum number of classes for which an example names every class."""
 _THRESHOLD = """print(name, evaluation.threshold(maximize="binary/f1"))"""
 
 
@@ -49,7 +49,8 @@ def python_snippet(comparison: Comparison) -> str:
 def command_line(comparison: Comparison) -> str:
     """Return the command that repeats the comparison.
 
-    It is empty if no command can do so, for example for evaluations in memory.
+    The command is empty if no command can repeat the comparison, for example if the evaluations are
+    in memory.
     """
     return _command(given(comparison), comparison)
 
@@ -57,8 +58,9 @@ def command_line(comparison: Comparison) -> str:
 def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, str]]:
     """Return other questions about the ranked runs, each with a title, a command and Python code.
 
-    They are examples for readers to change, without gates and tie-breakers. ``command`` is empty if
-    no command can answer the question, for example for evaluations in memory.
+    The questions are examples that readers can change, and do not include gates and tie-breakers.
+    ``command`` is empty if no command can answer the question, for example if the evaluations are
+    in memory.
     """
     evaluation = ranking.evaluation
     if not isinstance(evaluation, Evaluation):
@@ -83,7 +85,7 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
 
 
 def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, Any]]:
-    """Return arguments of ``compare`` for each question, by the question's title."""
+    """Return a mapping from the title of each question to the arguments of ``compare``."""
     names = ("multiclass/balanced_accuracy", "multiclass/matthews_corrcoef")
     metric = next((name for name in names if name not in ranking.criterion.metrics), names[0])
     changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": metric}}
@@ -104,7 +106,7 @@ def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, An
 def _threshold_command(comparison: Comparison, ranking: Ranking) -> str:
     """Return the command that chooses the threshold of the run to take.
 
-    It is empty if the evaluation is in memory.
+    The command is empty if the evaluation is in memory.
     """
     arguments = _arguments_of_ranked(comparison, ranking)
     if isinstance(arguments["runs"], Mapping):
@@ -178,7 +180,7 @@ def _arguments_of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, 
 
 
 def _in_memory(runs: Mapping[Any, Any]) -> str:
-    """Return a line for readers to fill in with evaluations, which a review does not store."""
+    """Return a line in which readers insert evaluations, which a review does not store."""
     entries = [f"{str(name)!r}: …" for name in list(runs)[:3]]
     if len(runs) > 3:
         entries.append("…")
@@ -186,7 +188,7 @@ def _in_memory(runs: Mapping[Any, Any]) -> str:
 
 
 def _functions(arguments: dict[str, Any]) -> list[str]:
-    """Return a line for readers to fill in with custom metrics, which a review does not store."""
+    """Return a line in which readers insert custom metrics, which a review does not store."""
     metrics = arguments.get("extra_metrics")
     if not metrics:
         return []
@@ -226,7 +228,7 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
 
 
 def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
-    """Return the command line, or an empty string if an argument has no flag.
+    """Return the command line, or an empty string if an argument has no command-line option.
 
     ``write_files``: whether the command also writes the grouping and the costs to files.
     """
@@ -250,7 +252,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
             lines.append(f"# {name}.yaml holds the {name} above")
             words.append(f"--{name} {name}.yaml")
     metrics = _several(arguments.get("extra_metrics", ()))
-    # Metrics from Python code have a name, but no known file.
+    # Metrics from Python code have a name, but their file is not known.
     unplaced = [metric for metric in metrics if ":" not in str(metric)]
     if unplaced:
         lines.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
@@ -265,7 +267,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
 
 
 def _filled(words: Iterable[str]) -> list[str]:
-    """Return words in lines of at most 90 characters, or of one word."""
+    """Return words in lines of at most 90 characters; a longer word gets its own line."""
     lines: list[str] = []
     for word in words:
         if lines and len(lines[-1]) + len(word) < 90:
@@ -276,7 +278,7 @@ def _filled(words: Iterable[str]) -> list[str]:
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:
-    """Return the argument ``runs`` if it is a list of texts, else the ids of the runs."""
+    """Return the argument ``runs`` if it is a list of strings, else the ids of the runs."""
     listed = several(runs) if isinstance(runs, Sequence) else []
     if listed and all(isinstance(run, str) for run in listed):
         return listed
@@ -299,7 +301,7 @@ def _same(value: Any, default: Any) -> bool:
 
 def _several(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
-        # Such a mapping has shares by class name.
+        # Such a mapping contains a share for each class name.
         return [f"{name}={number:.12g}" for name, number in value.items()]
     return list(value) if isinstance(value, (list, tuple)) else [value]
 

@@ -1,4 +1,4 @@
-"""Names, titles and other parts that the sentences and tables of a review share."""
+"""Names, titles and further parts that the sentences and tables of a review share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cmtrack.report.review.phrases import counts_rows, criterion_title
 from cmtrack.report.review.shown import rival
 
 WIDTH = 60
-"""Most characters of a run's name in sentences and tables."""
+"""Maximum number of characters of a run's name in sentences and tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +62,12 @@ class Review:
 
     @property
     def run_ranking(self) -> Ranking | None:
-        """The ranking that decides, or None if it ranks models over repetitions, or nothing."""
+        """The ranking of runs that decides; None if models are ranked or if nothing is ranked."""
         return None if self.comparison.repeated else self.comparison.ranking
 
     @cached_property
     def rival(self) -> Ranked | None:
-        """The run that is compared with the chosen run; None without a ranking of several runs."""
+        """The run to compare with the chosen run; None if no ranking contains several runs."""
         return None if self.run_ranking is None else rival(self.run_ranking)
 
     @cached_property
@@ -83,7 +83,7 @@ class Review:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The names of all runs, ranked runs first; long names lose the parts that they share."""
+        """The names of all runs, ranked runs first; shared parts of long names are cut."""
         comparison = self.comparison
         full = [entry.name for entry in comparison.standings]
         full += [stop.name for stop in comparison.failed]
@@ -101,7 +101,7 @@ class Review:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """A number for each run by name, ranked runs first.
+        """A mapping from run names to numbers, ranked runs first.
 
         On the page, parts with the same number belong to the same run.
         """
@@ -109,18 +109,18 @@ class Review:
 
     @cached_property
     def positive(self) -> Label | None:
-        """The positive group of all runs, or None without one, or if the runs differ."""
+        """The positive group of all runs; None if there is none or if it differs between runs."""
         positives = {run.evaluation.positive for run in self.comparison.runs}
         return positives.pop() if len(positives) == 1 else None
 
     @cached_property
     def title(self) -> str:
-        """The criterion in words, with the positive group of all runs."""
+        """Words for the criterion, with the positive group of all runs."""
         return criterion_title(self.comparison.criterion, self.positive)
 
     @property
     def level(self) -> str:
-        """The confidence level: "95%"."""
+        """The confidence level as text, such as "95%"."""
         return fmt.level(self.comparison.confidence_level)
 
     @cached_property
@@ -135,7 +135,7 @@ class Review:
 
     @cached_property
     def why_apart(self) -> tuple[str, ...]:
-        """Sentences on why there is more than one ranking; empty if there is one."""
+        """Sentences on why there is more than one ranking; empty if there is only one."""
         return apart(self.comparison.rankings, self.comparison.reads)
 
     # -- class shares ------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Review:
 
     @property
     def at(self) -> str:
-        """The addition to a metric's heading, such as " at 2%"; empty for the actual shares."""
+        """Words to add to a metric's heading, such as " at 2%"; empty for the actual shares."""
         if self.shares is None:
             return ""
         if isinstance(self.shares, float):
@@ -156,17 +156,17 @@ class Review:
 
     @property
     def judged_at(self) -> str:
-        """The assumed class shares as a fact, or an empty string for the actual class shares."""
+        """The fact that names the assumed class shares; empty for the actual class shares."""
         if self.shares is None:
             return ""
         return f"evaluated at {shares_in_words(self.shares, self.positive)}"
 
     @cached_property
     def assumed(self) -> str:
-        """The assumed class shares as a condition, or an empty string for the actual class shares.
+        """The assumed class shares as an if-clause; empty for the actual class shares.
 
-        For example, "If 2% of the rows were “spam”". If the runs have different names for the
-        positive group, "If 2% of the rows were positive".
+        For example, "If 2% of the rows were “spam”". If the names of the positive group differ
+        between the runs, the clause is "If 2% of the rows were positive".
         """
         if self.shares is None:
             return ""
@@ -180,9 +180,9 @@ class Review:
         return f"If {fmt.join_names(parts, 8)}"
 
     def samples(self, evaluation: BaseEvaluation) -> str:
-        """Return the number of rows of an evaluation, and their weight.
+        """Return words for the number of rows of an evaluation, and for the weight of the rows.
 
-        The weight is omitted if it only comes from the assumed class shares.
+        The weight is omitted if only the assumed class shares cause it.
         """
         return fmt.samples(evaluation, self.shares is None or not counts_rows(evaluation))
 

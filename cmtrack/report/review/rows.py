@@ -1,4 +1,4 @@
-"""Rows that only the run to take or only its rival predicts correctly, and rows that all miss."""
+"""Rows that only the run to take or only its rival predicts correctly, or that all runs miss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cmtrack.statistics.predictions import Predictions
 LISTED = 10
 MAX_CLASSES = 12
 MAX_OTHERS = 7
-"""Most other runs, next to the rival, for which the page lists rows."""
+"""Maximum number of runs, in addition to the rival, for which the page lists rows."""
 
 
 def flips(
@@ -45,10 +45,10 @@ def flips(
     ----------
     review : Review
     rows : bool, default True
-        Whether to list single rows.
+        Whether to list individual rows.
     joined : Joined
-        Columns of the user's table to show next to the rows. They fit both runs, because paired
-        runs have the same rows in the same order.
+        Columns of the user's table to show next to the rows. The columns apply to both runs,
+        because paired runs have the same rows in the same order.
     """
     ranking = review.run_ranking
     other = review.rival
@@ -79,7 +79,7 @@ def _flips(review: Review, other: Ranked, chosen: Ranked, by: str | None = None)
 
 
 def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, Any]]:
-    """Return a sentence and broken rows for the first runs of the ranking other than the rival."""
+    """Return a sentence and the broken rows for each of the first runs, except the rival."""
     chosen = ranking.foremost
     others = [run for run in ranking.runs if run is not review.rival and _paired(run, chosen)]
     return [
@@ -93,7 +93,7 @@ def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, 
 
 
 def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict[str, Any] | None:
-    """Return the rows behind the chosen run's confusions, within the page's limit of tables."""
+    """Return tables of the rows behind the chosen run's confusions, up to the page's limit."""
     ranking = review.run_ranking
     if ranking is None:
         return None
@@ -116,11 +116,11 @@ def _paired(other: Ranked, chosen: Ranked) -> bool:
 def _missed(comparison: Comparison) -> str:
     """Return the sentence on rows that no run predicts correctly.
 
-    It is empty if no two runs can be compared row by row.
+    The sentence is empty if no two runs can be compared row by row.
     """
     try:
         with warnings.catch_warnings():
-            # Another part of the page names the runs with different rows.
+            # Another part of the page names the runs that were evaluated on different rows.
             warnings.simplefilter("ignore", UserWarning)
             return comparison.missed().sentence
     except ValueError:
@@ -146,13 +146,13 @@ def _whole(review: Review, whole: Flips, other: Ranked, chosen: Ranked) -> str:
 
 
 def _share(flips: Flips, name: str, place: int) -> str:
-    """Return the share of broken or fixed rows, with its interval."""
+    """Return words for the share of broken or fixed rows, with its interval."""
     value, low, high = (float(column[place]) for column in flips.rates[name])
     return fmt.percent_with_interval(value, (low, high))
 
 
 def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | None, str]:
-    """Return the table of the classes, and a sentence on them.
+    """Return a table that compares the runs by class, and a sentence on the classes.
 
     The table is None if the runs do not differ significantly in any class.
     """
@@ -168,7 +168,7 @@ def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | No
     if not n_clear:
         return None, f"{runs} do not differ significantly in any of the {len(classes)} classes."
     differences = np.subtract(by_class.rates["broken"][0], by_class.rates["fixed"][0])[classes]
-    # Sort by p-value. Of classes with the same p-value, the largest difference comes first.
+    # Sort by p-value. Among classes with the same p-value, the largest difference comes first.
     order = np.lexsort((-np.abs(differences), pvalues))
     rows = [_class_row(by_class, int(k)) for k in classes[order][:MAX_CLASSES]]
     reading = (
@@ -191,7 +191,7 @@ def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | No
 
 
 def _class_row(by_class: Flips, k: int) -> Row:
-    """Return the row of a class."""
+    """Return the table row of a class."""
     n = float(by_class.n[k])
     p = float(by_class.pvalues[k])
     cells = {"class": Cell(fmt.short(by_class.parts[k])), "rows": Cell(fmt.count(n), n)}
@@ -206,7 +206,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
 
 
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
-    """Return a table of rows that only the rival predicts correctly, or None without such rows."""
+    """Return a table of rows that only the other run predicts correctly; None if there are none."""
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
     )

@@ -1,4 +1,4 @@
-"""Parts of a ranking that a review shows: the rival, cells that differ, and metrics."""
+"""Parts of a ranking that a review shows: the rival, cells that differ, and the metrics."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from cmtrack.report.probabilities import JUDGES
 
 MAX_METRICS = 12
 MAX_RUNS = 30
-"""Most runs of the table of metrics."""
+"""Maximum number of runs in the table of metrics."""
 
 
 def rival(ranking: Ranking) -> Ranked | None:
     """Return the run that is compared with the chosen run.
 
-    It is the leader, or the next run if the chosen run leads. None with a single run.
+    This is the leader, or the next run if the chosen run leads. Returns None if there is only one
+    run.
     """
     if len(ranking.runs) < 2:
         return None
@@ -28,7 +29,7 @@ def rival(ranking: Ranking) -> Ranked | None:
 
 
 def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
-    """Return the runs with their evaluations, best first; empty for evaluations of code sets."""
+    """Return the runs with single-label evaluations, best first; empty for code sets."""
     pairs = [
         (run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)
     ]
@@ -38,9 +39,10 @@ def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
 def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
     """Return the cells of the confusion matrix in which the chosen run and another run differ.
 
-    Returns None without another run, and for sets of codes, which have a matrix for each family.
+    Returns None if there is no other run. Also returns None for sets of codes, which have a matrix
+    for each family.
 
-    ``other``: the other run, by default the rival.
+    ``other``: the run to compare with the chosen run; by default, the rival.
     """
     other = other or rival(ranking)
     if other is None:
@@ -64,7 +66,7 @@ def alike(ranking: Ranking, read: frozenset[str]) -> bool:
 
 
 def finite(ranking: Ranking) -> dict[str, None]:
-    """Return the names of the metrics that are finite in at least one run, in their order."""
+    """Return the names of the metrics that are finite in at least one run, in the usual order."""
     of_runs = (run.evaluation.metrics.items() for run in ranking.runs)
     return {name: None for metrics in of_runs for name, value in metrics if math.isfinite(value)}
 
@@ -72,7 +74,7 @@ def finite(ranking: Ranking) -> dict[str, None]:
 def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
     """Return the metrics that have the same meaning in all runs.
 
-    With different groupings, metrics of the groups answer different questions.
+    If the groupings of the runs differ, metrics of the groups do not have the same meaning.
     """
     read = {name: ranking.criterion.catalog.depends_on(name) for name in names}
     same = {each: alike(ranking, each) for each in set(read.values())}
@@ -82,7 +84,7 @@ def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
 def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
     """Return the criterion's metrics, then other headline metrics with a better direction.
 
-    ``most``: the largest number of metrics; None for all.
+    ``most``: the maximum number of metrics; None to return all of them.
     """
     names = list(ranking.criterion.metrics)
     for name in finite(ranking):
@@ -93,7 +95,7 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 
 
 def judged_section(ranking: Ranking) -> str:
-    """Return the section with the calibration of all runs, or an empty string without one.
+    """Return the section of calibration metrics to show for the runs; empty if there is none.
 
     The section of the positive group comes before the section of the predictions' confidence.
     """
