@@ -1,13 +1,14 @@
-"""Figures of computed data.
+"""Figures that are drawn from computed data.
 
 Every function takes plain arrays, draws into the given axes or into a new figure, and returns the
 :class:`matplotlib.figure.Figure`. No function uses pyplot or process-wide parameters, so figures
-work without a display and in threads, and are freed like any other object.
+work without a display and in threads, and Python frees them like any other object.
 
-What a figure shows is computed in other rooms: of an :class:`~cmtrack.Evaluation` by its own
-properties, of a review by :mod:`cmtrack.report`. Start reading with ``evaluation.py``, which draws
-the figures of an evaluation; ``style.py`` has the axes, legends and layout that all figures share,
-``_heatmap.py`` the parts of matrices, and ``svg.py`` the renderer for pages.
+The data are computed elsewhere: the properties of an :class:`~cmtrack.Evaluation` compute the data
+of its figures, and :mod:`cmtrack.report` computes the data of a review. Start reading with
+``evaluation.py``, which draws the figures of an evaluation. ``style.py`` defines the axes, legends
+and layout that all figures share. ``_heatmap.py`` defines the parts of matrices, and ``svg.py`` the
+renderer for pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts of all matrix figures: cell sizes, ticks, cell texts, frames, hatches, colour bar."""
+"""Parts that all matrix figures share: cell sizes, ticks, texts, frames, hatches, colour bar."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from .svg import MOST_CELLS, SvgRenderer
 Cells = Sequence[tuple[float, float]]
 
 GAP = 0.14
-"""Gap between a matrix and its separate last column and row, in cells."""
+"""Gap between a matrix and its separate last column and row, in units of a cell."""
 FEW = 20
-"""Rows of data below which the shares of a class are pale, because one row changes them much."""
+"""Number of rows below which a class is pale, because a single row changes its shares a lot."""
 PALE = 0.35
-"""Opacity of the colours of a class with few rows of data."""
+"""Opacity of the colours of a class that has few rows of data."""
 DARK = 0.24
 """Luminance below which white text on a colour is easier to read than dark text."""
 SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
-"""Ticks of a colour bar."""
+"""Ticks of a colour bar, by value."""
 ROOTS = {
     0.0: "0%",
     0.01: "1%",
@@ -64,23 +64,23 @@ ROOTS = {
     0.75: "75%",
     1.0: "100%",
 }
-"""Ticks of a square-root colour bar."""
+"""Ticks of a colour bar on a square-root scale, by value."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The size of a matrix cell in points and what fits into it."""
+    """The size of a matrix cell in points, and the texts that fit into it."""
 
     points: float
 
     @property
     def font(self) -> float:
-        """Font size of class names next to cells of this size."""
+        """Font size of the class names next to the cells."""
         return float(np.clip(0.8 * self.points, TINY_SIZE, TEXT_SIZE))
 
     @property
     def text_font(self) -> float:
-        """Font size of the texts in cells of this size."""
+        """Font size of the texts in the cells."""
         return float(np.clip(self.points / 5.0, 6.5, TEXT_SIZE + 1))
 
     @property
@@ -95,7 +95,7 @@ class Cell:
 
 
 def cell_for(n_classes: int, ax: Axes | None) -> Cell:
-    """Return the cell size for a number of classes, in given axes or in a new figure."""
+    """Return the cell size that suits the number of classes, in given axes or a new figure."""
     if ax is not None:
         return Cell(min(extent_points(ax)) / n_classes)
     if n_classes <= 3:
@@ -110,13 +110,13 @@ def cell_for(n_classes: int, ax: Axes | None) -> Cell:
 
 
 def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> tuple[Sheet, Axes]:
-    """Return a sheet and its axes for a square of `n_cells` cells on each side."""
+    """Return a sheet and its axes, which have room for `n_cells` cells in each direction."""
     side = n_cells * cell.points / 72
     return sheet(ax, (side, side))
 
 
 def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
-    """Return the explanations of hatched rows, pale rows and numbered names."""
+    """Return the sentences that explain hatched rows, pale rows and numbered names."""
     lines = []
     if empty:
         lines.append(f"Hatched: no rows of this class ({empty} of {len(names)} classes).")
@@ -128,7 +128,7 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
 def pale_rows(
     totals: FloatArray, labels: Sequence[object] = (), positive: object | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of classes with few rows of data, shape (K,), without the positive class."""
+    """Return a mask, shape (K,), of classes with few rows of data; never the positive class."""
     # Fractional weights do not show how many rows of data a class has.
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
@@ -144,7 +144,7 @@ def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
 
 
 def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[str]:
-    """Return the names of classes with their numbers of rows of data."""
+    """Append the number of rows of data to each class name."""
     labels = []
     for name, total in zip(names, totals, strict=True):
         is_two_lines = cell.holds_text and columns(name) > 14
@@ -154,9 +154,10 @@ def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[st
 
 
 def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
-    """Return the norm of shares, the ticks of its colour bar, and the end of the bar's label.
+    """Return the norm of shares, the ticks of the colour bar, and a text to end its label.
 
-    The scale is linear if the cells have numbers. Otherwise square roots keep small shares visible.
+    The scale is linear if the cells show numbers. Otherwise a square-root scale keeps small shares
+    visible.
     """
     if linear:
         return Normalize(0.0, 1.0), SHARES, ""
@@ -164,25 +165,25 @@ def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
 
 
 def thinned(step: int) -> str:
-    """Return the end of an axis name; it says so if only some of the names are written."""
+    """Return a text to end an axis name, which says how many names are written if not all are."""
     if step == 1:
         return ""
     return f" (every {text.ordinal(step)} is named)"
 
 
 def name_matrix_axes(ax: Axes, kind: str, step: int, title: str | None) -> None:
-    """Name the axes, and note it if only every `step`-th row and column has a name."""
+    """Name the axes, and add a note if only every `step`-th row and column has a name."""
     suffix = thinned(step)
     name_axes(ax, f"predicted {kind}{suffix}", f"actual {kind}{suffix}", title)
 
 
 def diagonal(rows: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the centres of the diagonal cells of some rows."""
+    """Return the centres of the diagonal cells in the selected rows."""
     return [(row, row) for row in np.flatnonzero(rows).tolist()]
 
 
 def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
-    """Return a (K, K) float64 array with one label per class; ValueError otherwise."""
+    """Convert a matrix to float64; raise ValueError unless its shape is (K, K) for K labels."""
     values = np.asarray(matrix, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
         raise ValueError(f"{name} must have shape (n_classes, n_classes), got {values.shape}")
@@ -194,13 +195,13 @@ def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> 
 
 
 def check_counts(name: str, counts: FloatArray) -> None:
-    """Validate that all `counts` are finite and not negative."""
+    """Raise ValueError unless all `counts` are finite and not negative."""
     if not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError(f"{name} must be finite and not negative, got minimum {counts.min()}")
 
 
 def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[int, int], str]:
-    """Return a function that writes the count and the share of a cell, if they fit."""
+    """Return a function that returns the text of a cell: its count and share, if they fit."""
 
     def cell_text(i: int, j: int) -> str:
         has_share = not np.isnan(shares[i, j])
@@ -218,7 +219,7 @@ def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[
 
 
 def row_shares(counts: FloatArray, totals: FloatArray) -> FloatArray:
-    """Return counts over the actual total of their row; NaN for classes without data."""
+    """Divide counts by the actual total of their row; NaN for classes without data."""
     share = np.full(counts.shape, np.nan)
     np.divide(counts, totals[:, None], out=share, where=totals[:, None] > 0)
     return share
@@ -233,10 +234,10 @@ def draw_image(
     strength: FloatArray | None = None,
     aspect: Literal["equal", "auto"] = "equal",
 ) -> AxesImage:
-    """Draw one cell per value, row 0 on top.
+    """Draw one cell for each value; row 0 is at the top.
 
-    ``at``: the centre (x, y) of the first cell.
-    ``strength``: opacity of the colours; its shape broadcasts to the shape of the values.
+    ``at``: the centre (x, y) of the top left cell.
+    ``strength``: the opacity of the colours, an array that broadcasts to the shape of the values.
     """
     n_rows, n_columns = values.shape
     left = at[0] - 0.5
@@ -251,21 +252,21 @@ def draw_image(
     ax.set_aspect(aspect)
     ax.add_image(image)
     image.set_clip_path(ax.patch)
-    image.set_extent(extent)  # sets the limits of the axes
+    image.set_extent(extent)  # this also sets the limits of the axes
     return image
 
 
 def name_cells(
     image: AxesImage, matrix: str, rows: Iterable[object], columns: Iterable[object]
 ) -> None:
-    """Name the cells of a drawn matrix by short codes, so that a page can turn them into links."""
+    """Give short codes to the cells of a matrix, so that a page can turn cells into links."""
     if not isinstance(image, _Cells):
         raise TypeError(f"image must come from draw_image, got a {type(image).__name__}")
     image.cells = f"{matrix} {','.join(map(str, rows))} {','.join(map(str, columns))}"
 
 
 class _Cells(AxesImage):
-    """An image that stays vector cells in SVG."""
+    """An image whose cells are drawn as vector graphics in SVG."""
 
     cells = ""
 
@@ -283,7 +284,7 @@ class _Cells(AxesImage):
 
 
 def _on_white(image: AxesImage, values: Any) -> FloatArray:
-    """Return the visible colours of values on white, to choose readable text colours."""
+    """Return the colours of values as they appear on white, to choose readable text colours."""
     colours = np.asarray(image.to_rgba(values), dtype=np.float64)
     opacity = image.get_alpha()
     if opacity is None:
@@ -300,9 +301,9 @@ def write_cells(
     at: tuple[float, float] = (0.0, 0.0),
     bold: npt.NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write a text into each cell of `image`, in the colour that reads best on it.
+    """Write a text into each cell of `image`, in the colour that is easiest to read.
 
-    ``bold``, shape of the values: cells with a bold text.
+    ``bold``: mask of the cells whose text is bold; it has the shape of the values.
     """
     colours = contrast(_on_white(image, np.ma.masked_invalid(values)).reshape(-1, 4))
     cells = list(np.ndindex(values.shape))
@@ -322,10 +323,10 @@ def name_ticks(
     positions: Sequence[float],
     aside: str = "",
 ) -> int:
-    """Label columns and rows, rotated and thinned out as needed; returns the step between labels.
+    """Label columns and rows, skipping names if needed; return the step between labels.
 
-    ``aside``: the name of a last column and row that are separate from the matrix. This name is
-        always written.
+    ``aside``: the name of the last column and row if they are separate from the matrix. This name
+        is always written.
     """
     size = cell.font
     step = text.tick_step(cell.points, size)
@@ -357,7 +358,7 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
     width = float(np.clip(cell.points / 28, 0.25, 1.3))
     side = 1.0
     if face == "none":
-        side -= width / cell.points  # the line is inside its cell
+        side -= width / cell.points  # the line must stay inside the cell
     squares = [Rectangle((x - side / 2, y - side / 2), side, side) for x, y in cells]
     ax.add_collection(
         PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5),
@@ -366,12 +367,12 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
 
 
 def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int, start: float = 0.0) -> None:
-    """Hatch the rows of classes without samples, from the column centred at `start`."""
+    """Hatch the rows of classes without data, from the column whose centre is `start`."""
     hatch(ax, [Rectangle((start - 0.5, float(row) - 0.5), columns, 1) for row in rows])
 
 
 def hatch(ax: Axes, areas: Sequence[Rectangle]) -> None:
-    """Draw grey hatching over some areas."""
+    """Draw grey hatching over rectangles."""
     look: dict[str, Any] = {
         "facecolor": EMPTY,
         "edgecolor": FRAME,
@@ -396,7 +397,7 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
 
 
 def contrast(rgba: FloatArray) -> list[str]:
-    """Return the text colour, white or ink, that reads best on each of (N, 4) colours.
+    """Return the text colour, white or ink, that is easiest to read on each of (N, 4) colours.
 
     The luminance of a colour is defined by WCAG 2.2: sRGB values are made linear and weighted.
     """
@@ -414,11 +415,11 @@ def draw_with_aside(
     norm: Normalize,
     strength: FloatArray | None = None,
 ) -> AxesImage:
-    """Draw a matrix with a separate last column and row in another hue, without their corner.
+    """Draw a matrix, and its separate last column and row in a different hue.
 
-    Returns the image of the matrix itself.
+    The corner of the separate column and row is not drawn. Returns the image of the matrix itself.
 
-    ``strength``, shape (K, 1): opacity of the rows, and of the cells of the last row.
+    ``strength``, shape (K, 1): the opacity of each row, and of the cells in the separate row.
     """
     size = len(shares) - 1
     apart = size + GAP

@@ -1,4 +1,4 @@
-"""Short names and numbers in any script, with fallback to installed fonts for missing glyphs."""
+"""Short names and numbers in any script; installed fonts provide missing glyphs."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.text import Text
 
-_GLYPH = 0.6  # mean width of a character as a part of its font size
+_GLYPH = 0.6  # mean width of a character, divided by its font size
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
 _PART = re.compile(rf"[{_CJK}]|[^\s_/{_CJK}-]*[\s_/-]*")
 
 
 def verbatim(text: str) -> str:
-    """Escape dollar signs, which matplotlib reads as formulas, and control characters."""
+    """Escape control characters and dollar signs, which would start a matplotlib formula."""
     return printable(text).replace("$", r"\$")
 
 
 def brief(name: object, width: int) -> str:
-    """Return a name on one line, elided in the middle if longer than `width`."""
+    """Return a name as one line; its middle is elided if it is longer than `width`."""
     return verbatim(elide(one_line(name), width))
 
 
 def short_names(names: Iterable[object], width: int) -> list[str]:
     """Return names of about `width` characters that are as distinct as the full names.
 
-    Common parts of the names are cut first, see :func:`cmtrack.names.distinct`. Names that are
-    equal, or become boxes in an image, get their position in the list: ``"a name [17]"``, from 1.
+    Parts that all names share are cut first (see :func:`cmtrack.names.distinct`). If names are
+    equal, or would become boxes in an image, their position in the list, from 1, is appended: ``"a
+    name [17]"``.
     """
     full = [one_line(name) for name in names]
     wide = max((columns(boxed(name)) / len(name) for name in full if name), default=1.0)
@@ -54,7 +55,7 @@ def short_names(names: Iterable[object], width: int) -> list[str]:
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """Return the note on numbers that distinguish equal names; empty if no names are equal."""
+    """Return the note that explains numbers after equal names; empty if no names are equal."""
     bases = Counter(boxed(name.removesuffix(f" [{i}]")) for i, name in enumerate(names, start=1))
     if max(bases.values(), default=1) > 1:
         return ["[i]: place in this figure, counted from 1, where names are equal."]
@@ -64,7 +65,8 @@ def numbered(names: Sequence[str]) -> list[str]:
 def wrap(text: str, width: int) -> str:
     """Break `text` into lines of about `width` characters.
 
-    A line ends after a blank, "_", "/", "-" or a Chinese, Japanese or Korean character.
+    A line break is possible after a blank, "_", "/", "-" or a Chinese, Japanese or Korean
+    character.
     """
     lines = [""]
     for part in _PART.findall(text):
@@ -75,17 +77,17 @@ def wrap(text: str, width: int) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return the estimated width in points of the longest line of `text`."""
+    """Estimate the width of the longest line of `text` in points."""
     return max((columns(line) for line in text.split("\n")), default=0) * size * _GLYPH
 
 
 def characters(points: float, size: float) -> float:
-    """Return the number of characters of font `size` that fit into `points`."""
+    """Return the number of characters that fit into `points` at font `size`."""
     return points / (size * _GLYPH)
 
 
 def tick_step(cell: float, size: float) -> int:
-    """Return the step between labelled classes, for the sizes of cells and text in points."""
+    """Return the step between labelled classes, given the sizes of cells and text in points."""
     least = max(1, math.ceil(1.15 * size / cell))
     if least <= 2:
         return least
@@ -93,7 +95,7 @@ def tick_step(cell: float, size: float) -> int:
 
 
 def ordinal(n: int) -> str:
-    """Return an ordinal number: 1st, 2nd, ..."""
+    """Write a number as an ordinal: 1st, 2nd, ..."""
     if n % 100 in (11, 12, 13):
         return f"{n}th"
     suffix = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
@@ -157,14 +159,14 @@ FALLBACKS = (
 )
 """Fallback families in order of preference. Only installed families are used."""
 BOX = "□"
-_WIDE = 5 / 3  # width of a Chinese, Japanese or Korean character over the width of others
+_WIDE = 5 / 3  # width of a Chinese, Japanese or Korean character, relative to Latin
 _ADVICE = "install a font that has them, such as Noto Sans CJK (Debian and Ubuntu: fonts-noto-cjk)"
 _lock = threading.Lock()
 _warned = False
 
 
 def boxed(name: str) -> str:
-    """Return `name` with a box for each character without a glyph."""
+    """Replace each character of `name` that no font can draw by a box."""
     if name.isascii():
         return name
     fonts = tuple(FontProperties().get_family())
@@ -174,9 +176,9 @@ def boxed(name: str) -> str:
 
 
 def drawable(name: str) -> str:
-    """Return a name as an image can show it, and warn about the first name with a box.
+    """Return a name in the form that an image can show; the first box causes a warning.
 
-    Names on a page are not checked: a browser has its own fonts.
+    Names on a page are not checked, because a browser uses its own fonts.
     """
     shown = boxed(name)
     if shown != name:
@@ -186,7 +188,7 @@ def drawable(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _look_again() -> None:
-    """Find fonts that were installed after matplotlib listed them; does nothing when repeated."""
+    """Find fonts that were installed after matplotlib listed them; later calls do nothing."""
     with _lock:
         listed = {font.fname for font in font_manager.fontManager.ttflist}
         for path in set(font_manager.findSystemFonts()) - listed:
@@ -197,21 +199,21 @@ def _look_again() -> None:
 
 
 def columns(text: str) -> float:
-    """Return the width of `text` in Latin characters; Chinese, Japanese and Korean are wider."""
+    """Return the width of `text`, measured in Latin characters; CJK characters are wider."""
     if text.isascii():
         return len(text)
     return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in text)
 
 
 def use_fallbacks(where: Artist) -> None:
-    """Add installed fallback fonts to texts with missing glyphs."""
+    """Add installed fallback fonts to texts whose fonts lack glyphs."""
     for text in _texts(where):
         if not text.get_text().isascii():
             text.set_fontfamily(families_for(text.get_text(), text.get_fontfamily()))
 
 
 def families_for(words: str, families: Sequence[str]) -> list[str]:
-    """Return the families, with installed fallbacks if a character is in none of the families."""
+    """Add installed fallbacks to the families if these lack a glyph for a character."""
     if words.isascii() or all(c.isspace() or _has(c, families) for c in words):
         return list(families)
     boxed(words)  # looks for new fonts
@@ -219,7 +221,7 @@ def families_for(words: str, families: Sequence[str]) -> list[str]:
 
 
 def _texts(where: Artist) -> Iterator[Text]:
-    """Yield all texts except numeric tick labels, which matplotlib makes while drawing."""
+    """Yield all texts except numeric tick labels, which matplotlib creates while drawing."""
     from matplotlib.axis import Axis
     from matplotlib.text import Text
     from matplotlib.ticker import FixedLocator
@@ -228,7 +230,7 @@ def _texts(where: Artist) -> Iterator[Text]:
         yield where
     elif isinstance(where, Axis):
         yield where.label
-        if isinstance(where.get_major_locator(), FixedLocator):  # only such ticks have names
+        if isinstance(where.get_major_locator(), FixedLocator):  # only these ticks can be names
             yield from where.get_majorticklabels()
     else:
         for child in where.get_children():
@@ -237,7 +239,7 @@ def _texts(where: Artist) -> Iterator[Text]:
 
 @lru_cache(maxsize=1)
 def installed() -> tuple[str, ...]:
-    """Return the fallback families that are installed on this machine."""
+    """Return the names of the fallback families that are installed on this machine."""
     there = {font.name for font in font_manager.fontManager.ttflist}
     return tuple(family for family in FALLBACKS if family in there)
 
@@ -255,7 +257,7 @@ def _has(character: str, families: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=64)
 def _glyphs(family: str) -> frozenset[int]:
-    """Return the code points of a family, or of all fonts of a generic family."""
+    """Return the code points that a family, or any font of a generic family, can draw."""
     try:
         path = font_manager.findfont(FontProperties(family=[family]), fallback_to_default=False)
         return frozenset(font_manager.get_font(path).get_charmap())

@@ -1,4 +1,4 @@
-"""One artist for many labels, with cached glyph outlines."""
+"""A single artist that draws many labels from cached glyph outlines."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .svg import SvgRenderer
 
 Outline: TypeAlias = tuple[FloatArray, npt.NDArray[np.uint8]]
 
-_LINE = 1.28  # between two baselines, in font sizes
+_LINE = 1.28  # distance between baselines, in font sizes
 _MIDDLE = 0.355  # height of the middle of digits and capitals above the baseline
 
 
 class Words(PathCollection):
-    """Texts of one size, centred at places in data coordinates; empty texts are not drawn.
+    """Texts of equal size, each centred at a position in data coordinates; skips empty texts.
 
-    ``places``, shape (n, 2).
+    ``places``, shape (n, 2): the positions of the texts.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Words(PathCollection):
 
 
 def _block(text: str, font: FontProperties) -> Path:
-    """Return the outline of lines of text around their common centre, at font size 1."""
+    """Return the outline of a text of several lines at font size 1; its centre is at (0, 0)."""
     lines = text.split("\n")
     below = np.arange(len(lines) - 1, -1, -1) * _LINE - (len(lines) - 1) * _LINE / 2 - _MIDDLE
     parts = [_line(line, font) for line in lines]

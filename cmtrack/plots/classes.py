@@ -1,4 +1,4 @@
-"""Curves of classes against all others: ROC, precision and recall, gains."""
+"""Curves of each class against all other classes: ROC, precision-recall and gains."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from .style import (
 )
 
 _GRID = 250
-"""Number of cells on each axis. Only the first point of a curve in each cell is drawn."""
+"""Number of grid cells on each axis. In each cell, only the first point of a curve is drawn."""
 
 
 @dataclass(frozen=True)
 class ClassCurve:
-    """The score of one class against all others, from the highest threshold to the lowest.
+    """The curves of a class against all other classes, from the highest threshold to the lowest.
 
     ``name``: the name of the line for the legend.
-    ``recall``, ``precision``, ``called``, shape (T,).
-    ``prevalence``: share of the class.
-    ``run``: position of the run that the curve belongs to.
+    ``recall``, ``precision``, shape (T,): the metrics at each threshold.
+    ``called``, shape (T,): the share of rows that are predicted as the class.
+    ``prevalence``: the share of rows that belong to the class.
+    ``run``: the position of the run to which the curve belongs.
     """
 
     name: str
@@ -49,19 +50,19 @@ class ClassCurve:
 
     @property
     def fpr(self) -> FloatArray:
-        """False positive rates, shape (T,)."""
+        """False positive rate at each threshold, shape (T,)."""
         return (self.called - self.recall * self.prevalence) / (1 - self.prevalence)
 
 
 def plot_class_curves(
     rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None
 ) -> Figure:
-    """Draw ROC, precision-recall and gains curves side by side, one row per group of curves.
+    """Draw ROC, precision-recall and gains curves side by side, in a row for each group.
 
-    Raises ValueError if there is no row.
+    Raises ValueError if ``rows`` is empty.
 
-    ``rows``, sequence of (name, sequence of ClassCurve): all rows have the same lines in the same
-        order. A single row needs no name.
+    ``rows``: pairs of a name and a sequence of ClassCurve. All rows must contain the same lines in
+        the same order. If there is only one row, its name may be empty.
     """
     if not rows:
         raise ValueError("rows must contain at least one (name, curves), got none")
@@ -104,7 +105,7 @@ def _line(
 ) -> None:
     colour, dashes = line_style(place if curve.run is None else curve.run)
     cells = np.floor(_GRID * np.stack((x, y)))
-    # A point in the same grid cell as the previous point would be hidden.
+    # If a point is in the same grid cell as the previous point, it would be hidden.
     apart = np.append(True, (np.diff(cells) != 0).any(axis=0))
     apart[-1] = True
     ax.plot(

@@ -1,4 +1,4 @@
-"""Confusion matrices: all classes, and reduced to groups with intragroup mismatches."""
+"""Confusion matrices of all classes, and reduced matrices of groups."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .style import (
     of_shape,
 )
 
-_CHART = 512.0  # pixels on each side: twice what MLflow's grid of images has
+_CHART = 512.0  # pixels on each side: twice the size in MLflow's image grid
 _CHART_PAD = 8.0  # pixels around the matrix
 _CHART_NAMES = 92.0  # pixels for the names of classes
-_CHART_CLASSES = 12  # classes up to which numbers and names can be read
-_CHART_NAME = 7  # characters of a class's name
-_CHART_COLUMNS = 37  # characters of a line of the title
+_CHART_CLASSES = 12  # largest number of classes with readable numbers and names
+_CHART_NAME = 7  # largest number of characters in a class name
+_CHART_COLUMNS = 37  # largest number of characters in a title line
 _MISMATCH_CAPTION = [
     "Intragroup mismatch: the wrong class in the right group; neither a hit nor a false alarm.",
     "Mismatches are shown twice (row and column): rows add up to the actual, columns to the "
@@ -53,13 +53,14 @@ def plot_confusion_matrix(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a confusion matrix, coloured by the share of the actual class.
+    """Draw a confusion matrix; the colours show shares of the actual class.
 
-    With up to about 12 classes, a cell shows its count and its share; with up to about 30 classes,
-    only its share. Larger matrices are an image with only as many class names as are readable. Its
-    square-root colour scale keeps rare confusions visible. Diagonal cells are framed. The row of a
-    class without data is hatched, because its shares are undefined, not 0. The row of a class with
-    data in fewer than 20 rows is pale, except for the positive class.
+    With up to about 12 classes, each cell shows a count and a share. With up to about 30 classes,
+    each cell shows only a share. A larger matrix is drawn as an image, and only as many class names
+    are written as can be read. The square-root colour scale of the image keeps rare confusions
+    visible. Diagonal cells are framed. If a class has no data, its row is hatched, because its
+    shares are undefined, not 0. If a class has fewer than 20 rows of data, its row is pale, unless
+    it is the positive class.
 
     Parameters
     ----------
@@ -70,13 +71,14 @@ def plot_confusion_matrix(
     positive : object, optional
         The label of the positive class, whose row is never pale.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
-        registered with pyplot.
+        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
+        that is not registered with pyplot.
 
     Raises
     ------
     ValueError
-        If `counts` is not square, is negative or not finite, or if `labels` has another length.
+        If `counts` is not square or contains a negative or infinite number, or if the number of
+        `labels` is not K.
 
     Examples
     --------
@@ -118,11 +120,11 @@ def plot_reduced_matrix(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a reduced confusion matrix with its intragroup mismatches (the M x M + IM layout).
+    """Draw a reduced confusion matrix and its intragroup mismatches (the M x M + IM layout).
 
-    The mismatches are in an extra column of another hue, and again in an extra row. Their corner is
-    blank. Shares are relative to the total of the actual group, which is the sum of its row,
-    including mismatches.
+    An extra column in a different hue shows the mismatches, and an extra row repeats them. The
+    corner of this column and row is blank. Shares are relative to the total of the actual group,
+    which is the sum of its row and its mismatches.
 
     Parameters
     ----------
@@ -130,23 +132,24 @@ def plot_reduced_matrix(
         Numbers or weights of rows of data, by actual group (rows) and predicted group (columns).
         Hits are on the diagonal.
     mismatches : array_like of shape (M,)
-        Rows of data of each group whose predicted group is correct, but not the class within it.
+        For each group, the number of rows of data whose predicted group is correct but whose
+        predicted class within the group is wrong.
     labels : sequence of length M
         Group names.
     positive : object, optional
         The label of the positive class, whose row is never pale.
     of : str, default "group"
-        The noun for a row of the matrix.
+        The noun that describes a row of the matrix.
     caption : str, default ""
-        A sentence before the sentences on mismatches.
+        A sentence that is written before the explanation of mismatches.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
-        registered with pyplot.
+        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
+        that is not registered with pyplot.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together or a count is negative or not finite.
+        If the shapes do not match, or if a count is negative or not finite.
 
     References
     ----------
@@ -190,7 +193,7 @@ def plot_reduced_matrix(
     heat.frame_cells(ax, heat.diagonal(totals > 0), cell)
     if cell.holds_text:
         _write_no_samples(ax, empty, size)
-    # All names are written, because a reduced matrix has few groups.
+    # Write all names, because a reduced matrix has few groups.
     last = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + last, row_names + last, cell, [*range(size), apart])
     heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
@@ -210,19 +213,20 @@ def plot_confusion_chart(
     run: str = "",
     value: str = "",
 ) -> Figure:
-    """Draw a confusion matrix for a thumbnail of 256 pixels: row percentages and few words.
+    """Draw a confusion matrix that can be read as a thumbnail of 256 pixels.
 
-    The image has 512 pixels on each side, for sharp screens. With more than 12 classes, only the
-    colours are drawn. Raises ValueError if `counts` is not square, is negative or not finite, or if
-    `labels` has another length.
+    It shows row percentages and few words. The image has 512 pixels on each side, for screens with
+    a high resolution. With more than 12 classes, only the colours are drawn. Raises ValueError if
+    `counts` is not square or contains a negative or infinite number, or if the number of `labels`
+    is not K.
 
     ``counts``, shape (K, K): numbers or weights of rows of data, by actual and predicted class.
-    ``labels``, sequence of length K.
+    ``labels``: the K class names.
     ``positive``: the label of the positive class, whose row is never pale.
-    ``run``: the beginning of the title, such as ``svm`` in ``svm · step 7 · accuracy 0.94``. A long
-        name is elided in its middle.
-    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``. It is on a second line if
-        the first has no room.
+    ``run``: the beginning of the title, such as ``svm`` in ``svm · step 7 · accuracy 0.94``. The
+        middle of a long name is elided.
+    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``. It is written on a second
+        line if it does not fit into the first line.
     """
     values, totals, shares = _by_row(counts, labels)
     size = len(values)
@@ -267,7 +271,7 @@ def plot_confusion_chart(
 
 
 def chart_words(step: str, metric: str, value: float) -> str:
-    """Return the rest of a chart's title: a step and one metric, if they exist."""
+    """Return the second part of a chart's title: the step and one metric, if they exist."""
     words = [step] if step else []
     if not math.isnan(value):
         words.append(f"{metric} {digits.fixed(value, 2)}")
@@ -285,7 +289,7 @@ def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> Non
 def _by_row(
     counts: npt.ArrayLike, labels: Sequence[object]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return checked counts (K, K), the totals (K,) of the matrix rows, and shares (K, K)."""
+    """Check the counts; return them, the totals of the matrix rows, and the shares."""
     values = heat.check_matrix("counts", counts, labels)
     heat.check_counts("counts", values)
     totals = values.sum(axis=1)

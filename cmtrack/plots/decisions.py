@@ -1,4 +1,4 @@
-"""Curves for decisions: net benefit by threshold, gains, risk by coverage."""
+"""Curves that support decisions: net benefit by threshold, gains, and risk by coverage."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from .style import (
 )
 
 _PERFECT: dict[str, Any] = {"color": GREEN, "linewidth": 1.2, "linestyle": "--", "zorder": 2}
-"""The look of the curve of a perfect order."""
+"""The style of the curve of a perfect ranking."""
 _RARE = 0.02
-"""Share of positives below which the axis of positive predictions is logarithmic."""
+"""Share of positives below which the axis of predicted positives is logarithmic."""
 _FEW = 20
-"""Effective number of predictions below which a risk is drawn pale."""
+"""Effective number of predictions below which the risk is drawn in a pale colour."""
 _POINTS = 400
-"""Number of points drawn for a line that is curved on a logarithmic axis."""
+"""Number of points in a line that is straight on a linear axis but curved on a logarithmic axis."""
 
 
 def plot_decision_curve(
@@ -58,16 +58,16 @@ def plot_decision_curve(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw net benefit by threshold, and the net benefit if all or no rows are predicted positive.
+    """Draw net benefit by threshold; compare it with predicting all or no rows as positive.
 
     Parameters
     ----------
     thresholds : array_like of shape (T,)
-        Between 0 and 1.
+        Thresholds between 0 and 1.
     value, everyone : array_like of shape (T,)
-        Net benefit of the score, and of predicting all rows as positive.
+        Net benefit of the score, and net benefit if all rows are predicted positive.
     band : (array_like, array_like) of shape (T,), optional
-        Simultaneous band of `value`.
+        Lower and upper limits of the simultaneous band around `value`.
     level : float, default 0.95
         Confidence level of the band.
     positive : object, optional
@@ -79,7 +79,7 @@ def plot_decision_curve(
     Raises
     ------
     ValueError
-        If the arrays are not one-dimensional and of equal length.
+        If the arrays are not one-dimensional, or if their lengths differ.
 
     References
     ----------
@@ -112,12 +112,12 @@ def plot_decision_curve(
     ax.xaxis.set_major_formatter(FuncFormatter(_odds_text))
     x = "threshold, with hits : false alarms of equal worth"
     name_axes(ax, x, "net benefit per row" + of_positive(positive), title)
-    legend_below(ax, points=38 + 1.2 * SMALL_SIZE)  # the ticks have two lines
+    legend_below(ax, points=38 + 1.2 * SMALL_SIZE)  # tick labels have two lines
     return page.finish()
 
 
 def _odds_text(threshold: float, place: object = None) -> str:
-    """Return a threshold with its odds: ``20% / 1:4``."""
+    """Write a threshold and its odds: ``20% / 1:4``."""
     if not 0 < threshold < 1:
         return f"{100 * threshold:g}%"
     odds = threshold / (1 - threshold)
@@ -144,20 +144,20 @@ def plot_gains(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the gains curve: recall by the share of rows that are predicted positive.
+    """Draw the gains curve: recall against the share of rows that are predicted positive.
 
     Parameters
     ----------
     called, gain : array_like of shape (T,)
-        Share predicted positive, and recall, from the highest threshold to the lowest. Points are
-        joined by straight lines, as if rows with equal scores were in random order. Below a
-        prevalence of 2%, the axis of positive predictions is logarithmic.
+        Share of rows that are predicted positive, and recall, from the highest threshold to the
+        lowest. Straight lines join the points, as if rows with equal scores were in random order.
+        If the prevalence is below 2%, the axis of predicted positives is logarithmic.
     prevalence : float
         Share of actual positives.
     ceiling : float, default 1.0
         Share of the positives whose class within the group is correct.
     operating_point : (float, float), optional
-        (called, gain) of the predicted labels (the most probable class).
+        The values (called, gain) for the predicted labels.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
@@ -167,7 +167,7 @@ def plot_gains(
     Raises
     ------
     ValueError
-        If the arrays are not one-dimensional and of equal length.
+        If the arrays are not one-dimensional, or if their lengths differ.
 
     Examples
     --------
@@ -184,12 +184,12 @@ def plot_gains(
     corners = np.array([0.0, best, 1.0])
     x_title = "share predicted positive"
     if is_rare:
-        # Straight lines become curves on a logarithmic axis, and such an axis has no 0.
+        # On a logarithmic axis, straight lines become curves, and 0 cannot be shown.
         left = max(min(x[1], prevalence) / 2, 1e-12)
         grid = np.geomspace(left, 1.0, 4 * _POINTS)
         corners = np.unique(np.append(grid[:: len(grid) // _POINTS + 1], [best, 1.0]))
         x_title += " (log scale)"
-    # The lift is given at a round share near the prevalence.
+    # The caption gives the lift at a round share near the prevalence.
     share = 0.1
     if prevalence > 0:
         share = min(share, 10.0 ** math.ceil(math.log10(prevalence)))
@@ -221,7 +221,7 @@ def plot_gains(
 
 
 class Point(NamedTuple):
-    """An operating point of a risk-coverage curve: share accepted, risk, least confidence."""
+    """An operating point of a risk-coverage curve: share accepted, risk and lowest confidence."""
 
     coverage: float
     risk: float
@@ -241,20 +241,22 @@ def plot_risk_coverage(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the error rate of accepted predictions by the share accepted, most confident first.
+    """Draw the error rate of the most confident predictions against the share accepted.
 
     Parameters
     ----------
     coverage, risk : array_like of shape (U,)
-        From the most confident predictions to all. Predictions of equal confidence enter together.
+        Share of accepted predictions, and their error rate. The values start with the most
+        confident predictions and end with all. Predictions of equal confidence are accepted
+        together.
     size : array_like of shape (U,)
-        Effective number of accepted predictions. Below 20, the curve is pale.
+        Effective number of accepted predictions. If it is below 20, the curve is pale.
     aurc : float
         Area under the curve.
     interval : (float, float), optional
         Confidence interval of `aurc`.
     points : sequence of Point
-        Operating points, marked with their intervals.
+        Operating points, which are marked together with their intervals.
     title, ax : optional
         Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
         registered with pyplot.
@@ -262,7 +264,7 @@ def plot_risk_coverage(
     Raises
     ------
     ValueError
-        If the arrays are not one-dimensional and of equal length.
+        If the arrays are not one-dimensional, or if their lengths differ.
 
     Examples
     --------
@@ -307,7 +309,7 @@ def plot_risk_coverage(
 
 
 def _mark_point(ax: Axes, point: Point, marker: str) -> None:
-    """Mark an operating point with the interval of its risk."""
+    """Mark an operating point, and draw the interval of its risk."""
     coverage = digits.short_percent(point.coverage)
     risk = digits.short_percent(point.risk)
     confidence = digits.significant(point.confidence)

@@ -1,4 +1,4 @@
-"""Figures of an evaluation. Every function takes the whole evaluation."""
+"""Figures of an evaluation; every function takes the whole evaluation."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _REFERENCES = {
 def evaluation_figures(
     evaluation: BaseEvaluation, *, on_error: Callable[[str, Exception], object] | None = None
 ) -> Mapping[str, Figure]:
-    """Draw every figure that applies to an evaluation: :meth:`BaseEvaluation.figures`.
+    """Draw every figure that applies to an evaluation, as :meth:`BaseEvaluation.figures` does.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def evaluation_figures(
 
 
 def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
-    """Draw the confusion matrix; for more than 30 classes, the 20 most confused and all others."""
+    """Draw the confusion matrix; if it has more than 30 classes, only the 20 most confused."""
     matrix = evaluation.confusion_matrix
     positive = evaluation.positive
     if len(matrix.labels) <= WHOLE_UP_TO:
@@ -92,9 +92,9 @@ def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
 def with_named_cells(
     figure: Figure, panel: int, evaluation: Evaluation, step: str, shown: Sequence[object]
 ) -> Figure:
-    """Name the cells of a panel's matrix, so that a page can link to their rows of data.
+    """Name the cells of a panel's matrix, so that a page can link them to their rows of data.
 
-    A name has the positions of classes, or of the groups of a step.
+    A name contains the positions of classes, or the positions of the groups of a step.
     """
     matrix = CLASSES
     labels = evaluation.labels
@@ -103,7 +103,7 @@ def with_named_cells(
         matrix = f"{STEP}{place}"
         labels = evaluation.reduced[place].labels
     codes: list[Any] = [labels.index(label) if label in labels else OTHER for label in shown]
-    # The second and third image of a reduced matrix are its column and row of mismatches.
+    # The second and third image of a reduced matrix are the column and the row of mismatches.
     cells = [(codes, codes), (codes, [ASIDE]), ([ASIDE], codes)]
     for image, (rows, columns) in zip(figure.axes[panel].images, cells, strict=False):
         name_cells(image, matrix, rows, columns)
@@ -111,7 +111,7 @@ def with_named_cells(
 
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
-    """Draw the confusion matrix for MLflow's charts, with a run and one metric in the title."""
+    """Draw the confusion matrix for MLflow's charts; the title names the run and one metric."""
     name = "accuracy"
     metric = "multiclass/accuracy"
     if evaluation.none is not None:
@@ -133,14 +133,14 @@ def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figu
 
 
 def roc_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the ROC curve; None without scores of the positive group."""
+    """Draw the ROC curve; return None if the positive group has no scores."""
     if evaluation.roc is None:
         return None
     return draw_roc(evaluation.roc, title="ROC curve")
 
 
 def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) -> Figure:
-    """Draw a computed ROC curve."""
+    """Draw a ROC curve that is already computed."""
     return plot_roc(
         roc.fpr,
         roc.tpr,
@@ -156,7 +156,7 @@ def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) ->
 
 
 def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the precision-recall curve; None without positives or without their scores."""
+    """Draw the precision-recall curve; return None if positives or their scores are missing."""
     curve = evaluation.precision_recall
     if curve is None or math.isnan(curve.average_precision):
         return None
@@ -166,7 +166,7 @@ def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
 def draw_precision_recall(
     curve: PrecisionRecallCurve, title: str | None = None, ax: Axes | None = None
 ) -> Figure:
-    """Draw a computed precision-recall curve."""
+    """Draw a precision-recall curve that is already computed."""
     return plot_precision_recall(
         curve.recall,
         curve.precision,
@@ -184,19 +184,19 @@ def draw_precision_recall(
 def reliability_figure(
     evaluation: Evaluation, *, band: str | None = "consistency"
 ) -> Figure | None:
-    """Draw the reliability of the positive group's score; None without scores or with one group.
+    """Draw the reliability curve of the positive group's score; return None if it is undefined.
 
     Parameters
     ----------
     evaluation : Evaluation
     band : "consistency" or None
-        The band in which the curve of a calibrated score stays; None to draw no band. Rows with
-        sampling weights or clusters never have a band.
+        The band that contains the curve if the score is calibrated; None to draw no band. No band
+        is drawn if rows have sampling weights or clusters.
 
     Raises
     ------
     ValueError
-        If `band` has another value.
+        If `band` is neither "consistency" nor None.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def draw_reliability(
     ax: Axes | None = None,
     with_band: bool = True,
 ) -> Figure:
-    """Draw a computed reliability curve, with a histogram of scores unless `ax` is given."""
+    """Draw a computed reliability curve; also draw a histogram of scores unless `ax` is given."""
     error = curve.table.error.value
     level = curve.table.level
     error_words = digits.number(error) + interval_words(interval)
@@ -268,15 +268,15 @@ _MOST_CURVES = 8
 def class_curve(
     evaluation: Evaluation, label: object, name: str, run: int | None = None
 ) -> ClassCurve:
-    """Return the curves of one class's probability against all others."""
+    """Return the curves of a class's probability, with all other classes as negatives."""
     curve = precision_recall(evaluation.calibration_of(label).table)
     return ClassCurve(name, curve.recall, curve.precision, curve.called, curve.prevalence, run)
 
 
 def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str]]:
-    """Return the classes with the smallest areas under their ROC curves, with the metrics' names.
+    """Return the classes with the smallest ROC areas, each with the name of its area's metric.
 
-    The classes are in the order of the labels.
+    The returned classes are in the order of the labels.
     """
     names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
     areas = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
@@ -286,7 +286,7 @@ def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str
 
 
 def class_curves_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw ROC, precision-recall and gains curves of each class; None without probabilities."""
+    """Draw ROC, precision-recall and gains curves by class; return None without probabilities."""
     if not evaluation.has_class_calibration:
         return None
     hardest = hardest_classes(evaluation, _MOST_CURVES)
@@ -310,10 +310,10 @@ _ROUNDING = 1e-12  # because of rounding, 1 - 0.95 is greater than 0.05
 
 
 def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the reliability of the predicted class's probability and of each class's probability.
+    """Draw reliability curves of the predicted class's probability and of each class's.
 
-    With more than twelve classes, only the largest are drawn. A class that no row, or every row,
-    belongs to is not drawn.
+    If there are more than twelve classes, only the largest classes are drawn. A class is not drawn
+    if no row or every row belongs to it.
     """
     if not evaluation.has_class_calibration:
         return None
@@ -351,7 +351,7 @@ def _panel(
     pvalue_words: str,
     pvalue: float,
 ) -> ReliabilityPanel:
-    """Return the panel of a curve, with the size of its class, calibration error and p-value."""
+    """Return the panel of a curve; its note gives the class size, calibration error and p-value."""
     error = curve.table.error.value
     level = curve.table.level
     curve = curve.drawn
@@ -373,7 +373,7 @@ def _panel(
 
 
 def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw net benefit by threshold; None without probabilities or with only one group."""
+    """Draw net benefit by threshold; return None if probabilities or a group are missing."""
     curve = evaluation.gains
     if curve is None or evaluation.statistics.ranking_only or not 0 < curve.prevalence < 1:
         return None
@@ -390,7 +390,7 @@ def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def gains_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the gains curve; None without scores of the positive group or with only one group."""
+    """Draw the gains curve; return None if the positive group's scores or a group are missing."""
     curve = evaluation.gains
     if curve is None or not 0 < curve.prevalence < 1:
         return None
@@ -409,11 +409,11 @@ _REJECTED = (0.5, 0.2, 0.1)
 
 
 def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw risk by coverage; None without probabilities of the predictions."""
+    """Draw risk by coverage; return None if the probabilities of predictions are missing."""
     curve = evaluation.risk_coverage if evaluation.has_section("confidence") else None
     if curve is None:
         return None
-    # Rows with equal confidence are rejected together, so two shares can give the same point.
+    # Rows with equal confidence are rejected together, so two shares can lead to the same point.
     points = {}
     for share in _REJECTED:
         answers = evaluation.reject(share)
@@ -436,9 +436,9 @@ _PAIRS = 15
 
 
 def spcc_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the one-vs-one sPCC at equal shares; with more than 12 classes, of the closest pairs.
+    """Draw the one-vs-one sPCC at equal shares; only the closest pairs if K is above 12.
 
-    None without probabilities or with two classes.
+    Returns None if probabilities are missing, or if there are only two classes.
     """
     scores = evaluation._class_scores
     if scores is None:
@@ -468,7 +468,7 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw scores of the positive group by actual class; None without probabilities."""
+    """Draw the positive group's scores by actual class; return None without probabilities."""
     scores = evaluation.positive_scores
     if scores is None or evaluation.statistics.ranking_only:
         return None
@@ -490,16 +490,16 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def likelihood_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the likelihood of the calibrated prevalence; None if it is undefined.
+    """Draw the likelihood of the calibrated prevalence; return None if it is undefined.
 
-    Also None if the test set calibrates the estimate, because its labels already show the
-    prevalence.
+    Also returns None if the test set calibrates the estimate, because the labels of the test set
+    already show the prevalence.
     """
     estimate = evaluation.prevalence
     if estimate is None or math.isnan(estimate.value) or evaluation.calibrates_itself:
         return None
     metrics = evaluation.metrics
-    # With a separate target, the metrics and the estimate are about different rows.
+    # If there is a separate target, the metrics and the estimate refer to different rows.
     if "prevalence/calibrated_bias" not in metrics:
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
@@ -507,13 +507,13 @@ def likelihood_figure(evaluation: Evaluation) -> Figure | None:
 
 
 SHARES = 25
-"""Shares of positives at which a metric is drawn."""
+"""Shares of positives between which a metric is drawn."""
 
 
 def at_prevalence_figure(
     evaluation: Evaluation, metric: str | None = None, *, target: float = math.nan
 ) -> Figure | None:
-    """Draw a metric by the share of positives; None without a positive and a negative group."""
+    """Draw a metric against the share of positives; return None unless there are two groups."""
     step = evaluation.scored
     if step is None or step.positive is None or evaluation.none is not None:
         return None
@@ -544,7 +544,7 @@ def at_prevalence_figure(
 
 
 def _default_metric(evaluation: Evaluation) -> str:
-    """Return the accuracy of the last step of the grouping, or of the classes without one."""
+    """Return the name of the last step's accuracy, or of the classes' if there is no grouping."""
     steps = list(evaluation._views.composed)
     if steps:
         return f"reduced/{steps[-1]}/accuracy"
@@ -552,7 +552,7 @@ def _default_metric(evaluation: Evaluation) -> str:
 
 
 def _shares_around(marks: Sequence[float]) -> FloatArray:
-    """Return ascending shares, even in log-odds, that include given shares and extend beyond."""
+    """Return ascending shares, evenly spaced in log-odds, that extend beyond the given shares."""
     lowest = min([0.01, *(share / 2 for share in marks)])
     highest = max([0.99, *((1 + share) / 2 for share in marks)])
     low, high = logit([lowest, highest])
@@ -568,7 +568,7 @@ def prevalence_figure(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the likelihood of an estimated prevalence with its interval.
+    """Draw the likelihood of an estimated prevalence, and its interval.
 
     Parameters
     ----------
@@ -577,18 +577,20 @@ def prevalence_figure(
     actual : float, optional
         The known share of positives.
     references : mapping of str to float, optional
-        Other estimates, by name.
+        Estimates to compare, by name.
     caption : str, default ""
-        A sentence below the figure, before the sentence on the assumption of the estimate.
+        A sentence below the figure. It is followed by a sentence about the assumption of the
+        estimate.
     title : str, optional
-        By default, a title with the name of the positive class.
+        Title of the figure. The default title contains the name of the positive class.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw into; by default a new figure.
+        Axes to draw into. By default, axes are created in a new figure.
 
     Raises
     ------
     TypeError
-        For an estimate of more than two classes, which has no likelihood of one share.
+        If the estimate is for more than two classes, because it then has no likelihood of a single
+        share.
 
     Examples
     --------

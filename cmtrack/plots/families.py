@@ -1,4 +1,4 @@
-"""Family matrices, the distributions behind one code, and the figures of a family evaluation."""
+"""Figures of a family evaluation: matrices of families, and distributions of a code."""
 
 from __future__ import annotations
 
@@ -76,23 +76,24 @@ def plot_family_matrix(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a family's confusion matrix with its out-of-family column and row in another hue.
+    """Draw a family's confusion matrix; its out-of-family column and row have a different hue.
 
     Parameters
     ----------
     values : array_like of shape (k + 1, k + 1)
-        Rows actual, columns predicted, out of family last.
+        Values by actual code (rows) and predicted code (columns). The last row and column are out
+        of family.
     codes : sequence of length k
     shares : array_like of shape (k + 1, k + 1), optional
-        The shares that the colours show, given the actual code (rows sum to 1, the diagonal is
-        recall) or the predicted code (columns sum to 1, the diagonal is precision). By default, the
-        values over the sum of their row or column. The out-of-family row (or column) has shares of
-        the other direction.
+        The shares that the colours show. If `given` is "actual", rows sum to 1 and the diagonal is
+        recall. If it is "predicted", columns sum to 1 and the diagonal is precision. By default,
+        each value is divided by the sum of its row or column. The out-of-family row (or column)
+        shows shares given the opposite code, because it has no code of its own.
     given : "actual" or "predicted"
-        The code that the shares are given.
+        The code on which the shares are conditioned.
     matches_removed : bool, default True
-        Whether the values exclude pairs with a code that is both actual and predicted in its
-        document. The caption explains this.
+        Whether the values exclude pairs that contain a code which is both actual and predicted in
+        its document. The caption explains this.
     title, ax : optional
         Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
         registered with pyplot.
@@ -100,7 +101,7 @@ def plot_family_matrix(
     Raises
     ------
     ValueError
-        If shapes do not fit together, or a value is negative or not finite.
+        If the shapes do not match, or if a value is negative or not finite.
 
     Examples
     --------
@@ -120,10 +121,10 @@ def plot_family_matrix(
     norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
     if not cell.holds_two_lines:
         ticks = _ROOTS
-    # The share of a code with itself is undefined if no document has the code.
+    # The diagonal share of a code is undefined if no document contains the code.
     is_empty = np.isnan(np.diag(share)[:size])
     empty = np.flatnonzero(is_empty)
-    # matplotlib cannot scale the colours of an image that has no number.
+    # matplotlib cannot scale the colours of an image that contains only NaN.
     drawn = share.copy()
     for block in (drawn[:size, :size], drawn[:size, size:], drawn[size:, :size]):
         if not np.isfinite(block).any():
@@ -146,7 +147,7 @@ def plot_family_matrix(
 
 @dataclass(frozen=True)
 class FamilyPanel:
-    """One family for :func:`plot_worst_families`.
+    """A family that :func:`plot_worst_families` draws.
 
     Attributes
     ----------
@@ -172,18 +173,18 @@ class FamilyPanel:
 
 
 def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = None) -> Figure:
-    """Draw several families side by side, in the order given.
+    """Draw the matrices of several families side by side, in the given order.
 
     Parameters
     ----------
     panels : sequence of FamilyPanel
-        At least one.
+        The panels, at least one.
     title : str, optional
 
     Raises
     ------
     ValueError
-        If there is no panel.
+        If `panels` is empty.
 
     Examples
     --------
@@ -223,16 +224,16 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
 
 
 def _shares(counts: FloatArray, given: str) -> FloatArray:
-    """Return counts over the totals of their rows or columns."""
+    """Divide counts by the totals of their rows or columns."""
     rows = heat.row_shares(counts, counts.sum(axis=1))
     columns = heat.row_shares(counts.T, counts.sum(axis=0)).T
     return _crossed(rows, columns, given)
 
 
 def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
-    """Return the shares of one direction, and of the other direction for the out-of-family cells.
+    """Return the shares in the given direction, but out-of-family cells in the opposite one.
 
-    The out-of-family row or column has no code that shares could be given.
+    The out-of-family row or column has no code on which shares could be conditioned.
     """
     if given == "actual":
         return np.vstack((rows[:-1], columns[-1]))
@@ -240,7 +241,7 @@ def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
 
 
 def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, given: str) -> None:
-    """Hatch the rows or columns of codes without documents, including the out-of-family cell."""
+    """Hatch the rows or columns of codes without documents, including their out-of-family cells."""
     areas = []
     for start, length in ((0.0, size), (size + heat.GAP, 1)):
         for k in empty.tolist():
@@ -292,21 +293,22 @@ def plot_code_shares(
     few: tuple[bool, bool] = (False, False),
     most: int = 8,
 ) -> Figure:
-    """Draw the actual codes of documents with a predicted code, and the reverse, side by side.
+    """Draw the actual codes of documents predicted as a code, and the reverse, side by side.
 
     Parameters
     ----------
     code : object
     given_predicted, given_actual : sequence of (name, share, low, high)
-        The code itself first, then siblings by their share, out of family last.
+        One entry for each bar. The code itself is first, siblings follow in descending order of
+        their share, and out of family is last.
     documents : (int, int)
-        Numbers of documents with the code predicted, and with the code actual.
+        Number of documents in which the code is predicted, and number in which it is actual.
     confidence_level : float
         Confidence level of the intervals.
     few : (bool, bool)
-        Whether either number of documents is too small to rely on.
+        For each number of documents, whether it is too small to rely on.
     most : int
-        Number of siblings to show. The others share one bar.
+        Number of siblings to show. All other siblings are combined in one bar.
 
     Examples
     --------
@@ -345,7 +347,7 @@ def plot_code_shares(
 def _shortened(
     side: Sequence[tuple[str, float, float, float]], most: int
 ) -> list[tuple[str, float, float, float]]:
-    """Return the most frequent siblings, and all others in one bar without an interval."""
+    """Keep the most frequent siblings, and combine all others in a bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
     pooled = side[most:-1]
@@ -373,7 +375,7 @@ def _draw_bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], n_rows
             ax.text(end + 0.015, place, number, va="center", fontsize=SMALL_SIZE, color=INK)
     names = text.short_names([name for name, *_ in side], 28)
     ax.set_yticks(places, names, fontsize=SMALL_SIZE, color=INK)
-    ax.set(xlim=(0, 1.14), ylim=(n_rows - 0.5, -0.5))  # room for the numbers next to full bars
+    ax.set(xlim=(0, 1.14), ylim=(n_rows - 0.5, -0.5))  # keeps room for numbers next to full bars
     ax.set_xticks(list(heat.SHARES), list(heat.SHARES.values()), fontsize=SMALL_SIZE)
     if not np.isfinite(shares).any():
         look: dict[str, Any] = {"ha": "center", "va": "center", "color": MUTED}
@@ -382,9 +384,9 @@ def _draw_bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], n_rows
 
 MOST_FAMILIES = 6
 MOST_CODES = 60
-"""Number of codes above which a family is drawn without the codes of the fewest labels."""
+"""Number of codes above which the least frequent codes of a family are not drawn."""
 _MOST_PANEL_CODES = 25
-"""Most codes of a family that is drawn next to others."""
+"""Largest number of codes that are drawn if families are side by side."""
 
 
 def family_matrix_figure(
@@ -394,17 +396,17 @@ def family_matrix_figure(
     given: str = "actual",
     matching: str | None = None,
 ) -> Figure:
-    """Draw one family's matrix.
+    """Draw the confusion matrix of one family.
 
     Parameters
     ----------
     evaluation : FamilyEvaluation
     family : label
     given : "actual" or "predicted"
-        Colours are shares given the actual code (the diagonal is recall) or the predicted one
-        (precision).
+        "actual": colours show shares given the actual code, so the diagonal is recall. "predicted":
+        colours show shares given the predicted code, so the diagonal is precision.
     matching : str, optional
-        The rule for pairing codes, for the counts in the cells.
+        The rule for pairing codes, which determines the counts in the cells.
 
     Examples
     --------
@@ -436,7 +438,7 @@ def family_matrix_figure(
 
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
-    """Draw the two distributions of one code.
+    """Draw the predicted codes if a code is actual, and the actual codes if it is predicted.
 
     Examples
     --------
@@ -468,14 +470,14 @@ def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
 
 
 def _worst(evaluation: FamilyEvaluation) -> list[Label]:
-    """Return the families with confused labels, in descending order of their number."""
+    """Return the families with confused labels; families with the most such labels are first."""
     sums, _ = family_tallies(evaluation.statistics)
     confused = sums[:, 1] + sums[:, 2]
     return [evaluation.families[f] for f in np.argsort(-confused, kind="stable") if confused[f] > 0]
 
 
 def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """Draw the matrix of the family with the most confused labels; None if nothing is confused."""
+    """Draw the family with the most confused labels; return None if no labels are confused."""
     worst = _worst(evaluation)
     if not worst:
         return None
@@ -483,7 +485,7 @@ def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
 
 
 def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") -> Figure | None:
-    """Draw the worst family's matrix for MLflow's charts, with a run and its F1 in the title."""
+    """Draw the worst family for MLflow's charts; the title names the run and its F1."""
     worst = _worst(evaluation)
     if not worst:
         return None
@@ -494,7 +496,7 @@ def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") ->
 
 
 def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """Draw the families with the most confused labels; None if fewer than two have any."""
+    """Draw the families with the most confused labels; return None if fewer than two have any."""
     worst = _worst(evaluation)[:MOST_FAMILIES]
     if len(worst) < 2:
         return None
@@ -518,7 +520,7 @@ def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
 
 
 def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int) -> list[int]:
-    """Return the indices of the family's most frequent codes, in order."""
+    """Return the indices of the family's most frequent codes, in ascending order."""
     families = evaluation.statistics.families
     start, stop = families.starts[families.family_place(family) :][:2]
     labels = evaluation.statistics.codes[start:stop, 1:3].sum(axis=1)
@@ -526,10 +528,10 @@ def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int) -> li
 
 
 def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """Draw the code with the largest share of confused labels; None if nothing is confused.
+    """Draw the code with the largest share of confused labels; return None if none are confused.
 
-    Codes with fewer than 20 documents count only if no other code is confused. The figure
-    is then about the code with the most confused labels.
+    Codes with fewer than 20 documents are considered only if no other code is confused. In this
+    case, the figure shows the code with the most confused labels.
     """
     codes = evaluation.statistics.codes
     matched, predicted, actual, predicted_outside, actual_outside = codes.T

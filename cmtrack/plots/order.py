@@ -1,6 +1,6 @@
-"""Order of the classes of a large matrix, and the classes with most of the errors.
+"""Order of the classes in a large matrix, and selection of the classes with most errors.
 
-Both are for display only. No number depends on the order.
+Order and selection only affect the display. No number depends on them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cmtrack.digits import short_percent
 from cmtrack.plots.style import FloatArray
 
 IN_GIVEN_ORDER = 12
-"""Most classes that keep their order. In larger matrices, confused classes become neighbours."""
+"""Largest number of classes whose order is kept; larger matrices are reordered."""
 WHOLE_UP_TO = 30
-"""Most classes of a matrix that is drawn whole."""
+"""Largest number of classes in a matrix that is drawn completely."""
 SHOWN = 20
-"""Number of classes that are drawn of a larger matrix."""
+"""Number of classes that are drawn if the matrix is larger."""
 
 OTHERS = "(others)"
 
@@ -27,11 +27,11 @@ IntArray = npt.NDArray[np.intp]
 
 
 class WithOthers(NamedTuple):
-    """A matrix of some classes, with all others pooled in the last, and a sentence about it.
+    """A matrix of selected classes, in which the last class combines all other classes.
 
-    ``counts``, shape (M, M).
-    ``mismatches``, shape (M,): errors among the others.
-    ``labels``, list of length M.
+    ``counts``, shape (M, M): counts by actual and predicted class.
+    ``mismatches``, shape (M,): errors between the combined classes.
+    ``labels``: the M labels.
     """
 
     counts: FloatArray
@@ -41,7 +41,7 @@ class WithOthers(NamedTuple):
 
 
 def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArray, list[object]]:
-    """Return a matrix and its labels; in large matrices, confused classes are neighbours."""
+    """Reorder a large matrix and its labels, so that confused classes are neighbours."""
     values = np.asarray(counts, dtype=np.float64)
     if len(values) <= IN_GIVEN_ORDER:
         return values, list(labels)
@@ -52,9 +52,9 @@ def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArra
 def with_others(
     counts: npt.ArrayLike, labels: Sequence[object], positive: object | None = None
 ) -> WithOthers:
-    """Return the matrix of the 20 most confused classes, the positive class, and others pooled.
+    """Return the matrix of the 20 most confused classes and the positive class; combine the rest.
 
-    The totals do not change.
+    The total of all counts does not change.
     """
     values = np.asarray(counts, dtype=np.float64)
     positives = [place for place, label in enumerate(labels) if label == positive]
@@ -65,7 +65,8 @@ def with_others(
     group[shown] = np.arange(n_shown)
     membership = np.eye(n_shown + 1)[group]
     sums = membership.T @ values @ membership
-    # Confusions between pooled classes are errors, so the diagonal has only correct predictions.
+    # Confusions between combined classes are errors, so the diagonal counts only correct
+    # predictions.
     pooled_hits = float(np.diag(values)[group == n_shown].sum())
     mismatches = np.append(np.zeros(n_shown), sums[-1, -1] - pooled_hits)
     sums[-1, -1] = pooled_hits
@@ -82,11 +83,12 @@ def _errors_in(counts: FloatArray) -> float:
 
 
 def order_of(counts: npt.ArrayLike) -> IntArray:
-    """Return a permutation of the classes, (K,), that makes confused classes neighbours.
+    """Return a permutation of the K classes in which confused classes are neighbours.
 
-    The order is the optimal order of leaves (Bar-Joseph, Gifford and Jaakkola 2001) of average
-    linkage by ``1 - S / max S``. S is the mean of the two rates of confusion of two classes. The
-    direction is chosen so that the first class precedes the last one in the given order.
+    The classes are clustered by average linkage with the distance ``1 - S / max S``, in which S is
+    the mean of the two confusion rates of a pair of classes. The order is the optimal leaf order of
+    the clusters (Bar-Joseph, Gifford and Jaakkola 2001). Its direction is chosen so that its first
+    class precedes its last class in the given order.
     """
     from scipy.cluster.hierarchy import average, leaves_list, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
@@ -102,17 +104,18 @@ def order_of(counts: npt.ArrayLike) -> IntArray:
     np.fill_diagonal(distances, 0.0)
     pairs = squareform(distances)
     order: IntArray = leaves_list(optimal_leaf_ordering(average(pairs), pairs)).astype(np.intp)
-    # The reverse order is equally good. Always choosing the same one keeps figures reproducible.
+    # The reverse order is equally good. The choice is fixed, so that figures are reproducible.
     if order[0] > order[-1]:
         return order[::-1]
     return order
 
 
 def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
-    """Return the positions of ``n`` classes with many errors among them, ascending.
+    """Return the ascending positions of ``n`` classes that are often confused with each other.
 
-    The class with the fewest errors among the remaining classes is removed, until ``n`` are left.
-    Then classes are exchanged while an exchange increases the errors among them.
+    First, the class that has the fewest errors with the remaining classes is removed, until ``n``
+    classes are left. Then classes are exchanged as long as an exchange increases the number of
+    errors between the selected classes.
     """
     values = np.asarray(counts, dtype=np.float64)
     errors = values + values.T  # errors between two classes, in both directions
@@ -124,7 +127,7 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
 
 
 def _exchanged(errors: FloatArray, classes: list[int]) -> list[int]:
-    """Return the classes after all exchanges that increase the errors among them."""
+    """Exchange classes as long as this increases the number of errors between them."""
     chosen = list(classes)
     # Every exchange increases the errors, so the loop ends. The bound is a guard against rounding.
     for _ in range(len(errors)):
@@ -132,7 +135,8 @@ def _exchanged(errors: FloatArray, classes: list[int]) -> list[int]:
         others = np.setdiff1d(np.arange(len(errors)), chosen)
         if not len(others):
             break
-        # Errors between the two exchanged classes do not count, because only one is in the set.
+        # Errors between the two exchanged classes do not count, because only one of the two is
+        # selected.
         gain = with_chosen[others] - with_chosen[chosen][:, None] - errors[chosen][:, others]
         leaving, entering = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[leaving, entering] <= 1e-9:

@@ -1,4 +1,4 @@
-"""The precision-recall curve of a reduced matrix, with the ceiling due to mismatches."""
+"""The precision-recall curve of a reduced matrix, and the ceiling that mismatches cause."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def plot_precision_recall(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a precision-recall curve in steps; with mismatches, recall ends at a ceiling.
+    """Draw a precision-recall curve in steps; mismatches limit recall to a ceiling.
 
     Parameters
     ----------
     recall, precision : array_like of shape (T,)
-        From the highest threshold to the lowest. Each threshold is one step, because rows with
-        equal scores are predicted together. Linear interpolation would be wrong (Davis and Goadrich
-        2006).
+        Recall and precision at each threshold, from the highest to the lowest. Each threshold is a
+        step of the curve, because rows with equal scores get the same prediction. Linear
+        interpolation would be wrong (Davis and Goadrich 2006).
     average_precision : float
-        Area under the steps (NaN if undefined).
+        Area under the steps; NaN if it is undefined.
     prevalence : float
         Share of actual positives.
     ceiling : float, default 1.0
@@ -54,7 +54,7 @@ def plot_precision_recall(
     interval : (float, float), optional
         Confidence interval of `average_precision`.
     operating_point : (float, float), optional
-        (recall, precision) of the predicted labels.
+        The values (recall, precision) for the predicted labels.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
@@ -64,7 +64,7 @@ def plot_precision_recall(
     Raises
     ------
     ValueError
-        If `recall` and `precision` are not one-dimensional and of equal length.
+        If `recall` and `precision` are not one-dimensional, or if their lengths differ.
 
     Examples
     --------
@@ -78,7 +78,8 @@ def plot_precision_recall(
     top = ceiling if math.isfinite(ceiling) else 1.0
     words = f"average precision {digits.number(average_precision)}{interval_words(interval)}"
     ax.plot(*steps(x, y), drawstyle="steps-pre", clip_on=False, label=words, **CURVE)
-    # A random prediction is a hit if the row is positive and its class within the group is correct.
+    # A random positive prediction is a hit if the row is positive and its class within the group is
+    # correct.
     chance = top * prevalence
     words = f"chance: average precision {digits.number(top * chance)}"
     ax.plot([0, top], [chance, chance], label=words, **DOTTED)
@@ -92,7 +93,7 @@ def plot_precision_recall(
 
 
 def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of the steps, from recall 0, without thresholds that add no hits."""
+    """Return the points of the steps, starting at recall 0; skip thresholds that add no hits."""
     adds_hits = np.diff(recall, prepend=0.0) > 0
     x = recall[adds_hits]
     y = precision[adds_hits]

@@ -1,4 +1,4 @@
-"""The likelihood of a prevalence, with an interval that includes the error of the densities."""
+"""The likelihood of a prevalence, and a metric against the share of positives."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .style import (
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
-_FAR = 3.0  # a reference farther than this many interval widths is an arrowhead on the axis
+_FAR = 3.0  # beyond this number of interval widths, a reference is drawn as an arrowhead
 
 
 @refuse_removed
@@ -62,9 +62,9 @@ def plot_prevalence_likelihood(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the profile deviance of a prevalence and the interval it gives.
+    """Draw the profile deviance of a prevalence, and the interval that follows from it.
 
-    The interval includes every prevalence whose adjusted deviance (solid curve) is at most the
+    The interval contains every prevalence whose adjusted deviance (solid curve) is at most the
     chi-square quantile. The deviance without adjustment (thin dashed curve) treats the score
     densities of the classes as known exactly, so its interval would be too short. The dot and the
     thick bar show the estimate and its interval.
@@ -72,25 +72,26 @@ def plot_prevalence_likelihood(
     Parameters
     ----------
     prevalence : array_like of shape (P,)
-        Ascending grid of prevalences in [0, 1], fine near the interval.
+        Ascending grid of prevalences in [0, 1], which should be fine near the interval.
     deviance : array_like of shape (P,)
-        ``2 * (l_max - l)`` at each prevalence, treating the densities as known. Infinite values are
-        not drawn.
+        ``2 * (l_max - l)`` at each prevalence, in which l is the log-likelihood if the densities
+        are treated as known. Infinite values are not drawn.
     value, low, high : float
-        Estimate and limits of its interval, as shares. NaN if not identified.
+        Estimate and limits of its interval, as shares; NaN if the prevalence is not identified.
     confidence_level : float
-        Level of the interval, such as 0.95.
+        Confidence level of the interval, such as 0.95.
     inflation : float, default 1.0
-        Total variance over the variance from sampling the target. The adjusted deviance is the
-        deviance divided by this factor.
+        Total variance divided by the variance caused by sampling the target. The adjusted deviance
+        is the deviance divided by this factor.
     adjusted : array_like of shape (P,), optional
-        The adjusted deviance itself, if it is not the deviance over a constant. `inflation` is then
+        The adjusted deviance, if it is not the deviance divided by a constant. `inflation` is then
         ignored.
     actual : float, optional
-        Prevalence among the labels, if they are known.
+        Prevalence computed from the labels, if they are known.
     references : mapping of str to float, optional
-        Other estimates by name, drawn as marks on the axis. An estimate far from the interval does
-        not stretch the axis: its mark is an arrowhead that points to its side.
+        Estimates to compare, by name, which are drawn as marks on the axis. If an estimate is far
+        from the interval, the axis does not extend to it. Instead, an arrowhead at the end of the
+        axis points to it.
     caption : str, default ""
         A sentence below the figure, such as a caution.
     title, ax : optional
@@ -100,7 +101,8 @@ def plot_prevalence_likelihood(
     Raises
     ------
     ValueError
-        If shapes do not fit, `confidence_level` is not in (0, 1) or `inflation` is not positive.
+        If the shapes do not match, `confidence_level` is not in (0, 1), or `inflation` is not
+        positive.
 
     Examples
     --------
@@ -147,7 +149,7 @@ def plot_prevalence_likelihood(
     if math.isfinite(share):
         _mark_actual(ax, share, left, right)
     _mark_references(ax, marks, left, right)
-    # The curves rise steeply, and only the points where they cross the cut matter.
+    # The curves rise steeply, and only the points at which they cross the cut matter.
     ax.set(xlim=(left, right), ylim=(0, 2.6 * cut))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
@@ -159,7 +161,7 @@ def plot_prevalence_likelihood(
 
 
 def _draw_interval(ax: Axes, low: float, high: float, confidence_level: float) -> None:
-    """Shade the interval, and draw it as a bar on the axis."""
+    """Shade the interval, and also draw it as a bar on the axis."""
     level = digits.short_percent(confidence_level)
     words = f"{level} interval: {digits.short_percent(low)} to {digits.short_percent(high)}"
     ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
@@ -167,7 +169,7 @@ def _draw_interval(ax: Axes, low: float, high: float, confidence_level: float) -
     ax.plot([low, high], [0, 0], color=BLUE, zorder=4, label="_interval", **bar)
 
 
-_SAME = 1e-9  # rounding of a grid that was made from log-odds
+_SAME = 1e-9  # rounding error of a grid that was computed from log-odds
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 
 
@@ -186,22 +188,22 @@ def plot_at_prevalence(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a metric against the share of positives, on a scale of odds.
+    """Draw a metric against the share of positives, on a log-odds scale.
 
     Parameters
     ----------
     shares, value : array_like of shape (P,)
-        Ascending shares between 0 and 1, and the metric at each.
+        Ascending shares between 0 and 1, and the value of the metric at each share.
     metric : str
         Name of the metric.
     band : array_like of shape (2, P), optional
         Lower and upper limits of the interval at each share.
     constant : array_like of shape (P,), optional
-        The best value if all rows have the same prediction. Shares at which it is at least as good
-        as the metric are shaded.
+        The best possible value at each share if all rows get the same prediction. Shares at which
+        this value is at least as good as the metric are shaded.
     lower_is_better : bool, default False
     here, target : float, optional
-        The share of positives in the test set, and in a target.
+        The share of positives in the test set (`here`) and in the target.
     level : float, default 0.95
         Confidence level of the intervals.
     positive : object, optional
@@ -213,7 +215,7 @@ def plot_at_prevalence(
     Raises
     ------
     ValueError
-        If shapes do not fit, or a share is not between 0 and 1.
+        If the shapes do not match, or if a share is not between 0 and 1.
 
     Examples
     --------
@@ -262,7 +264,7 @@ def _mark_share(ax: Axes, share: float | None, name: str, colour: str, style: st
 
 
 def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
-    """Shade the shares at which a constant prediction is at least as good."""
+    """Shade the shares at which a constant prediction is at least as good as the metric."""
     log_odds = logit(shares)
     fine = np.linspace(log_odds[0], log_odds[-1], 600)
     is_as_good = np.interp(fine, log_odds, gain) >= 0
@@ -283,7 +285,7 @@ def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
 def _limits(
     grid: FloatArray, value: float, low: float, high: float, others: list[float]
 ) -> tuple[float, float]:
-    """Return axis limits around the interval and nearby estimates, within [0, 1] and a margin."""
+    """Return axis limits around the interval and nearby estimates, within [0, 1] plus a margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return float(grid.min()), float(grid.max())
     inner = [low, high]
@@ -303,7 +305,7 @@ def _limits(
 
 
 def _place(share: float, left: float, right: float) -> tuple[float, str, str]:
-    """Return where a share is marked; an arrow and a hint if it is beyond the axis."""
+    """Return the position and marker of a share, and a hint if it is beyond the axis."""
     if share > right:
         return right, ">", " (further right)"
     if share < left:

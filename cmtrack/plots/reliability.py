@@ -1,4 +1,4 @@
-"""Reliability of scores: the observed share of positives by score, without bins."""
+"""Reliability of scores: the observed share of positives at each score, without bins."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from .style import (
 Band: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 """Lower and upper limits, both of shape (U,)."""
 _BINS = 40
-_SMALL_BINS = 20  # bins of a histogram in a figure of several panels
+_SMALL_BINS = 20  # bins of a histogram in a figure with several panels
 
 
 @refuse_removed
@@ -65,35 +65,37 @@ def plot_reliability(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the reliability curve of a score, with a histogram of the scores below.
+    """Draw the reliability curve of a score, and below it a histogram of the scores.
 
-    If the mean score is below 5%, shares are on a logit axis.
+    If the mean score is below 5%, the axes are logit axes.
 
     Parameters
     ----------
     scores : array_like of shape (U,)
         Distinct scores in ascending order, in [0, 1].
     recalibrated : array_like of shape (U,)
-        Observed share of positives at each, by isotonic regression (Dimitriadis, Gneiting and
-        Jordan 2021).
+        Observed share of positives at each score, estimated by isotonic regression (Dimitriadis,
+        Gneiting and Jordan 2021).
     positive, negative : array_like of shape (U,)
-        Number or weight of the positive and negative rows with each score.
+        Number (or total weight) of the positive and of the negative rows at each score.
     band : (array_like, array_like) of shape (U,), optional
-        Simultaneous band at each score, in which the curve of a calibrated score stays.
+        Lower and upper limits, at each score, of a simultaneous band that contains the curve if the
+        score is calibrated.
     level : float, default 0.95
         Confidence level of the band.
     error : str
-        The calibration error with its interval, for the legend.
+        The text of the legend for the calibration error and its interval.
     names : (object, object)
-        Names of the negatives and of the positives.
+        Names of the negatives and the positives.
     title : str, optional
     ax : matplotlib.axes.Axes, optional
-        Axes to draw the curve into, without a histogram. By default, a new figure with a histogram.
+        Axes to draw the curve into, without a histogram. By default, the curve and a histogram are
+        drawn in a new figure.
 
     Raises
     ------
     ValueError
-        If the arrays are not one-dimensional and of equal length.
+        If the arrays are not one-dimensional, or if their lengths differ.
 
     Examples
     --------
@@ -133,7 +135,7 @@ def plot_reliability(
 
 @dataclass(frozen=True)
 class ReliabilityPanel:
-    """One score of :func:`plot_reliability_panels`.
+    """A score that :func:`plot_reliability_panels` draws.
 
     Attributes
     ----------
@@ -141,11 +143,11 @@ class ReliabilityPanel:
     scores, recalibrated, positive, negative : array_like of shape (U,)
         As in :func:`plot_reliability`.
     band : (array_like, array_like) of shape (U,), optional
-        Consistency band.
+        Lower and upper limits of the consistency band.
     note : str
         A line of text below the name.
     marked : bool
-        Whether the note stands out.
+        Whether the note is highlighted.
 
     Examples
     --------
@@ -171,15 +173,15 @@ def plot_reliability_panels(
     names: tuple[str, str] = ("other classes", "the class"),
     title: str | None = None,
 ) -> Figure:
-    """Draw reliability curves of several scores side by side, each with its histogram.
+    """Draw reliability curves and histograms of several scores side by side.
 
-    All panels have the same axes, except panels whose scores are all below a fifth of the largest
-    score. Their axes end at their own largest score.
+    All panels have the same axes, with one exception. If all scores of a panel are below a fifth of
+    the largest score, its axes end at the largest score of the panel.
 
     Parameters
     ----------
     panels : sequence of ReliabilityPanel
-        At least one.
+        The panels, at least one.
     level : float, default 0.95
         Confidence level of the bands.
     names : (str, str)
@@ -189,7 +191,7 @@ def plot_reliability_panels(
     Raises
     ------
     ValueError
-        If there is no panel.
+        If `panels` is empty.
 
     Examples
     --------
@@ -238,22 +240,22 @@ def plot_reliability_panels(
 
 
 def _count_columns(n_panels: int) -> int:
-    """Return the number of columns of panels."""
+    """Return the number of columns into which panels are arranged."""
     if n_panels <= 5:
         return n_panels
-    # Of three to five columns, choose the number that leaves the fewest gaps in the last row.
+    # Choose from three to five columns the number that leaves the fewest gaps in the last row.
     return min(range(3, 6), key=lambda n: (-n_panels % n, -n))
 
 
 def _panel_reaches(panels: Sequence[ReliabilityPanel]) -> list[float]:
-    """Return the end of each score axis: the common end, unless scores end far below it."""
+    """Return the upper limit of each score axis: the common limit, unless scores are small."""
     reaches = [reach_of(float(np.asarray(panel.scores)[-1])) for panel in panels]
     highest = max(reaches)
     return [reach if reach <= highest / 5 else highest for reach in reaches]
 
 
 def _set_panel_ticks(top: Axes, bottom: Axes, reach: float) -> None:
-    """Set few ticks in small letters."""
+    """Set a small number of ticks with small labels."""
     for axis in (top.xaxis, bottom.xaxis, top.yaxis):
         axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
         axis.set_major_formatter(lambda share, _: digits.short_percent(share))
@@ -263,7 +265,7 @@ def _set_panel_ticks(top: Axes, bottom: Axes, reach: float) -> None:
 
 
 def _name_panel(top: Axes, bottom: Axes, is_first: bool, is_last: bool) -> None:
-    """Name the axes of the first panel of a row, and of the last row."""
+    """Name the vertical axes of a row's first panel and the horizontal axes of the last row."""
     name_axes(top, "", "observed share" if is_first else "", None)
     name_axes(bottom, "score" if is_last else "", "rows" if is_first else "", None)
     for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
@@ -271,7 +273,7 @@ def _name_panel(top: Axes, bottom: Axes, is_first: bool, is_last: bool) -> None:
 
 
 def _write_note(ax: Axes, panel: ReliabilityPanel) -> None:
-    """Write a panel's note under its title."""
+    """Write a panel's note below its title."""
     colour = ORANGE if panel.marked else MUTED
     look: dict[str, Any] = {"va": "baseline", "size": TINY_SIZE, "colour": colour}
     write_beside(ax, panel.note, (0, 1), (0, 4), "axes fraction", **look)
@@ -286,7 +288,7 @@ def _areas(names: Sequence[str]) -> list[Patch]:
 
 
 def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArray]:
-    """Return the histogram of a score up to the end of its axis, (2, bins), and both totals."""
+    """Return the histogram of a score up to the end of its axis, (2, bins), and its totals."""
     x, positive, negative = (
         np.asarray(part, dtype=np.float64)
         for part in (panel.scores, panel.positive, panel.negative)
@@ -319,7 +321,7 @@ def _draw_curve(
     ends = scale.inside(np.array([0.0, 1.0]))
     ax.plot(ends, ends, label="perfect: as often as the score says", **DOTTED)
     look: dict[str, Any] = {"drawstyle": "steps-mid"}
-    if len(x) == 1:  # a line with one point would be invisible
+    if len(x) == 1:  # a line through a single point is invisible
         look |= {"marker": "o", "markersize": 5, "clip_on": False}
     words = "observed share"
     if error:
@@ -333,11 +335,11 @@ _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 @dataclass(frozen=True)
 class _Scale:
-    """The axes of a score and of shares.
+    """The scales of the score axis and of the axis of shares.
 
-    ``reach``: upper limit of the score axis.
-    ``low``: lower limit of a logit axis; 0 for a plain scale.
-    ``top``: upper limit of the axis of shares.
+    ``reach``: the upper limit of the score axis.
+    ``low``: the lower limit if the axes are logit axes; 0 if they are linear.
+    ``top``: the upper limit of the axis of shares.
     """
 
     reach: float
@@ -346,40 +348,40 @@ class _Scale:
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray, n: FloatArray) -> _Scale:
-        """Choose the scale for scores x, recalibrated scores y and numbers n of rows."""
+        """Choose the scale for scores x and recalibrated scores y, given the numbers n of rows."""
         above_zero = x[(x > 0) & (n > 0)]
         if not above_zero.size or float(x @ n) >= _RARE * float(n.sum()):
             return cls(reach_of(float(x[-1])))
-        # Log-odds have no 0: the axis begins below the first percent of the samples.
+        # A log-odds axis cannot show 0, so it begins below the first percentile of the scores.
         percentile = float(x[np.searchsorted(np.cumsum(n) / n.sum(), 0.01)])
         low = max(percentile, float(above_zero[0]), 1e-5) / 1.5
         reach, top = (min(max(1.5 * float(values[-1]), 4 * low), 0.995) for values in (x, y))
         return cls(reach, low, max(reach, top))
 
     def inside(self, values: FloatArray) -> FloatArray:
-        """Return the values, clipped to the limits of a logit axis."""
+        """Clip values to the limits of a logit axis; on a linear axis, return them unchanged."""
         return np.clip(values, self.low, self.top) if self.low else values
 
     def places(self, values: FloatArray) -> FloatArray:
-        """Return the positions of scores on the axis, from 0 to 1."""
+        """Convert scores to positions on the axis, from 0 to 1."""
         if not self.low:
             return values / self.reach
         low, high = logit((self.low, self.reach))
         return np.asarray((logit(self.inside(values)) - low) / (high - low))
 
     def values(self, places: FloatArray) -> FloatArray:
-        """Return the scores at positions on the axis."""
+        """Convert positions on the axis, from 0 to 1, to scores."""
         if not self.low:
             return places * self.reach
         low, high = logit((self.low, self.reach))
         return np.asarray(expit(low + places * (high - low)))
 
     def use(self, ax: Axes, *, both: bool = False) -> None:
-        """Set the horizontal axis, or both axes; a plain vertical axis ends at 1."""
+        """Apply the scale to the horizontal axis, or to both axes."""
         self._set_ticks(ax.xaxis)
         if both:
             self._set_ticks(ax.yaxis)
-        # Changing the scale resets the limits, so the limits are set afterwards.
+        # A change of the scale resets the limits, so the limits are set after it.
         ax.set_xlim(self.low, self.reach)
         if both:
             ax.set_ylim(self.low, self.top)
@@ -393,7 +395,7 @@ class _Scale:
 
 
 def reach_of(largest: float) -> float:
-    """Return the upper limit of the score axis; all scores of rare positives are small."""
+    """Return the upper limit of the score axis; if positives are rare, all scores are small."""
     if largest > 0.5:
         return 1.0
     return min(1.0, math.ceil(largest * 21) / 20)

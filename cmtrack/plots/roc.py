@@ -1,4 +1,4 @@
-"""The ROC curve of a reduced matrix, with the ceiling due to intragroup mismatches."""
+"""The ROC curve of a reduced matrix, and the ceiling that intragroup mismatches cause."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def plot_roc(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a ROC curve; with intragroup mismatches it ends at a ceiling below 1.
+    """Draw a ROC curve, which intragroup mismatches limit to a ceiling below 1.
 
     If the class within the group is wrong, a positive row is never a hit, whatever the threshold.
-    The ceiling is therefore the largest reachable true positive rate. The curve of a score without
-    information is the line from (0, 0) to (1, ceiling).
+    The ceiling is therefore the largest reachable true positive rate. If a score contains no
+    information, its curve is the line from (0, 0) to (1, ceiling).
 
     Parameters
     ----------
     fpr, tpr : array_like of shape (T,)
-        False and true positive rates from the highest threshold to the lowest. Points are joined by
-        straight lines, like the trapezoids that the area sums over tied scores.
+        False and true positive rates, from the highest threshold to the lowest. Straight lines join
+        the points, which matches the area: it is computed from trapezoids.
     auc : float
-        Area under the curve (NaN if undefined).
+        Area under the curve; NaN if it is undefined.
     ceiling : float, default 1.0
         Share of the positives whose class within the group is correct.
     normalized_auc : float, optional
@@ -62,8 +62,8 @@ def plot_roc(
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (false positive rate, recall) of the predicted labels. In general, this point is not on the
-        curve.
+        The values (false positive rate, recall) for the predicted labels. In general, this point is
+        not on the curve.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
@@ -73,13 +73,14 @@ def plot_roc(
     Raises
     ------
     ValueError
-        If `fpr` and `tpr` are not one-dimensional and of equal length.
+        If `fpr` and `tpr` are not one-dimensional, or if their lengths differ.
 
     References
     ----------
     Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application
-    on Net Promoter Score Classification Problem", section 5.4 and figures 9 and 10; the ceiling and
-    the normalised area are added here, because areas under different ceilings are not comparable.
+    on Net Promoter Score Classification Problem", section 5.4 and figures 9 and 10. The ceiling and
+    the normalised area are additions of cmtrack, because areas under different ceilings are not
+    comparable.
 
     Examples
     --------
@@ -110,9 +111,9 @@ def plot_roc(
 def mark_operating_point(
     ax: Axes, point: tuple[float, float], names: tuple[str, str], shown: tuple[str, ...] = ()
 ) -> None:
-    """Mark the operating point of the predicted labels, with its coordinates in the legend.
+    """Mark the operating point of the predicted labels; the legend shows its coordinates.
 
-    ``shown``: the coordinates as text, if they need other digits.
+    ``shown``: the coordinates as text, if the default number of digits does not suit them.
     """
     numbers = shown or tuple(map(digits.number, point))
     rates = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
@@ -122,7 +123,7 @@ def mark_operating_point(
 
 
 def interval_words(interval: tuple[float, float] | None) -> str:
-    """Return the interval of an area, for the legend after the value."""
+    """Return the text that follows an area in the legend: its interval."""
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
     low, high = interval
@@ -130,7 +131,7 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 
 
 def ceiling_words(ceiling: float) -> str:
-    """Return the legend text for the largest recall at any threshold."""
+    """Return the legend text that gives the largest recall at any threshold."""
     return (
         f"ceiling c = {digits.fixed(ceiling, 3)} "
         "(positives whose class within the group is correct)"
@@ -138,7 +139,7 @@ def ceiling_words(ceiling: float) -> str:
 
 
 def of_positive(positive: object | None) -> str:
-    """Return the positive class or group in brackets, to follow the name of an axis."""
+    """Return the positive class or group in brackets, which follows the name of an axis."""
     if positive is None:
         return ""
     return f" (positive: {text.brief(positive, 28)})"

@@ -1,4 +1,4 @@
-"""Lower and upper approximations of classes, or bounds of them."""
+"""A figure of the lower and upper approximations of classes."""
 
 from __future__ import annotations
 
@@ -48,31 +48,32 @@ def plot_rough_approximations(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw lower approximation, upper approximation and size of each class as bars.
+    """Draw the lower approximation, upper approximation and size of each class as bars.
 
-    ``Evaluation.figures()`` does not include this figure, because every run draws and stores its
-    figures, and the confusion matrix already shows everything that follows from it.
+    ``Evaluation.figures()`` does not include this figure. Every run draws and stores its figures,
+    and this figure shows nothing that the confusion matrix does not already show.
 
     Parameters
     ----------
     lower, upper : array_like of shape (K,)
-        Numbers of rows in the lower and upper approximation, or an upper bound of the lower and a
-        lower bound of the upper approximation.
+        Number of rows in the lower and in the upper approximation. You can also pass bounds: an
+        upper bound of the lower approximation and a lower bound of the upper approximation.
     sizes : array_like of shape (K,)
         Number of rows of each class.
     labels : sequence of length K
         Class names.
     condition : str, optional
-        If `lower` and `upper` are bounds, a sentence that says when they hold. It is printed below
-        the figure.
+        If `lower` and `upper` are bounds, a sentence that says when these bounds hold. It is
+        printed below the figure.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
-        registered with pyplot.
+        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
+        that is not registered with pyplot.
 
     Raises
     ------
     ValueError
-        If shapes differ, a number is negative or not finite, or lower <= upper fails for a class.
+        If the shapes differ, a number is negative or not finite, or `lower` is above `upper` for a
+        class.
 
     References
     ----------
@@ -149,7 +150,7 @@ def _checked(
 
 
 def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str]) -> None:
-    """Add the legend, which ends with an explanation of the bars."""
+    """Add a legend that ends with an explanation of the bars."""
     lower = "lower approximation"
     upper = "boundary, up to the upper approximation"
     lines = ["Exact, from the granules."]

@@ -1,4 +1,4 @@
-"""Histograms of a score by actual class, before and after calibration."""
+"""Histograms of a score for each actual class, before and after calibration."""
 
 from __future__ import annotations
 
@@ -49,38 +49,38 @@ def plot_score_histogram(
     n_bins: int = 40,
     title: str | None = None,
 ) -> Figure:
-    """Draw the score histogram of each actual class: in shares of the class and in log counts.
+    """Draw a score histogram of each actual class, as shares of the class and as log counts.
 
     Shares make the shapes of a small and a very large class comparable. Counts on a logarithmic
-    axis show their real proportions.
+    axis show the real proportions of the classes.
 
     Parameters
     ----------
     values : array_like of shape (U,)
         Distinct scores, or centres of the cells in which scores were counted, in [0, 1].
     counts : array_like of shape (C, U)
-        Numbers or weights of the rows of each class at each value. The positive class is last.
+        Number (or weight) of the rows of each class at each value. The positive class is last.
     names : sequence of length C
         Class names.
     calibrated : array_like of shape (U,), optional
-        The recalibrated probability at each value, which adds a second row of panels.
+        The recalibrated probability at each value. If given, a second row of panels is drawn.
     with_counts : bool, default True
-        Whether to draw panels of counts. Without them, the figure is half as wide.
+        Whether to also draw panels of counts. If False, the figure is half as wide.
     n_bins : int, default 40
-        Bins of equal width over [0, 1].
+        Number of bins, which divide [0, 1] into equal parts.
     title : str, optional
         Title of the figure.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One or two rows (before and after calibration) and columns (shares and counts). The figure
-        is not registered with pyplot.
+        The figure has one or two rows (before and after calibration) and one or two columns (shares
+        and counts). It is not registered with pyplot.
 
     Raises
     ------
     ValueError
-        If shapes do not fit together, a value is outside [0, 1], or `n_bins` is below 1.
+        If the shapes do not match, a value is outside [0, 1], or `n_bins` is below 1.
 
     References
     ----------
@@ -107,7 +107,7 @@ def plot_score_histogram(
     panels = figure.subplots(len(rows), 1 + with_counts, sharex=True, squeeze=False)
     for (name, where), (linear, *others) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
-        # Without rows, all shares of a class are 0.
+        # If a class has no rows, all its shares are 0.
         shares = histograms / np.where(totals > 0, totals, 1.0)[:, None]
         draw_panel(linear, shares, edges, colours, totals)
         linear.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -126,9 +126,10 @@ def plot_score_histogram(
 def histogram(
     values: FloatArray, weights: FloatArray, n_bins: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weights of shape (C, U) summed into equal bins over [0, 1], and the bin edges.
+    """Sum weights of shape (C, U) in equal bins over [0, 1]; also return the bin edges.
 
-    A value on an edge, up to rounding, belongs to the bin above. The value 1 is in the last bin.
+    If a value equals an edge, up to rounding, it belongs to the bin above the edge. The value 1
+    belongs to the last bin.
     """
     cells = np.clip(np.floor(values * n_bins + 1e-9), 0, n_bins - 1).astype(np.intp)
     sums = [np.bincount(cells, weights=row, minlength=n_bins) for row in weights]
@@ -143,7 +144,7 @@ def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> Float
 
 
 def _class_colours(n_classes: int) -> list[str]:
-    """Return cool colours for the first half of the classes, and warm colours for the others.
+    """Return cool colours for the first half of the classes, and warm colours for the rest.
 
     The last class is always orange.
     """
@@ -152,8 +153,9 @@ def _class_colours(n_classes: int) -> list[str]:
 
 
 def _dashes(row: int, colours: Sequence[str]) -> Any:
-    """Return the line style of a class: solid for the first and the last class, else dashed."""
-    # Each half has its own list of colours, so the line styles also start again in each half.
+    """Return the line style of a class: dashed unless the class is the first or the last."""
+    # Each half of the classes has its own colours, so the line styles also start again in each
+    # half.
     distance = row
     if row >= len(colours) // 2:
         distance = len(colours) - 1 - row
@@ -163,12 +165,12 @@ def _dashes(row: int, colours: Sequence[str]) -> Any:
 def draw_panel(
     ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray
 ) -> None:
-    """Draw overlaid histograms of classes, small classes in front."""
+    """Draw overlaid histograms of classes, with small classes in front."""
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
         heights = histograms[row]
         colour = colours[row]
-        # The limits of the axes are set below, so artists need not be measured for them.
+        # The limits of the axes are set below, so matplotlib need not measure the artists.
         ax.add_artist(StepPatch(heights, edges, fill=True, facecolor=(colour, 0.35), linewidth=0))
         outline: dict[str, Any] = {"linewidth": 1.3, "linestyle": _dashes(row, colours)}
         ax.add_artist(StepPatch(heights, edges, fill=False, edgecolor=colour, **outline))
@@ -178,7 +180,7 @@ def draw_panel(
 
 
 def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) -> None:
-    """Set a log axis for counts around the smallest and largest bar, with few labels if low."""
+    """Set a logarithmic axis for counts, with limits around the smallest and largest bar."""
     counts = histograms[histograms > 0]
     low = high = 1.0
     if counts.size:
@@ -186,13 +188,13 @@ def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) 
         high = counts.max()
     ax.set_yscale("log", nonpositive="clip")
     if high < 100 * low:
-        # Only powers of ten would give too few labels, and all these ticks too many on a low axis.
+        # Powers of ten alone are too few labels. On a low axis, all these ticks are too many.
         subs: tuple[int, ...] = (1, 2, 5)
         if low_axis:
             subs = (1,) if high >= 10 * low else (1, 3)
         ax.yaxis.set_major_locator(LogLocator(subs=subs))
     ax.yaxis.set_major_formatter(_count_tick)
-    # Minor ticks have no numbers, and drawing them would take most of the time.
+    # Minor ticks are not labelled, and drawing them would take most of the time.
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0.6 * low, 2.0 * high)
 

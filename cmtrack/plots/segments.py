@@ -1,4 +1,4 @@
-"""Forest plot of segments: values with simultaneous intervals, and lines at the overall values."""
+"""Forest plot of segments, which shows their values and simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .style import (
 
 _ROW = 0.235  # inches
 _WIDTH = 2.7
-_STEP = _WIDTH + 0.2  # from a panel to the next
+_STEP = _WIDTH + 0.2  # inches from a panel to the next
 _LOOK = {
     -1: (ORANGE, "s", "worse than the rest"),
     0: (BLUE, "o", "not significantly different"),
@@ -47,22 +47,23 @@ _LOOK = {
 
 
 _WHOLE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
-"""The look of the line at the value of all rows."""
+"""The style of the line that marks the value of all rows."""
 
 
 @dataclass(frozen=True)
 class SegmentPanel:
-    """One metric of S segments.
+    """The values of a metric in S segments.
 
     Attributes
     ----------
     title : str
     values, low, high : array_like of shape (S,)
-        Values and limits of intervals; NaN if the metric is undefined or has no interval.
+        Values, and limits of their intervals; NaN if a value or its interval is undefined.
     whole : float
-        The value of all rows.
+        The value of the metric for all rows.
     apart : array_like of shape (S,), int
-        -1 for segments that are significantly worse than the rest, 1 for better segments, else 0.
+        -1 for segments that are significantly worse than all other rows, 1 for segments that are
+        significantly better, and 0 for all other segments.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def plot_segments(
     order: str = "",
     title: str | None = None,
 ) -> Figure:
-    """Draw a row per segment with the values of up to three metrics side by side.
+    """Draw a row for each segment, which shows the values of up to three metrics side by side.
 
     Parameters
     ----------
@@ -100,18 +101,18 @@ def plot_segments(
         Number of rows of each segment.
     panels : sequence of SegmentPanel
     confidence_level : float, default 0.95
-        Level at which the intervals of all segments hold together.
+        Simultaneous confidence level of the intervals of all segments.
     max_rows : int, default 40
         Largest number of segments to show. The first segments are shown.
     order : str, optional
-        The order in words, such as "by accuracy, the worst first". It is written below the figure
-        if some segments are not shown.
+        A description of the order, such as "by accuracy, the worst first". It is written below the
+        figure if some segments are not shown.
     title : str, optional
 
     Raises
     ------
     ValueError
-        If there are no segments or panels, shapes do not fit together, or the level is invalid.
+        If there are no segments or no panels, the shapes do not match, or the level is invalid.
 
     Examples
     --------
@@ -181,7 +182,7 @@ def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
 
 
 def _explain(ax: Axes, seen: set[int], lines: Sequence[str], points: float) -> None:
-    """Add the legend under the panels, which ends with an explanation of the intervals."""
+    """Add a legend below the panels that ends with an explanation of the intervals."""
     handles = [
         Line2D([], [], color=colour, marker=marker, markersize=5.0, linewidth=1.6, label=label)
         for kind, (colour, marker, label) in _LOOK.items()

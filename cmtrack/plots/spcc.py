@@ -1,4 +1,4 @@
-"""The one-vs-one sPCC matrix: an inverse confusion matrix."""
+"""The one-vs-one sPCC matrix, which is similar to an inverse confusion matrix."""
 
 from __future__ import annotations
 
@@ -40,41 +40,43 @@ def plot_spcc_matrix(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the one-vs-one sPCC of all ordered pairs of classes; pairs that get confused are dark.
+    """Draw the one-vs-one sPCC of all ordered pairs of classes; confused pairs are dark.
 
-    A pair of a frequent and a rare class has a low sPCC even if the score separates the two well.
-    Pass the matrix at equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
+    The sPCC of a frequent and a rare class is low even if the score separates the two classes well.
+    To compare pairs, pass the matrix at equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`).
 
-    Entry (c, d) is the correlation of "the actual class is c" with the score of class c over the
-    rows of c and d: 1 if the score is constant within each class, 0 if both have the same mean
-    score, negative if class d has the higher mean score. In general, the matrix is not symmetric.
-    The diagonal is blank, and undefined entries are grey.
+    Entry (c, d) is computed from the rows of classes c and d. It is the correlation between "the
+    actual class is c" and the score of class c. It is 1 if the score is constant within each class,
+    0 if both classes have the same mean score, and negative if the mean score of class d is higher.
+    In general, the matrix is not symmetric. The diagonal is blank, and undefined entries are grey.
 
     Parameters
     ----------
     matrix : array_like of shape (K, K)
-        Entries in [-1, 1] or NaN. The diagonal is ignored.
+        Correlations in [-1, 1] or NaN. The diagonal is ignored.
     labels : sequence of length K
         Class names.
     samples : array_like of shape (K,), optional
-        (Effective) number of rows of each class, written next to its name. Pairs with fewer than 20
-        rows of either class are grey.
+        (Effective) number of rows of each class, which is written next to the class name. A pair is
+        grey if one of its classes has fewer than 20 rows.
     equal_shares : bool, default False
-        Whether the entries are for equal shares of both classes. The colour bar says so.
+        Whether the entries are computed at equal shares of both classes. The label of the colour
+        bar says which is the case.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
-        registered with pyplot.
+        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
+        that is not registered with pyplot.
 
     Raises
     ------
     ValueError
-        If `matrix` is not square, has an entry outside [-1, 1], or if `labels` has another length.
+        If `matrix` is not square or contains a number outside [-1, 1], or if the number of `labels`
+        is not K.
 
     References
     ----------
     Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and
-    identifying platform economy businesses from web-scraped data": the one-vs-one matrix as "some
-    sort of inverse confusion matrix".
+    identifying platform economy businesses from web-scraped data", which describes the one-vs-one
+    matrix as "some sort of inverse confusion matrix".
 
     Examples
     --------
@@ -127,9 +129,9 @@ def plot_spcc_matrix(
 
 
 class PairSeparation(NamedTuple):
-    """A pair of classes with the one-vs-one sPCC of the first class's score, and its interval.
+    """A pair of classes, the one-vs-one sPCC of the first class's score, and its interval.
 
-    The limits of an unknown interval are NaN.
+    If the interval is unknown, its limits are NaN.
 
     Examples
     --------
@@ -153,16 +155,16 @@ def plot_spcc_pairs(
     level: float = 0.95,
     title: str | None = None,
 ) -> Figure:
-    """Draw the one-vs-one sPCC of the least separated pairs of classes, with intervals.
+    """Draw the one-vs-one sPCC, with intervals, of the least separated pairs of classes.
 
     Parameters
     ----------
     pairs : sequence of PairSeparation
-        The pairs, least separated first.
+        The pairs to draw, in ascending order of their sPCC.
     names : sequence
-        The names of all classes, which are shortened together.
+        The names of all classes, from which short distinct names are computed.
     n_pairs : int
-        Number of pairs that the shown pairs were chosen from.
+        Number of pairs from which the shown pairs were chosen.
     level : float, default 0.95
         Confidence level of the intervals.
     title : str, optional
@@ -170,7 +172,7 @@ def plot_spcc_pairs(
     Raises
     ------
     ValueError
-        If there is no pair.
+        If `pairs` is empty.
 
     Examples
     --------

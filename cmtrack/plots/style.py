@@ -1,7 +1,7 @@
-"""The style of all figures, which is explicit and does not use global matplotlib state.
+"""The style of all figures, set explicitly without using global matplotlib state.
 
-The module does not even use ``matplotlib.rc_context``. It swaps the process-wide parameters for a
-moment, and two threads that draw at once can leave them changed.
+The module does not use ``matplotlib.rc_context`` either. This context changes the parameters of the
+whole process for a moment, and two threads that draw at the same time can leave them changed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ FloatArray = npt.NDArray[np.float64]
 DPI = 130
 NOTEBOOK_DPI = 90
 _COMPRESSION = 1
-"""Compression level of PNG files: plain areas and straight lines are small at any level."""
+"""Compression level of PNG files; plain areas and straight lines compress well at any level."""
 _SHRUNK = 0.6
-"""Approximate share of their size that axes keep if an engine makes room for their texts."""
+"""Approximate share of their size that axes keep if a layout engine makes room for texts."""
 PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
@@ -53,7 +53,7 @@ MUTED = "#6b6b6b"
 FRAME = "#9a9a9a"
 GRID = "#e3e3e3"
 EMPTY = "#dedede"
-BAND = "#e4eff7"  # background of rows that belong together
+BAND = "#e4eff7"  # background of related rows
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 SKY = "#56B4E9"
@@ -62,35 +62,35 @@ PINK = "#CC79A7"
 YELLOW = "#E69F00"
 
 CURVE: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "zorder": 3}
-"""The look of the curve that a figure is about."""
+"""The style of the main curve of a figure."""
 DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1.0, "linestyle": ":"}
-"""The look of a reference line, such as the line of chance."""
+"""The style of a reference line, such as the chance line."""
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": "--"}
-"""The look of a line at a limit or at a chosen value."""
+"""The style of a line that marks a limit or a chosen value."""
 DOT: dict[str, Any] = {"linestyle": "none", "markeredgecolor": "white", "clip_on": False}
-"""The look of single points, which have their own marker."""
+"""The style of individual points, each of which has a marker."""
 
 RUN = "run-"
-"""Prefix of the id (``gid``) of an artist that shows one run. The position of the run follows."""
+"""Prefix of the id (``gid``) of an artist that shows a run; the position of the run follows it."""
 
 
 def ramp(name: str, *colours: str) -> Colormap:
-    """Return a colour map through some colours, with grey for missing values."""
+    """Return a colour map that interpolates the colours; missing values are grey."""
     return LinearSegmentedColormap.from_list(name, list(colours), N=512).with_extremes(bad=EMPTY)
 
 
 def hit_map() -> Colormap:
-    """Return the map for shares of an actual class: white to dark blue."""
+    """Return the colour map for shares of an actual class, from white to dark blue."""
     return ramp("cmtrack_share", "#ffffff", "#d3e6f3", "#7fb8da", "#2b7bba", "#0b3c6b")
 
 
 def mismatch_map() -> Colormap:
-    """Return the map for shares of intragroup mismatches: white to dark orange."""
+    """Return the colour map for shares of intragroup mismatches, from white to dark orange."""
     return ramp("cmtrack_mismatch", "#ffffff", "#fde3c8", "#f6a860", "#d55e00", "#7f3300")
 
 
 def separation_map() -> Colormap:
-    """Return the map for sPCC: near-black (-1) over red (0) to near-white (1).
+    """Return the colour map for sPCC: near-black (-1) through red (0) to near-white (1).
 
     Lightness increases with the value, so pairs of classes that are confused are dark.
     """
@@ -101,14 +101,14 @@ def separation_map() -> Colormap:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Axes to draw into and their figure; `is_new` if the figure was made for these axes."""
+    """Axes to draw into, and their figure; `is_new` is True if the figure was just created."""
 
     figure: Figure
     ax: Axes
     is_new: bool
 
     def finish(self) -> Figure:
-        """Resize a new figure to the axes and the texts around them."""
+        """Resize the figure, if it is new, to the axes and the texts around them."""
         if self.is_new:
             return fit(self.figure)
         use_fallbacks(self.ax)
@@ -132,7 +132,7 @@ def curve_sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes
 
 
 def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Return the values as float64; ValueError if they have another shape."""
+    """Convert values to float64; raise ValueError if their shape is not the expected one."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
@@ -140,7 +140,7 @@ def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatA
 
 
 def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]:
-    """Return the arrays as float64, one-dimensional and of one length; ValueError otherwise."""
+    """Convert arrays to float64; raise ValueError unless all are 1-D and of equal length."""
     values = [np.asarray(array, dtype=np.float64) for array in arrays.values()]
     shapes = [array.shape for array in values]
     if len(set(shapes)) > 1 or values[0].ndim != 1 or len(values[0]) < least:
@@ -151,7 +151,7 @@ def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]
 
 
 def extent_points(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in points, estimated if an engine will shrink them."""
+    """Return width and height of the axes in points, estimated if layout will shrink them."""
     figure = root_figure(ax)
     box = ax.get_window_extent()
     scale = 72.0 / figure.dpi
@@ -161,18 +161,19 @@ def extent_points(ax: Axes) -> tuple[float, float]:
 
 
 def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
-    """Break a sentence of font `size` into lines of about `points`."""
+    """Break a sentence in font `size` into lines that are about `points` wide."""
     width = points / (0.52 * size) * len(text) / max(1.0, columns(text))
     return "\n".join(textwrap.wrap(text, max(24, int(width))))
 
 
 def as_png(figure: Figure, dpi: float = DPI) -> bytes:
-    """Return the figure's PNG file."""
+    """Return the figure as the bytes of a PNG file."""
     if dpi == figure.dpi:
         raster = raster_of(figure, *figure.bbox.size)
         figure.draw(raster)
         return png_file(raster.buffer_rgba(), dpi)
-    # Text widths change with the resolution, so lay out again. Otherwise names could be cut off.
+    # Text widths change with the resolution, so the layout is computed again. Otherwise names could
+    # be cut off.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight", pad_inches=PAD)
     return buffer.getvalue()
@@ -181,10 +182,10 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
 def png_file(
     pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = ""
 ) -> bytes:
-    """Return an image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
+    """Convert an image of shape (rows, columns, 3 or 4), row 0 at the top, to a PNG file.
 
-    ``signature``: a line in small grey type below an opaque figure that says what it shows. It is
-        elided in its middle to fit the figure's width.
+    ``signature``: a line in small grey type below an opaque figure that says what the figure shows.
+        If it is wider than the figure, its middle is elided.
     """
     image = np.asarray(pixels)
     if image.shape[2] == 4 and (image[..., 3] == 255).all():
@@ -209,7 +210,7 @@ def _line(words: str) -> Image.Image:
     size = TINY_SIZE / 72 * DPI
     strip_height = 1.8 * size
     raster = _new_raster(columns(words) * size + DPI, strip_height, DPI)
-    # All lines are centred as if they had ascenders and descenders, so their baselines agree.
+    # All lines are centred as if they contained ascenders and descenders, so their baselines agree.
     _, height, descent = raster.get_text_width_height_descent(words, font, False)
     _, full_height, full_descent = raster.get_text_width_height_descent("lp", font, False)
     ascent = max(height - descent, full_height - full_descent)
@@ -225,7 +226,7 @@ def _line(words: str) -> Image.Image:
 
 
 def _signature(words: str, width: int) -> Image.Image:
-    """Return a line of text that fits under an image of a width in pixels, elided in its middle."""
+    """Return a line of text that fits below an image of the given width in pixels."""
     room = max(width - 2 * round(PAD * DPI), 1)
     font = FontProperties(size=TINY_SIZE)
     text_width = _MEASURE.get_text_width_height_descent(words, font, False)[0]
@@ -240,19 +241,19 @@ _MOST_SIZES = 20_000
 
 
 class Raster(RendererAgg):
-    """A renderer of images, with boxes for characters that no font has.
+    """A renderer of images that draws a box for each character without a glyph.
 
-    It measures each text once per process, because similar figures share most of their texts.
+    It measures each text only once per process, because similar figures share most of their texts.
     """
 
     def draw_text(self, gc: Any, x: float, y: float, s: str, *args: Any, **kwargs: Any) -> None:
-        """Draw a text, with boxes for characters that no font has."""
+        """Draw a text, with a box for each character without a glyph."""
         super().draw_text(gc, x, y, drawable(s), *args, **kwargs)  # type: ignore[no-untyped-call]
 
     def get_text_width_height_descent(
         self, s: str, prop: Any, ismath: Any
     ) -> tuple[float, float, float]:
-        """Return width, height and descent of a text in pixels."""
+        """Return the width, height and descent of a text in pixels."""
         s = boxed(s)
         key = (s, hash(prop), bool(ismath), self.dpi)
         size = _sizes.get(key)
@@ -268,9 +269,9 @@ class Raster(RendererAgg):
     def _get_font_height_metrics(
         self, prop: Any
     ) -> tuple[float | None, float | None, float | None]:
-        """Return ascent, descent and gap of lines in pixels.
+        """Return the ascent and descent of a line and the gap between lines, in pixels.
 
-        matplotlib would read them from the font for every text.
+        matplotlib would read these metrics from the font again for every text.
         """
         return _heights(prop, self.dpi)
 
@@ -291,13 +292,13 @@ def _heights(prop: Any, dpi: float) -> tuple[float | None, float | None, float |
 
 
 def _new_raster(width: float, height: float, dpi: float) -> Any:
-    """Return a renderer for an image of a size in pixels; matplotlib declares no types for it."""
+    """Return a renderer of images with the given size in pixels; matplotlib does not type it."""
     make: Any = Raster
     return make(width, height, dpi)
 
 
 def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
-    """Return a renderer in the figure's resolution, for an image of a size in pixels."""
+    """Return a renderer with the figure's resolution and the given image size in pixels."""
     return _new_raster(width, height, figure.dpi)
 
 
@@ -319,11 +320,11 @@ class _Canvas(FigureCanvasAgg):
 
 
 # Drawing with matplotlib's own axes takes 1.15 times as long, because they place their ticks again
-# for the axis, for its label, for the title and for each tight box. Nothing moves in between, so an
-# axis of cmtrack remembers its ticks for the time of one drawing.
+# for the axis, for its label, for the title and for each tight box. Nothing moves between these
+# steps, so an axis of cmtrack remembers its ticks while a figure is drawn.
 @contextmanager
 def placed_once(figure: Any) -> Iterator[None]:
-    """Place ticks only once inside this context, in which nothing moves them."""
+    """Place ticks only once inside this context; nothing may move them there."""
     figure.ticks = {}
     try:
         yield
@@ -339,7 +340,7 @@ class _Placed(Axis):
         compute = getattr(super(), name)
         if remembered is None:
             return compute(*args)
-        # Layout changes the limits and sizes of axes while a figure is drawn.
+        # The layout changes the limits and sizes of axes while a figure is drawn.
         key = (self, name, *self.get_view_interval(), *self.axes.bbox.bounds)
         if key not in remembered:
             remembered[key] = compute(*args)
@@ -352,9 +353,9 @@ class _Placed(Axis):
         return self._once("_get_ticklabel_bboxes", *args)
 
     def _copy_tick_props(self, src: Any, dest: Any) -> None:
-        """Copy the look of a tick's labels.
+        """Copy the style of a tick's labels.
 
-        The look of its lines is set for the whole axis, and copying them is slow.
+        The style of tick lines is set for the whole axis, and copying it is slow.
         """
         dest.label1.update_from(src.label1)
         dest.label2.update_from(src.label2)
@@ -370,11 +371,11 @@ class _YAxis(_Placed, YAxis):
 
 
 class PlacedAxes(Axes):
-    """Axes with a :class:`_Placed` axis on each side."""
+    """Axes whose horizontal and vertical axis are :class:`_Placed`."""
 
     def _init_axis(self) -> None:
         super()._init_axis()  # type: ignore[misc]
-        # matplotlib has no hook for the class of an axis.
+        # matplotlib offers no option to choose the class of an axis.
         self.xaxis.__class__ = _XAxis
         self.yaxis.__class__ = _YAxis
 
@@ -385,11 +386,11 @@ class ShownFigure(Figure):
     ticks: dict[Any, Any] | None = None
 
     def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
-        """Add :class:`PlacedAxes` in a grid."""
+        """Add :class:`PlacedAxes` at a position of a grid."""
         return super().add_subplot(*args, **{"axes_class": PlacedAxes, **kwargs})
 
     def add_axes(self, *args: Any, **kwargs: Any) -> Any:
-        """Add :class:`PlacedAxes` at a place."""
+        """Add :class:`PlacedAxes` at a position of the figure."""
         return super().add_axes(*args, **{"axes_class": PlacedAxes, **kwargs})
 
     def draw(self, renderer: Any) -> None:
@@ -404,15 +405,15 @@ class ShownFigure(Figure):
 def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None = None) -> Figure:
     """Return a figure that is not registered with pyplot.
 
-    ``layout``: "constrained" makes room for the labels of several axes.
+    ``layout``: pass "constrained" to make room for the labels of several axes.
     """
     figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout=layout)
-    _Canvas(figure)  # one renderer both measures and draws the texts
+    _Canvas(figure)  # the same renderer measures and draws the texts
     return figure
 
 
 def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
-    """Return a figure without pyplot, and its axes; :func:`fit` makes room for texts.
+    """Return a new figure and its axes; call :func:`fit` later to make room for texts.
 
     ``places``: left, bottom, width and height of each axes in inches.
     """
@@ -429,7 +430,7 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
 
 
 def fit(figure: Figure) -> Figure:
-    """Resize the figure to its axes and the texts around them, without resizing the axes."""
+    """Resize the figure to its axes and the texts around them; the axes keep their size."""
     width, height = figure.get_size_inches()
     with placed_once(figure):
         use_fallbacks(figure)
@@ -464,7 +465,7 @@ def root_figure(ax: Axes) -> Figure:
 
 
 def plain_axes(ax: Axes) -> None:
-    """Set background, grid, frame and text colours, which process-wide parameters could change."""
+    """Set all colours that parameters of the whole process could change."""
     ax.set_facecolor("white")
     ax.grid(False)
     ax.set_axisbelow(True)
@@ -481,23 +482,23 @@ def plain_axes(ax: Axes) -> None:
 
 
 def open_axes(ax: Axes, grid: Literal["both", "x"] = "both") -> None:
-    """Set axes for curves: no upper and right frame, a light grid."""
+    """Prepare axes for curves: remove the upper and right frame, and draw a light grid."""
     plain_axes(ax)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
 
 
 def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
-    """Set axis labels and the title, if any."""
+    """Set the axis labels and, if there is one, the title."""
     ax.set_xlabel(x, fontsize=TEXT_SIZE, color=INK)
     ax.set_ylabel(y, fontsize=TEXT_SIZE, color=INK)
     if title is not None:
-        # With a fixed position of the title, matplotlib need not measure everything above the axes.
+        # If the title's position is fixed, matplotlib need not measure everything above the axes.
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9, y=1.0)
 
 
 def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
-    """Set axes of two shares: from 0 to 1, in per cent, with their names."""
+    """Prepare axes of two shares: set names, limits from 0 to 1, and ticks in per cent."""
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):
@@ -506,7 +507,7 @@ def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
 
 
 def logit_axis(axis: XAxis | YAxis, ticks: Sequence[float], show: Callable[[float], str]) -> None:
-    """Set a scale of log-odds with ticks at some shares."""
+    """Set a log-odds scale with ticks at the given shares."""
     if isinstance(axis, XAxis):
         axis.axes.set_xscale("logit")
     else:
@@ -528,7 +529,7 @@ def write_beside(
     size: float = SMALL_SIZE,
     colour: str = INK,
 ) -> None:
-    """Write words `offset` points from a place, which may be outside the axes."""
+    """Write words at a distance of `offset` points from a position, even outside the axes."""
     ax.annotate(
         words,
         xy=at,
@@ -546,11 +547,11 @@ def write_beside(
 def caption(
     ax: Axes, lines: Sequence[str], points: float, under: Any, x: float = 0.0, gap: float = 7.0
 ) -> None:
-    """Write small explanations, if any, `points` wide.
+    """Write explanations, if there are any, in small type and `points` wide.
 
     ``under``: the coordinates or the artist below which the text is written.
-    ``x``: the horizontal position in these coordinates. At 0 the text is left-aligned, otherwise
-        centred.
+    ``x``: the horizontal position in the coordinates of ``under``. If it is 0, the text is
+        left-aligned, otherwise centred.
     """
     if not lines:
         return
@@ -560,8 +561,8 @@ def caption(
 
 
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:
-    """Write small explanations under the x axis label of a matrix."""
-    # The names on the left and the colour bar on the right give room for 110 more points.
+    """Write explanations in small type below the x axis label of a matrix."""
+    # The explanations may also use the space below the names and the colour bar, 110 points.
     caption(ax, lines, extent_points(ax)[0] + 110, ax.xaxis.label, x=0.5)
 
 
@@ -572,7 +573,7 @@ def legend_below(
     handlelength: float = 2.4,
     ncols: int = 1,
 ) -> Legend:
-    """Add a legend `points` below the axes, for given artists in their order, or for all."""
+    """Add a legend `points` below the axes, for the given artists in order, or for all."""
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
         handles=handles,
@@ -591,7 +592,7 @@ def legend_below(
 def legend_of_panels(
     figure: Figure, handles: Sequence[Artist], ncols: int, size: float = SMALL_SIZE
 ) -> Legend:
-    """Add a legend at the bottom of a figure with several panels."""
+    """Add a legend at the bottom of a figure that contains several panels."""
     return figure.legend(
         handles=handles,
         loc="lower center",
@@ -611,10 +612,10 @@ def arrange(
     heights: Sequence[float] | None = None,
     title: str | None = None,
 ) -> None:
-    """Lay out panels in the space left by labels, the figure's title and a legend below.
+    """Arrange panels in the space that labels, the figure's title and a legend leave free.
 
-    All panels of a column have the same width, and all panels of a row the same height. The heights
-    of the rows are equal, or proportional to `heights`. Everything is measured once, in its place.
+    All panels in a column have the same width, and all panels in a row have the same height. The
+    heights of the rows are equal, or proportional to `heights`. Each text is measured only once.
     """
     if title is not None:
         figure.suptitle(
@@ -654,7 +655,7 @@ def arrange(
 
 
 def _around(ax: Axes, renderer: Any) -> tuple[float, float, float, float]:
-    """Return the extent of the texts to the left, right, above and below the axes."""
+    """Return how far texts extend to the left, right, top and bottom of the axes."""
     inner = ax.get_window_extent(renderer)
     outer = ax.get_tightbbox(renderer, bbox_extra_artists=[])
     if outer is None:

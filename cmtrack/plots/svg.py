@@ -1,10 +1,10 @@
-"""Figures as SVG for pages: text stays text, and ink, frames and background follow a dark scheme.
+"""Figures as SVG for pages: text stays text, and colours follow the page's colour scheme.
 
-This small renderer replaces matplotlib's, which reads process-wide parameters, makes random ids and
-writes every style in full. It does not read or write any global state, so several threads can draw
-at the same time.
+This small renderer replaces matplotlib's SVG renderer, which reads parameters of the whole process,
+creates random ids and writes every style in full. The module neither reads nor changes global
+state, so several threads can draw at the same time.
 """
-# ruff: noqa: D102  # the methods of a renderer are matplotlib's
+# ruff: noqa: D102  # matplotlib documents the methods of a renderer
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from .style import (
 
 Box: TypeAlias = tuple[float, float, float, float]
 
-_UNITS = 10  # units of the drawing in a pixel of the figure, so that all numbers are whole
+_UNITS = 10  # units of the drawing per pixel of the figure, so that all numbers are integers
 CSS_DPI = 96
-_LEAST = 0.75  # a figure that would shrink below this share of its size is scrolled instead
-_MOST_SQUARES = 30 * 30  # more cells are written as an image, which is smaller than paths
-_HATCH = 72  # pixels on each side of a tile of hatching
+_LEAST = 0.75  # smallest share of its size to which a figure shrinks; then it scrolls
+_MOST_SQUARES = 30 * 30  # if there are more cells, an image is smaller than paths
+_HATCH = 72  # width and height of a tile of hatching in pixels
 _TOP = 0.4  # inches at the top of a figure that contain its title
 _UNDER = 5.0  # points from the baseline of the title to the content below
-_BOLD = 600  # from this font weight on, a browser's bold face is the nearest
+_BOLD = 600  # font weight from which a browser uses bold type
 _BOLD_TEXT = ' font-weight="700"'
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
 MOST_CELLS = 40_000
-"""Most cells of a matrix that are drawn one by one. In larger matrices, cells are below a pixel."""
+"""Largest number of cells that are drawn separately; if there are more, cells are tiny."""
 VARIABLES = {
     INK: "ink",
     MUTED: "soft",
@@ -67,7 +67,7 @@ VARIABLES = {
     BAND: "band",
     BLUE.lower(): "data-blue",
 }
-"""Names of the page's colour variables, by the colour of figures that they replace."""
+"""Names of the page's colour variables, by the figure colour that each variable replaces."""
 # Orange lines keep their colour, but orange words must be readable in both colour schemes.
 _TEXT_VARIABLES = VARIABLES | {ORANGE.lower(): "data-orange-text"}
 _CAPS = {"projecting": "square", "round": "round"}
@@ -79,14 +79,14 @@ _DOWNWARD_SIDES = {"top": "left", "bottom": "right"}
 def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = None) -> str:
     """Return the figure as an ``<svg>`` element for an HTML page.
 
-    The element is as wide as its box, but at most its full size. It never becomes so narrow that
-    its text is unreadable, so the box must scroll. It has no style sheet, no date and no random id.
-    Texts have the font of the page. Parts that belong to a run have the attribute ``data-run``, the
-    position of the run from 0.
+    The element is as wide as its box, but not wider than its full size. It never becomes so narrow
+    that its text is unreadable, so the box must be able to scroll. The element contains no style
+    sheet, no date and no random id. Texts use the font of the page. Parts that belong to a run have
+    the attribute ``data-run``, which is the position of the run from 0.
 
     ``name``: a prefix of all ids, which must be unique in the page.
-    ``title``: a description for people who do not see the figure.
-    ``raster``: a renderer of images that draws the same figure.
+    ``title``: a description for people who cannot see the figure.
+    ``raster``: a renderer of images that draws the same figure at the same time.
     """
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda match: f"-{ord(match[0]):x}-", name)
@@ -118,7 +118,7 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = 
 def as_svg_and_png(
     figure: Figure, name: str = "figure", title: str = "", signature: str = ""
 ) -> tuple[str, bytes]:
-    """Draw a figure once, as an element of :func:`as_svg` and as a PNG file with a caption."""
+    """Draw a figure once, and return the element of :func:`as_svg` and a PNG file."""
     raster = raster_of(figure, *(figure.get_size_inches() * figure.dpi))
     svg = as_svg(figure, name, title, raster)
     return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
@@ -141,14 +141,14 @@ def _matrix(transform: Transform) -> FloatArray:
 
 
 class SvgRenderer(RendererBase):
-    """Elements of an SVG drawing from matplotlib's artists.
+    """A renderer that converts matplotlib's artists to elements of an SVG drawing.
 
-    ``width``, ``height``: size in pixels.
+    ``width``, ``height``: the size of the drawing in pixels.
     ``prefix``: the prefix of all ids.
-    ``image``: a renderer of images, which measures the texts.
-    ``drawn``: whether to draw into the image as well, so that layout happens once for both.
-    ``title``: the title that the page writes next to the element. The same words at the top of the
-        figure are not drawn.
+    ``image``: a renderer of images that measures the texts.
+    ``drawn``: True to also draw into the image, so that the layout is computed once for both.
+    ``title``: the title that the page writes next to the element. If the figure's title has the
+        same words, it is not drawn.
     """
 
     def __init__(
@@ -179,10 +179,10 @@ class SvgRenderer(RendererBase):
         self._links: list[str] = []
 
     def content(self) -> str:
-        """Return all elements.
+        """Return all elements of the drawing.
 
-        The last elements are empty. They are above the matrices whose cells have names, so that a
-        page can turn the cells into links.
+        The last elements are empty. They are placed over the matrices whose cells have names, so
+        that a page can turn the cells into links.
         """
         return "".join(self._elements + self._links)
 
@@ -195,7 +195,7 @@ class SvgRenderer(RendererBase):
         return True
 
     def option_image_nocomposite(self) -> bool:
-        return True  # each image by itself
+        return True  # draw each image separately
 
     def points_to_pixels(self, points: Any) -> Any:
         return points * self.dpi / 72
@@ -228,7 +228,7 @@ class SvgRenderer(RendererBase):
     def draw_path(
         self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None
     ) -> None:
-        # Only lines are clipped at the frame. The cut edge of an area would get an outline.
+        # Only lines are clipped at the frame, because the cut edge of an area would get an outline.
         clip = None
         if rgbFace is None and gc.get_hatch() is None:
             clip = self._clip_box(gc)
@@ -236,7 +236,8 @@ class SvgRenderer(RendererBase):
 
     @_in_both
     def draw_path_collection(self, gc: GraphicsContextBase, *args: Any, **kwargs: Any) -> None:
-        # matplotlib calls draw_path for each path, but the image already has the whole collection.
+        # matplotlib calls draw_path for each path, but the image already contains the whole
+        # collection.
         with self._without_raster():
             super().draw_path_collection(gc, *args, **kwargs)
 
@@ -272,12 +273,12 @@ class SvgRenderer(RendererBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Draw the cells of a colour bar, whose columns are all equal."""
+        """Draw the cells of a colour bar; all columns of a colour bar are equal."""
         points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
         corners = master_transform.transform(points).reshape(meshHeight + 1, meshWidth + 1, 2)
         colours = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
         y = corners[:, 0, 1]
-        # Each pixel of the figure's height has one row, in the colour of the cell at its centre.
+        # Draw a row for each pixel of the height, in the colour of the cell at the pixel's centre.
         n_pixels = max(1, round(abs(y[-1] - y[0])))
         pixel_centres = np.linspace(y[0], y[-1], 2 * n_pixels + 1)[1::2]
         cells = np.clip(np.searchsorted(y, pixel_centres) - 1, 0, meshHeight - 1)
@@ -287,7 +288,7 @@ class SvgRenderer(RendererBase):
 
     @property
     def top(self) -> float:
-        """Number of pixels to cut at the top, which contained only the title."""
+        """Number of pixels to cut off at the top, where the figure contained only its title."""
         return max(min(self._title_end, self._text_top), 0.0)
 
     @_in_both
@@ -319,8 +320,8 @@ class SvgRenderer(RendererBase):
         side = "left" if mtext is None else _side(mtext, angle)
         attributes = ""
         if side != "left":
-            # Widths differ in a browser's font. With the right anchor, centred and right-aligned
-            # text stays aligned.
+            # Text widths differ in a browser's font. If the anchor is right, centred and
+            # right-aligned text stays aligned.
             distance = self.get_text_width_height_descent(s, prop, ismath)[0]
             if side == "center":
                 distance *= 0.5
@@ -337,7 +338,7 @@ class SvgRenderer(RendererBase):
     # -- methods that artists of cmtrack call ------------------------------------------------------
 
     def draw_cells(self, rgba: FloatArray, box: Box, names: str = "") -> None:
-        """Draw cells of shape (rows, columns, 4), row 0 on top.
+        """Draw cells, an array of shape (rows, columns, 4); row 0 is at the top.
 
         ``box``: left, bottom, right and top of all cells in pixels.
         ``names``: the names of the cells for links, see
@@ -369,11 +370,11 @@ class SvgRenderer(RendererBase):
         line: float,
         middle: float,
     ) -> None:
-        """Draw texts centred at places in pixels.
+        """Draw texts whose centres are at the given positions in pixels.
 
-        ``size``: size of the font in points.
-        ``line``: distance from one baseline to the next, in font sizes.
-        ``middle``: distance from the centre of a line down to its baseline, in font sizes.
+        ``size``: the size of the font in points.
+        ``line``: the distance between baselines, in font sizes.
+        ``middle``: the distance from the centre of a line down to its baseline, in font sizes.
         """
         font = self.points_to_pixels(size)
         self._elements.append(f'<g text-anchor="middle" font-size="{_whole(font)}">')
@@ -394,7 +395,7 @@ class SvgRenderer(RendererBase):
 
     @contextmanager
     def _without_raster(self) -> Iterator[None]:
-        """Draw only elements inside this context, and nothing into the image."""
+        """Draw only SVG elements inside this context, and nothing into the image."""
         raster = self.raster
         self.raster = None
         yield
@@ -428,7 +429,7 @@ class SvgRenderer(RendererBase):
         return transform + Affine2D().scale(1, -1).translate(0, self.height)
 
     def _clip_box(self, gc: GraphicsContextBase) -> Box | None:
-        """Return left, top, right and bottom of the clip rectangle, with y downwards."""
+        """Return left, top, right and bottom of the clip rectangle; y increases downwards."""
         box = gc.get_clip_rectangle()
         if box is None:
             return None
@@ -452,9 +453,9 @@ class SvgRenderer(RendererBase):
         self._elements.append(f'<path d="{data}"{style}{clip_attribute}/>')
 
     def _clip_attribute(self, gc: GraphicsContextBase, box: Box) -> str | None:
-        """Return the attribute that clips a path with a bounding box; None if it is invisible.
+        """Return the attribute that clips a path, given its bounding box; None if it is invisible.
 
-        Most paths are inside their clip rectangle and need no attribute.
+        Most paths are inside their clip rectangle, so they do not need the attribute.
         """
         clip_path: Any
         clip_path, transform = gc.get_clip_path()
@@ -464,7 +465,7 @@ class SvgRenderer(RendererBase):
         if clip is None:
             return ""
         left, top, right, low = clip
-        # distances by which the box extends beyond each side of the rectangle
+        # the distances by which the box extends beyond each side of the rectangle
         beyond = (left - box[0], top - box[1], box[2] - right, box[3] - low)
         if box[2] < left - 1 or box[0] > right + 1 or box[3] < top - 1 or box[1] > low + 1:
             return None
@@ -486,8 +487,8 @@ class SvgRenderer(RendererBase):
         return name
 
     def _style(self, gc: GraphicsContextBase, face: Any, on_cells: bool) -> str:
-        """Return the style attributes; none if nothing would be visible."""
-        # A forced alpha applies to the whole path. Otherwise, each colour has its own alpha.
+        """Return the style attributes; an empty text if nothing would be visible."""
+        # A forced alpha applies to the whole path. Otherwise, each colour contains its own alpha.
         alpha = gc.get_alpha() if gc.get_forced_alpha() else None
         style = self._fill(gc, face, on_cells, alpha) + self._stroke(gc, on_cells, alpha)
         if style and alpha is not None and alpha < 1:
@@ -556,25 +557,26 @@ class SvgRenderer(RendererBase):
 
 
 def _colour(attribute: str, rgba: Any, on_cells: bool, *, text: bool = False) -> str:
-    """Return a colour as an attribute: a variable of the page if it follows the scheme.
+    """Return the attribute of a colour: a variable if the colour follows the page's scheme.
 
-    The colours of cells, and of everything drawn on cells, are fixed.
+    The colours of cells do not follow the scheme, nor do the colours of anything drawn on cells.
     """
     colour = to_hex(rgba[:3])
     variable = (_TEXT_VARIABLES if text else VARIABLES).get(colour)
-    # White text is on a dark background in both schemes, so it must not take the page's colour.
+    # White text is on a dark background in both schemes, so it must not follow the page's
+    # background.
     if variable is None or on_cells or (text and variable == "page"):
         return f' {attribute}="{colour}"'
     return f' {attribute}="var(--{variable})"'
 
 
 def _whole(pixels: Any) -> str:
-    """Return a length in the units of the drawing."""
+    """Convert a length in pixels to the units of the drawing."""
     return str(round(float(pixels) * _UNITS))
 
 
 class _Outline:
-    """A path in pixels: start, relative steps, and bounding box, which may be empty."""
+    """A path in pixels: its start, relative steps, and bounding box, which may be empty."""
 
     def __init__(self, path: Path, transform: Transform, clip: Box | None = None) -> None:
         self.box: tuple[float, ...] = ()
@@ -582,19 +584,21 @@ class _Outline:
         self.steps = ""
         if path is Path.unit_circle():
             matrix = _matrix(transform)
-            # A transform that keeps angles keeps the circle. Two arcs are shorter than curves.
+            # A circle stays a circle under a transform that keeps angles. Two arcs are shorter than
+            # curves.
             sides = [abs(matrix[0, 0]), matrix[0, 1]]
             if np.allclose(sides, [abs(matrix[1, 1]), matrix[1, 0]]):
                 self._set_circle(matrix[0, 2], matrix[1, 2], float(np.hypot(*matrix[0, :2])))
                 return
-        # Clipped paths are lines and can be simplified. Others are areas, whose edges must stay.
+        # Clipped paths are lines and can be simplified. All other paths are areas, whose edges must
+        # stay.
         simplify = bool(path.should_simplify) and clip is not None
         cleaned = path.cleaned(
             transform=transform, remove_nans=True, clip=clip, simplify=simplify, curves=True
         )
         codes = np.asarray(cleaned.codes)
         vertices = np.asarray(cleaned.vertices)
-        # Both codes have a vertex of (0, 0), which is not drawn.
+        # The vertex of both codes is (0, 0), which is not drawn.
         points = vertices[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
         if len(points):
             self.box = (*points.min(axis=0).tolist(), *points.max(axis=0).tolist())
@@ -611,11 +615,11 @@ class _Outline:
 
     @property
     def data(self) -> str:
-        """The data of a path element."""
+        """The data (attribute ``d``) of a path element."""
         return f"M{self.start[0]} {self.start[1]}{self.steps}"
 
     def moved_to(self, x: float, y: float) -> _Outline:
-        """Return the outline with its origin at a place in pixels."""
+        """Return the outline, moved so that its origin is at a position in pixels."""
         moved = copy(self)
         if self.box:
             left, top, right, low = self.box
@@ -628,10 +632,10 @@ _CURVES = {Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
 
 
 def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int], str]:
-    """Return SVG path data in integers: the start, and the relative steps from it."""
+    """Return SVG path data in integers: the start, and the steps relative to it."""
     points = vertices.astype(np.int64)
     edges = _run_edges(codes)
-    # If several moves follow each other, only the last counts.
+    # If several moves follow each other, only the last move counts.
     start = points[edges[1] - 1] if codes[0] == Path.MOVETO else points[0]
     position = subpath_start = points[0]
     steps: list[str] = []
@@ -642,7 +646,7 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
             break
         if kind == Path.CLOSEPOLY:
             steps.append("z")
-            position = subpath_start  # in SVG, the next step starts where the closed part began
+            position = subpath_start  # in SVG, the next step starts at the start of the closed part
             continue
         if kind == Path.MOVETO:
             if first:
@@ -661,12 +665,12 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
 
 
 def _run_edges(codes: npt.NDArray[Any]) -> list[int]:
-    """Return the starts of all runs of equal neighbours, and the end of the last run."""
+    """Return the start of each run of equal neighbours, and the end of the last run."""
     return [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
 
 
 def _lines(moves: npt.NDArray[np.int64]) -> str:
-    """Return steps as line segments, merging horizontal or vertical steps in one direction."""
+    """Return steps as line segments; merge horizontal or vertical steps in the same direction."""
     moves = moves[moves.any(axis=1)]
     if not len(moves):
         return "h0"
@@ -689,16 +693,16 @@ def _line(x: int, y: int) -> str:
 
 
 def _squares(pixels: npt.NDArray[np.uint8]) -> str:
-    """Return unit cells as one path per colour, with neighbours in a row merged."""
+    """Return unit cells as a path for each colour; neighbours in a row are merged."""
     rows, columns = pixels.shape[:2]
     pieces: dict[bytes, list[str]] = {}
     for row, cells in enumerate(pixels):
-        # Comparing the four bytes of a colour as one number is fast.
+        # It is fast to compare the four bytes of a colour as a single number.
         for start, stop in pairwise(_run_edges(cells.view(np.uint32)[:, 0])):
             piece = f"M{start} {row}h{stop - start}v1h{start - stop}z"
             pieces.setdefault(cells[start].tobytes(), []).append(piece)
     if all(colour[3] == 255 for colour in pieces):
-        # The most frequent colour becomes one rectangle below all others.
+        # The most frequent colour becomes a single rectangle, over which all other cells are drawn.
         ground = max(pieces, key=lambda colour: len(pieces[colour]))
         del pieces[ground]
         pieces = {ground: [f"M0 0h{columns}v{rows}h-{columns}z"], **pieces}
@@ -712,7 +716,7 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
 
 
 def _side(text: Any, angle: float) -> str:
-    """Return the side of a text at which it is anchored: "left", "center" or "right"."""
+    """Return the side at which a text is anchored: "left", "center" or "right"."""
     if not angle or text.get_rotation_mode() == "anchor":
         return str(getattr(text, "_multialignment", None) or text.get_ha())
     if angle % 360 == 90:

@@ -1,4 +1,4 @@
-"""Cost and metrics by threshold, with the chosen threshold and its held-out performance."""
+"""A figure of cost and metrics by threshold, which marks the chosen threshold."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from .style import (
 if TYPE_CHECKING:
     from cmtrack.evaluation.threshold import Threshold
 
-_NEAR_AN_END = 0.03  # a threshold nearer to 0 or 1 would be hard to see on a linear axis
+_NEAR_AN_END = 0.03  # a threshold closer to 0 or 1 is hard to see on a linear axis
 _TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
 _COLOURS = (GREEN, PINK, SKY, YELLOW, MUTED)
 _COST = "mean cost of a decision"
-_WIDE = 330.0  # points of a line of the legend
+_WIDE = 330.0  # width of a legend line in points
 
 
 def plot_thresholds(
@@ -64,25 +64,27 @@ def plot_thresholds(
     positive: object | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw cost by threshold, and metrics below. Either is optional.
+    """Draw the cost at each threshold, and metrics below it; one of the two may be missing.
 
     Parameters
     ----------
     thresholds : array_like of shape (T,)
-        Ascending. The last may be infinity, which means no positive predictions.
+        Thresholds in ascending order. The last threshold may be infinity, at which no row is
+        predicted positive.
     value : float
         The chosen threshold.
     cost : array_like of shape (T,), optional
-        Mean cost on the rows that chose it.
+        Mean cost at each threshold, computed from the rows that chose the threshold.
     metrics : mapping of str to array_like of shape (T,), optional
-        Metrics on the rows that chose the threshold, by title; NaN if undefined.
+        Metrics at each threshold, by title, computed from the rows that chose the threshold; NaN if
+        undefined.
     judged : mapping of str to (value, low, high), optional
-        The cost ("cost") or metrics of the chosen threshold on other rows, with their intervals.
-        Limits are NaN without an interval.
+        The cost (key "cost") or metrics of the chosen threshold on held-out rows, and the limits of
+        their intervals. Limits are NaN if there is no interval.
     calibrated : float
-        The threshold of least cost for calibrated scores; NaN if there is none.
+        The threshold with the least cost for calibrated scores; NaN if it does not exist.
     bound : (str, float), optional
-        The requested bound, in words, and its number.
+        The requested bound in words, and the number in the bound.
     positive : object, optional
         Name of the positive class or group.
     title : str, optional
@@ -90,7 +92,7 @@ def plot_thresholds(
     Raises
     ------
     ValueError
-        If there is neither a cost nor a metric, or shapes differ.
+        If there is neither a cost nor a metric, or if the shapes differ.
 
     Examples
     --------
@@ -129,19 +131,19 @@ def plot_thresholds(
 
 
 def _score_words(threshold: float) -> str:
-    """Return a threshold as text; "no row" for infinity, which no score reaches."""
+    """Write a threshold as text; infinity becomes "no row", because no score reaches it."""
     return "no row" if math.isinf(threshold) else digits.significant(threshold)
 
 
 def _score_title(positive: object | None) -> str:
-    """Return the name of the axis of thresholds."""
+    """Return the name of the threshold axis."""
     if positive is None:
         return "threshold of the score"
     return f"threshold of the score: probability of {text.brief(positive, 28)}"
 
 
 def _check_shapes(thresholds: FloatArray, curves: Sequence[FloatArray]) -> None:
-    """Raise ``ValueError`` if there is no curve, or a curve has another shape."""
+    """Raise ``ValueError`` if there is no curve, or if the shape of a curve is wrong."""
     shapes = [curve.shape for curve in curves]
     if thresholds.ndim != 1 or set(shapes) != {thresholds.shape}:
         raise ValueError(
@@ -150,7 +152,7 @@ def _check_shapes(thresholds: FloatArray, curves: Sequence[FloatArray]) -> None:
 
 
 def _draw_cost(ax: Axes, x: FloatArray, cost: FloatArray, calibrated: float) -> None:
-    """Draw the cost by threshold, and the threshold of least cost for calibrated scores."""
+    """Draw the cost at each threshold, and mark the best threshold for calibrated scores."""
     label = "cost on the rows that chose the threshold: too favourable where it is lowest"
     _draw_steps(ax, x, cost, BLUE, label)
     if math.isfinite(calibrated):
@@ -162,14 +164,14 @@ def _draw_cost(ax: Axes, x: FloatArray, cost: FloatArray, calibrated: float) -> 
 
 
 def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figure:
-    """Draw a chosen threshold, with metrics (and cost, if costs are given) by threshold.
+    """Draw metrics (and cost, if costs are given) by threshold, and mark the chosen threshold.
 
     Parameters
     ----------
     threshold : Threshold
         The result of :meth:`cmtrack.Evaluation.threshold`.
     title : str, optional
-        By default, a title with the name of the positive class or group.
+        Title of the figure. The default title contains the name of the positive class or group.
 
     Examples
     --------
@@ -235,7 +237,7 @@ def _set_score_axis(ax: Axes, low: float, high: float) -> None:
 
 
 def _draw_steps(ax: Axes, x: FloatArray, y: FloatArray, colour: str, label: str) -> None:
-    """Draw a step curve that is constant down to the next lower threshold."""
+    """Draw a step curve that is constant between a threshold and the next lower threshold."""
     ax.plot(
         x,
         np.append(y[:1], y),
@@ -250,7 +252,7 @@ def _draw_steps(ax: Axes, x: FloatArray, y: FloatArray, colour: str, label: str)
 def _draw_judged(
     ax: Axes, x: float, name: str, judged: tuple[float, float, float] | None, colour: str
 ) -> None:
-    """Draw the chosen threshold's held-out performance, with its interval."""
+    """Draw the held-out performance of the chosen threshold, and its interval."""
     if judged is None or not math.isfinite(judged[0]):
         return
     value, low, high = judged

@@ -1,7 +1,7 @@
 """Figures of a model-selection review: several classifiers compared on the same test rows.
 
 Like all functions of :mod:`cmtrack.plots`, these functions take plain arrays and return a
-:class:`matplotlib.figure.Figure` without using pyplot. Pass runs in order, best first.
+:class:`matplotlib.figure.Figure` without using pyplot. Pass the runs in order, from best to worst.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts of the review figures: captions, numbers in columns."""
+"""Captions and notes of the review figures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cmtrack.plots.style import caption
 
 
 def caption_under(ax: Axes, anchor: Artist, lines: Sequence[str], points: float) -> None:
-    """Write explanations, `points` wide, below `anchor`, aligned with the left edge of the axes."""
+    """Write explanations, `points` wide, below `anchor`, starting at the left edge of the axes."""
     caption(ax, lines, points, ("axes fraction", anchor))
 
 
 def left_out(total: int, shown: int, what: str) -> list[str]:
-    """Return the note on items that a figure does not show, if there are any."""
+    """Return a note about the items that a figure does not show; empty if it shows all items."""
     return [f"{shown} of {total} {what} are shown."] if total > shown else []
 
 

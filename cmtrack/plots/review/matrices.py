@@ -1,4 +1,4 @@
-"""Confusion matrices of several runs, side by side, and the difference of two."""
+"""Confusion matrices of several runs side by side, and the difference between two matrices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cmtrack.plots.style import (
 
 from ._layout import BoolArray, caption_under, left_out
 
-# inches between matrices; above each row of them there is room for three lines of a name
+# inches between matrices; a name above a matrix has room for three lines
 _ACROSS = 0.22
 _ABOVE = 0.6
 
@@ -43,15 +43,15 @@ def plot_matrices(
     max_matrices: int = 6,
     title: str | None = None,
 ) -> Figure:
-    """Draw confusion matrices side by side on one colour scale, coloured by actual class shares.
+    """Draw confusion matrices side by side; colours show shares of the actual class.
 
-    Cells show counts, and shares if there is room for both. If matrices are too large for numbers,
-    they are images on a square-root colour scale. Class names are only at the left and at the
-    bottom.
+    All matrices use the same colour scale. Cells show counts, and also shares if both fit. If
+    matrices are too large for numbers, they are drawn as images on a square-root colour scale.
+    Class names are written only on the left and at the bottom of the figure.
 
-    ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run, and its numbers or
-        weights of rows by actual and predicted class; best run first.
-    ``labels``, sequence of length K: class names in the order of the rows and columns.
+    ``matrices``: for each run, from best to worst, its name and an array of shape (K, K), which
+    contains numbers or weights of rows by actual and predicted class. ``labels``, sequence of
+    length K: class names in the order of the rows and columns.
     ``max_matrices``: largest number of matrices to draw.
     ``title``: title of the figure.
     """
@@ -103,7 +103,7 @@ def plot_matrices(
 
 
 def _row_names(names: Sequence[str], totals: Sequence[FloatArray]) -> Sequence[str]:
-    """Return the names of the rows, with their totals if all matrices have equal totals."""
+    """Return the names of the rows, and append their totals if all matrices have equal totals."""
     if not all(np.allclose(total, totals[0]) for total in totals):
         return names
     sizes = map(digits.short_count, totals[0])
@@ -118,7 +118,7 @@ def _write_title(ax: Axes, title: str) -> None:
 
 
 def _matrix_places(n: int, columns: int, side: float) -> list[tuple[float, float, float, float]]:
-    """Return left, bottom, width and height of each matrix in inches, row by row from the top."""
+    """Return left, bottom, width and height of each matrix in inches, starting with the top row."""
     last_row = (n - 1) // columns
     places = []
     for i in range(n):
@@ -129,13 +129,13 @@ def _matrix_places(n: int, columns: int, side: float) -> list[tuple[float, float
 
 
 def _widest_count(counts: Sequence[FloatArray], cell: heat.Cell) -> float:
-    """Return the width in points of the widest count in a matrix."""
+    """Return the width of the widest count in a matrix, in points."""
     values = np.concatenate([matrix.ravel() for matrix in counts])
     return max(text.text_width(digits.short_count(value), _font(cell)) for value in values)
 
 
 def _cell(size: int) -> heat.Cell:
-    """Return the cell size, smaller than for a single matrix."""
+    """Return the cell size, which is smaller than in a figure of a single matrix."""
     if size <= 3:
         return heat.Cell(56.0)
     if size <= 12:
@@ -162,7 +162,7 @@ def _cell_text(
 
 
 NOT_SIGNIFICANT = 0.2
-"""Opacity of differences that are not significant."""
+"""Opacity of the colours of differences that are not significant."""
 
 
 def plot_matrix_difference(
@@ -177,26 +177,28 @@ def plot_matrix_difference(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the difference of two row-normalised confusion matrices; blue is better, orange worse.
+    """Draw the difference between two row-normalised matrices; blue is better, orange worse.
 
-    Only significant differences have full colours and a triangle, which points up for better. All
-    other differences are pale. They are paler still in classes of fewer than 20 rows, in which one
-    row is many percentage points.
+    Only significant differences are drawn in full colours and with a triangle, which points up if
+    the difference is an improvement. All other differences are pale. Classes with fewer than 20
+    rows are even paler, because a single row changes their shares by many percentage points.
 
-    More is better on the diagonal (correct), and worse off the diagonal (confusions). The colour
-    therefore does not follow the sign of the number: fewer confusions are a negative number in a
-    blue cell. Numbers are percentage points of the actual class, for up to about 30 classes. Larger
-    matrices are an image on a square-root colour scale.
+    A larger share is better on the diagonal (correct predictions) and worse off the diagonal
+    (confusions). Therefore the colour does not depend only on the sign of the number: if there are
+    fewer confusions, the number is negative and the cell is blue. With up to about 30 classes,
+    cells show percentage points of the actual class. Larger matrices are drawn as an image on a
+    square-root colour scale.
 
     ``difference``, shape (K, K): share of the actual class in `second` minus the share in `first`,
         in [-1, 1]; NaN for classes without data.
     ``labels``, sequence of length K: class names in the order of the rows and columns.
     ``first``, ``second``: names of the two runs.
-    ``significant``, shape (K, K): cells whose difference is significant. They have a frame and a
-        bold number. By default, all cells have full colours.
-    ``counts``, shape (K, K): rows of data of `second` minus rows of `first`, written below the
-        percentage points if there is room.
-    ``totals``, shape (K,): rows of data of each actual class, written next to its name.
+    ``significant``, shape (K, K): mask of the cells whose difference is significant. These cells
+        are framed and their numbers are bold. By default, all cells are drawn in full colours.
+    ``counts``, shape (K, K): number of rows of data in `second` minus number in `first`. It is
+        written below the percentage points if there is room.
+    ``totals``, shape (K,): number of rows of data of each actual class, which is written next to
+        the class name.
     ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
         figure that is not registered with pyplot.
     """
@@ -249,7 +251,7 @@ def plot_matrix_difference(
 
 
 def _explain_marks(marked: BoolArray, sign: str) -> str:
-    """Return the explanation of marked cells."""
+    """Return the sentence that explains marked cells."""
     n_marked = f"{int(marked.sum())} of {marked.size} cells"
     return f"Full colour, {sign}: significant difference ({n_marked}). Pale: not significant."
 
@@ -257,9 +259,10 @@ def _explain_marks(marked: BoolArray, sign: str) -> str:
 def _top_difference(
     values: FloatArray, marked: BoolArray, sizes: FloatArray, is_tested: bool
 ) -> float:
-    """Return the upper limit of the colour scale: the largest difference that counts.
+    """Return the upper limit of the colour scale: the largest difference that is reliable.
 
-    Classes with few rows have large differences by chance, which would make all others look pale.
+    In classes with few rows, differences can be large by chance, which would make all other
+    differences look pale.
     """
     least = 0.01
     if marked.any():
@@ -273,13 +276,13 @@ def _top_difference(
 
 
 def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
-    """Mark better and worse cells by triangles, for readers who do not see the colours."""
+    """Mark better and worse cells with triangles, for readers who cannot see the colours."""
     rows, columns = np.nonzero(cells)
     if not rows.size:
         return
     aside = 0.0
     size = float(np.clip(0.4 * cell.points, 2, 5))
-    if cell.holds_text:  # in a corner next to the number
+    if cell.holds_text:  # place it in a corner next to the number
         aside = 0.36
         size = float(np.clip(0.12 * cell.points, 3.0, 6.0))
     ax.plot(
@@ -297,7 +300,7 @@ def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) 
 
 
 def difference_map() -> Colormap:
-    """Return the map from orange (bad) over white (no difference) to blue (good)."""
+    """Return the colour map from orange (worse) through white (no difference) to blue (better)."""
     return ramp(
         "cmtrack_difference",
         "#b34e00",
@@ -342,7 +345,7 @@ _BAR_STEPS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 
 
 def _bar_ticks(top: float) -> dict[float, str]:
-    """Return the ticks of the colour bar with their names, at most four on each side of 0."""
+    """Return the names of the colour bar's ticks, by value; at most four on each side of 0."""
     step = next(step for step in _BAR_STEPS if top / step <= 4.5)
     marks = [step * k for k in range(1, int(top / step + 1e-9) + 1)]
     names = {mark: digits.significant(mark, 3, 2) for mark in marks}

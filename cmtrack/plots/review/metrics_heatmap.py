@@ -1,4 +1,4 @@
-"""A table of all metrics of all runs, coloured by the distance behind the best of the column."""
+"""A table of the metrics of all runs, whose colours show distances from the best run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, 
 
 from ._layout import BoolArray, caption_under
 
-_WIDTH = 0.72  # inches of a cell
+_WIDTH = 0.72  # inches per cell
 _HEIGHT = 0.25
-_LARGEST = 16.0  # standard errors behind the best at which the colour is the deepest
+_LARGEST = 16.0  # number of standard errors from the best at which the colour is deepest
 _ARROWS = {"higher": "↑", "lower": "↓", "nearest zero": "→0"}
 _WORDS = {arrow: BETTER[word] for word, arrow in _ARROWS.items()}
 
@@ -40,21 +40,22 @@ def plot_metric_heatmap(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a table of runs and metrics; the colour is the distance behind the best of the column.
+    """Draw a table of runs and metrics; colours show distances from the best value of a column.
 
-    The unit of the distance is a standard error, so noise stays pale. The scale is logarithmic and
-    ends at 16, so one bad run does not hide the differences between all others. The colour only
-    compares the shown runs: a white cell is near the best of them, but not always a good value.
+    The unit of the distance is a standard error, so random differences stay pale. The scale is
+    logarithmic and ends at 16, so a bad run does not hide the differences between all other runs.
+    The colour only compares the shown runs: a value in a white cell is near the best shown value,
+    but may still be bad.
 
     ``names``, sequence of length R: names of the runs, best first.
     ``metric_titles``, sequence of length M: names of the metrics.
     ``values``, shape (R, M): the metrics; NaN if undefined.
     ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest
         zero"``.
-    ``errors``, shape (R, M): standard errors of the values; NaN if unknown. A column's distances
-        have the column's median standard error as their unit. Without standard errors, the unit is
-        a quarter of the median distance.
-    ``tied``, shape (R,): runs that may be the best, whose names are bold.
+    ``errors``, shape (R, M): standard errors of the values; NaN if unknown. The unit of a column's
+        distances is the column's median standard error. If a column contains no standard errors,
+        the unit is a quarter of the median distance.
+    ``tied``, shape (R,): mask of the runs that may be the best; their names are bold.
     ``tied_are``: the meaning of bold names, in words.
     ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
         figure that is not registered with pyplot.
@@ -93,9 +94,10 @@ def plot_metric_heatmap(
 
 
 def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
-    """Return the distance of each value behind the best of its column, from 0 to 1.
+    """Return the distance of each value from the best value of its column, scaled to [0, 1].
 
-    The distance is 0 up to one standard error, and then logarithmic up to 1 at 16 standard errors.
+    The result is 0 up to one standard error. Above it, the scale is logarithmic, and 16 standard
+    errors become 1.
     """
     tones = np.full(values.shape, np.nan)
     for j, direction in enumerate(better):
@@ -113,7 +115,7 @@ def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) 
 
 
 def _unit(behind: FloatArray, errors: FloatArray) -> float:
-    """Return the unit of a column's distances: its median error, or a quarter of the median."""
+    """Return the unit of distances: the median error, or a quarter of the median distance."""
     sizes = errors[np.isfinite(errors) & (errors > 0)]
     if sizes.size:
         return float(np.median(sizes))
@@ -123,13 +125,13 @@ def _unit(behind: FloatArray, errors: FloatArray) -> float:
 
 
 def _tone_map() -> Colormap:
-    """Return the map from white to orange, light enough for numbers on it."""
+    """Return the colour map from white to an orange that is light enough for numbers."""
     ramp = ["#ffffff", "#fde3c8", "#f6a860", "#d9752b"]
     return LinearSegmentedColormap.from_list("cmtrack_behind", ramp, N=256).with_extremes(bad=EMPTY)
 
 
 def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
-    """Write names above the columns, in up to three lines if they fit, else slanted."""
+    """Write names above the columns: in up to three lines if they fit, otherwise slanted."""
     room = 0.95 * extent_points(ax)[0] / len(titles)
     shown = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
     turn: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""Overlaid curves of several runs: ROC, precision-recall, reliability.
+"""Overlaid ROC, precision-recall and reliability curves of several runs.
 
-A run has the same colour and line style in all figures.
+A run is drawn in the same colour and line style in all figures.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _DASHES: tuple[tuple[float, ...], ...] = (
 
 
 def line_style(place: int) -> tuple[str, Any]:
-    """Return colour and line style of a run, or of the line at another place."""
+    """Return the colour and line style that belong to a position, for example of a run."""
     colour = _COLOURS[place % len(_COLOURS)]
-    # When the colours repeat, the line styles shift, so no two runs look the same.
+    # When the colours repeat, the line styles are shifted, so that no two runs look the same.
     dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
     if not dashes:
         return colour, "-"
@@ -69,15 +69,15 @@ def plot_roc_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw several ROC curves over each other, distinguished by colour and line style.
+    """Draw several ROC curves in the same axes, in different colours and line styles.
 
-    ``curves``, sequence of (name, fpr, tpr): best first. False and true positive rates are two
-        sequences of equal length, from the highest threshold to the lowest.
-    ``areas``, shape (R,): area under each curve; NaN if undefined.
-    ``intervals``, shape (R, 2): limits of the areas; NaN if there are none.
-    ``ceilings``, shape (R,): largest reachable recall of each curve. A ceiling below 1 has a short
-        dashed line to the right of the frame and its own line of chance, and the legend has the
-        area over the ceiling.
+    ``curves``: tuples (name, fpr, tpr) of the runs, from best to worst. False and true positive
+        rates are sequences of equal length, from the highest threshold to the lowest.
+    ``areas``, shape (R,): the area under each curve; NaN if it is undefined.
+    ``intervals``, shape (R, 2): the limits of each area's interval; NaN if there is no interval.
+    ``ceilings``, shape (R,): the largest reachable recall of each curve. If a ceiling is below 1, a
+        short dashed line to the right of the frame marks it, a separate chance line is drawn, and
+        the legend shows the area divided by the ceiling.
     ``positive``: name of the positive class or group.
     ``places``: the position of each run, from 0, which determines its colour and line style. By
         default, the position of its curve.
@@ -123,12 +123,12 @@ def plot_precision_recall_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the precision-recall curves of several runs, in steps, in different colours and styles.
+    """Draw the precision-recall curves of several runs as steps in different colours and styles.
 
-    ``curves``, sequence of (name, recall, precision): best first, each from the highest threshold
-        to the lowest.
-    ``areas``, shape (R,): average precision of each; NaN if undefined.
-    ``prevalence``: share of actual positives: the precision of chance.
+    ``curves``: tuples (name, recall, precision) of the runs, from best to worst. Recall and
+        precision are sequences from the highest threshold to the lowest.
+    ``areas``, shape (R,): the average precision of each run; NaN if it is undefined.
+    ``prevalence``: the share of actual positives, which is the precision of random predictions.
     ``intervals``, ``ceilings``, ``positive``, ``places``, ``max_curves``, ``title``, ``ax``: as in
         :func:`plot_roc_overlay`. Ceilings are marked above the frame.
     """
@@ -162,15 +162,16 @@ def plot_reliability_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the reliability curves of several runs, distinguished by colour and line style.
+    """Draw the reliability curves of several runs in different colours and line styles.
 
-    ``curves``, sequence of (name, scores, recalibrated): best first. Scores are distinct and
-        ascending; recalibrated is the observed share at each score by isotonic regression.
-    ``errors``, shape (R,): calibration error of each; NaN if undefined.
-    ``words``: a remark on each curve, for the legend.
-    ``event``: the positive class or group, whose probability the scores are.
+    ``curves``: tuples (name, scores, recalibrated) of the runs, from best to worst. Scores are
+        distinct and ascending. Recalibrated is the observed share at each score, estimated by
+        isotonic regression.
+    ``errors``, shape (R,): the calibration error of each run; NaN if it is undefined.
+    ``words``: a remark about each curve, which the legend shows.
+    ``event``: the positive class or group; the scores are its probabilities.
     ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`,
-        with intervals of the calibration errors.
+        but the intervals are of the calibration errors.
     """
     runs = _Runs(curves, errors, intervals, None, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
@@ -202,7 +203,7 @@ _CEILING: dict[str, Any] = {
 
 
 class _Runs:
-    """Curves of runs with their numbers and intervals. Only the first curves are shown."""
+    """Curves of runs, their numbers and their intervals. Only the first curves are shown."""
 
     def __init__(
         self,
@@ -230,7 +231,7 @@ class _Runs:
 
     @property
     def reached(self) -> list[float]:
-        """The distinct ceilings of the shown curves, highest first."""
+        """The distinct ceilings of the shown curves, in descending order."""
         tops = self.ceilings[: self.shown]
         return sorted(set(np.where(np.isfinite(tops), tops, 1.0).tolist()), reverse=True)
 
@@ -241,7 +242,7 @@ class _Runs:
         return [(_COLOURS[place % len(_COLOURS)], top) for place, top in tops if top < 1]
 
     def number(self, i: int) -> str:
-        """Return the number of a curve with its interval."""
+        """Return the number of a curve and its interval as text."""
         value = self.areas[i]
         low, high = self.limits[i]
         words = digits.number(value)
@@ -256,7 +257,7 @@ class _Runs:
         points: Sequence[tuple[FloatArray, FloatArray]] | None = None,
         drawstyle: str = "default",
     ) -> None:
-        """Draw the shown curves, or given points instead, with legend texts."""
+        """Draw the shown curves, or the given points instead, and label them for the legend."""
         open_axes(ax)
         points = points or self.points
         for i in range(self.shown):
@@ -268,14 +269,14 @@ class _Runs:
                 linestyle=dashes,
                 linewidth=1.7,
                 label=f"{self.names[i]}: {words[i]}",
-                zorder=3 - i / len(self.names),  # the best run is on top of the others
+                zorder=3 - i / len(self.names),  # the best run is drawn over all others
                 clip_on=False,
                 drawstyle=drawstyle,
                 gid=f"{RUN}{place}",
             )
 
     def explain(self, ax: Axes, first: str, interval: str, ceiling: str = "") -> None:
-        """Add the legend and the captions, of which the first explains the dotted line."""
+        """Add the legend and the captions; the first caption explains the dotted line."""
         lines = [
             first,
             *left_out(len(self.names), self.shown, "curves"),

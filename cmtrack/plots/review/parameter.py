@@ -1,4 +1,4 @@
-"""A figure of a metric by a training parameter."""
+"""A figure that shows a metric against a training parameter."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from cmtrack.plots.style import (
 from ._layout import BoolArray, caption_under
 
 _LOG_RATIO = 100.0
-_LINE = 15  # most values for which a line through single runs is still clear
-_ASIDE = 8.0  # points between runs at the same value, if there is room
+_LINE = 15  # largest number of values for which a line is still clear
+_ASIDE = 8.0  # points between runs that have the same value, if there is room
 
 
 def plot_metric_against_parameter(
@@ -47,22 +47,22 @@ def plot_metric_against_parameter(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw a metric of runs against one of their parameters, with error bars.
+    """Draw a metric of several runs, with error bars, against one of their parameters.
 
-    A line joins the means at each value of the parameter, unless there are many values with one run
-    each. The axis is logarithmic if all values are positive and the largest is at least 100 times
-    the smallest. Runs at the same value are drawn side by side in the given order, if there is
-    room.
+    A line joins the means at each value of the parameter. It is not drawn if there are many values
+    and only one run at each. The axis is logarithmic if all values are positive and the largest
+    value is at least 100 times the smallest. If there is room, runs with the same value of the
+    parameter are drawn side by side in the given order.
 
-    ``x``, sequence of length R: the parameter; None if it is not set.
-    ``values``, shape (R,): the metric; NaN if undefined.
-    ``intervals``, shape (R, 2): limits of the values; NaN if there are none.
+    ``x``, sequence of length R: the parameter of each run; None if it is not set.
+    ``values``, shape (R,): the metric of each run; NaN if it is undefined.
+    ``intervals``, shape (R, 2): the limits of each value's interval; NaN if there is no interval.
     ``parameter``, ``metric_title``: names of the parameter and of the metric.
     ``names``, sequence of length R: names of the runs. Only the name of the highlighted run is
         written.
-    ``tied``, shape (R,): runs that may be the best, drawn as blue circles; all others are orange
-        squares. By default, all runs may be the best.
-    ``highlight``: index of the chosen run, which has a star, as in the ranking.
+    ``tied``, shape (R,): mask of the runs that may be the best, which are drawn as blue circles.
+        All other runs are orange squares. By default, all runs may be the best.
+    ``highlight``: index of the chosen run, which is marked with a star, as in the ranking.
     ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
         figure that is not registered with pyplot.
     """
@@ -107,7 +107,7 @@ def plot_metric_against_parameter(
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs by a parameter, with an array per property."""
+    """Runs that have a parameter, with an array for each property of the runs."""
 
     x: FloatArray
     value: FloatArray
@@ -117,11 +117,11 @@ class _Runs:
 
     @property
     def has_interval(self) -> BoolArray:
-        """Mask of the runs whose limits are both known."""
+        """Mask of the runs for which both limits of the interval are known."""
         return np.asarray(np.isfinite(self.limits).all(axis=1))
 
     def select(self, rows: BoolArray) -> _Runs:
-        """Return some of the runs."""
+        """Return the runs that a mask selects."""
         return _Runs(*(array[rows] for array in vars(self).values()))
 
 
@@ -140,7 +140,7 @@ def _name_values(ax: Axes, distinct: FloatArray) -> None:
         ax.set_xlim(low - margin, high + margin)
         gaps = np.diff(distinct) / (high - low) if high > low else np.ones(1)
     widest = max(len(f"{value:g}") for value in distinct)
-    # Label the axis with the values that were tried.
+    # If there is room, label the axis with the values that were tried.
     if gaps.min() * extent_points(ax)[0] > 0.7 * SMALL_SIZE * (widest + 1):
         ax.set_xticks(distinct.tolist(), [f"{value:g}" for value in distinct], fontsize=SMALL_SIZE)
     elif ax.get_xscale() == "log":
@@ -160,7 +160,8 @@ def _draw_runs(ax: Axes, runs: _Runs) -> None:
         x = runs.x[i]
         shift = ScaledTranslation(aside / 72, 0, root_figure(ax).dpi_scale_trans)
         look: dict[str, Any] = {"color": colour, "transform": ax.transData + shift}
-        # The limits are already set. The shifted transform would confuse matplotlib's own limits.
+        # The limits are already set. With the shifted transform, matplotlib would compute wrong
+        # limits.
         look |= {"scalex": False, "scaley": False}
         if has_interval[i]:
             bar: dict[str, Any] = {"linewidth": 1.4, "marker": "_", "markersize": 5, "zorder": 2.5}
@@ -174,7 +175,7 @@ def _draw_runs(ax: Axes, runs: _Runs) -> None:
 
 
 def _sideways(ax: Axes, where: FloatArray) -> FloatArray:
-    """Return shifts in points, so that runs at the same value do not hide each other."""
+    """Return horizontal shifts in points, so that runs do not hide each other."""
     distinct = np.unique(where)
     middle = np.full(distinct.size, np.mean(ax.get_ylim()))
     pixels = ax.transData.transform(np.column_stack([distinct, middle]))[:, 0]

@@ -1,4 +1,4 @@
-"""The forest plot of a ranking: values, and differences from the best other run."""
+"""The forest plot of a ranking, which shows values and differences from the best run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from cmtrack.plots.style import (
 from ._layout import BoolArray, caption_under, left_out
 
 _ROW = 0.27  # inches
-_WIDTH = 2.7  # inches of a panel
+_WIDTH = 2.7  # inches per panel
 _WORSE = {
     "higher": "left of zero: worse",
     "lower": "right of zero: worse",
@@ -64,23 +64,27 @@ def plot_ranking(
     max_rows: int = 30,
     title: str | None = None,
 ) -> Figure:
-    """Draw runs from best to worst: values at the left, differences from the best run at the right.
+    """Draw runs from best to worst: values on the left, differences from the best on the right.
 
-    The right side and the colour show which runs may be the best. The intervals at the left show
-    the precision of each value. Differences on the same test rows are more precise. A run that is
-    far behind all others does not stretch the axis: an arrowhead points at it, next to its number.
+    The right side and the colour show which runs may be the best. The intervals on the left show
+    the precision of each value. Differences are more precise, because they compare runs on the same
+    test rows. If a run is far behind all other runs, the axis does not extend to it. Instead, an
+    arrowhead next to its number points in its direction.
 
-    ``names``, sequence of length R: names of the runs, best first. The first one is the leader.
-    ``values``, shape (R,): the metric, best first; NaN last.
-    ``intervals``, shape (R, 2): limits of each value by itself; NaN if there are none.
-    ``differences``, shape (R,): value minus the best other value, which is the lead of the leader
-        and the difference from the leader for all others. If `better` is ``"nearest zero"``, these
-        are differences of absolute values.
-    ``difference_intervals``, shape (R, 2): limits of the differences; NaN if there are none.
-    ``tied``, shape (R,): runs that may be the best.
-    ``picked``, shape (R,): runs whose interval in `intervals` allows for their selection.
+    ``names``, sequence of length R: names of the runs, from best to worst. The first run is the
+    leader.
+    ``values``, shape (R,): the metric of each run, from best to worst; NaN values are last.
+    ``intervals``, shape (R, 2): the limits of each value's interval; NaN if there is no interval.
+    ``differences``, shape (R,): each value minus the best value of all other runs. For the leader,
+        it is the difference from the second run, and for all other runs, the difference from the
+        leader. If `better` is ``"nearest zero"``, absolute values are subtracted.
+    ``difference_intervals``, shape (R, 2): the limits of the intervals of the differences; NaN if
+        there is no interval.
+    ``tied``, shape (R,): mask of the runs that may be the best.
+    ``picked``, shape (R,): mask of the runs whose entry in `intervals` accounts for their
+        selection.
     ``metric_title``: name of the metric.
-    ``better``, {"higher", "lower", "nearest zero"}: which values are good.
+    ``better``, {"higher", "lower", "nearest zero"}: the direction in which values are better.
     ``chosen``: index of the run that was chosen.
     ``confidence_level``: level of the intervals. The intervals of the differences hold for all runs
         together.
@@ -180,23 +184,26 @@ def _explanations(
     return lines
 
 
-_FONT = 7.5  # size of the numbers
-# Distances beyond a multiple of the median would stretch the axis and hide all other differences.
-_FAR = 6.0  # times the median distance from the first row
-_WIDE = 3.0  # times the median half-width of the intervals of runs that may be the best
+_FONT = 7.5  # font size of the numbers
+# Rows whose distance exceeds a multiple of the median would stretch the axis and hide all other
+# differences.
+_FAR = 6.0  # multiple of the median distance from the first row
+_WIDE = 3.0  # multiple of the median half-width of the intervals of tied runs
 
 
 def _inches(texts: Sequence[str]) -> float:
-    """Return the width of the numbers next to a panel."""
+    """Return the width of the numbers next to a panel, in inches."""
     return max(map(len, texts)) * 0.56 * _FONT / 72 + 0.3
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """Values of runs with their intervals, which a panel shows row by row.
+    """Values and intervals of runs, which a panel shows row by row.
 
-    ``values``, shape (R,). ``limits``, shape (R, 2). ``tied``, shape (R,).
-    ``has_zero``: whether the axis includes 0, with a line.
+    ``values``, shape (R,): the value of each run.
+    ``limits``, shape (R, 2): the limits of each interval.
+    ``tied``, shape (R,): mask of the runs that may be the best.
+    ``has_zero``: True if the axis includes 0 and marks it with a line.
     """
 
     values: FloatArray
@@ -205,7 +212,7 @@ class _Rows:
     has_zero: bool
 
     def texts(self, *, sign: bool) -> list[str]:
-        """Return each value with its interval, as written next to its row."""
+        """Return the text next to each row: its value and interval."""
         decimals = digits.places_apart(self.values.tolist())
         texts = []
         for value, (low, high) in zip(self.values, self.limits, strict=True):
@@ -219,7 +226,7 @@ class _Rows:
         return texts
 
     def axis_limits(self) -> tuple[float, float]:
-        """Return axis limits around all rows except outliers in position or width."""
+        """Return axis limits around all rows except outlying values and wide intervals."""
         distances = np.abs(self.values - self.values[0])
         others = distances[1:][distances[1:] > 0]
         others = others[np.isfinite(others)]
@@ -246,12 +253,13 @@ class _Rows:
         return low - margin, high + margin
 
     def draw(self, ax: Axes, texts: Sequence[str], star: int | None) -> bool:
-        """Draw dots, intervals and numbers; return True if any is beyond the axis."""
+        """Draw dots, intervals and numbers; return True if one of them is beyond the axis."""
         open_axes(ax, "x")
         ax.spines["left"].set_visible(False)
         ends = self.axis_limits()
         across = ax.get_yaxis_transform()
-        # Bands mark the runs that may be the best, unless all may be. They extend over the numbers.
+        # Bands mark the runs that may be the best, unless all runs may be. They extend over the
+        # numbers.
         if not self.tied.all():
             look: dict[str, Any] = {"facecolor": BAND, "edgecolor": "none", "zorder": 0.2}
             width = 1 + _inches(texts) / _WIDTH
@@ -278,7 +286,7 @@ class _Rows:
         return BLUE if self.tied[row] else ORANGE
 
     def _draw_interval(self, ax: Axes, row: int, ends: tuple[float, float]) -> bool:
-        """Draw an interval; return True if it extends beyond the axis and has an arrowhead."""
+        """Draw an interval; return True if it extends beyond the axis, which an arrowhead shows."""
         start, stop = self.limits[row]
         if not (np.isfinite(start) and np.isfinite(stop)):
             return False
@@ -296,7 +304,7 @@ class _Rows:
     def _draw_value(
         self, ax: Axes, row: int, ends: tuple[float, float], *, is_chosen: bool
     ) -> bool:
-        """Draw a dot, or an arrowhead for a value beyond the axis; return True if it is beyond."""
+        """Draw a dot, or return True after drawing an arrowhead to a value beyond the axis."""
         value = self.values[row]
         if not np.isfinite(value):
             return False

@@ -1,4 +1,4 @@
-"""A figure of the probability of each rank, over draws of the rows."""
+"""A figure that shows the probability of each rank, estimated from resampled rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def plot_rank_distribution(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the probability of each rank (columns, from 1) for each run (rows, best on top).
+    """Draw the probability of each rank (columns, from 1) for each run (rows, best at the top).
 
-    With up to about 30 runs, cells show probabilities of at least 1%. With more runs, the figure is
-    an image on a square-root colour scale.
+    With up to about 30 runs, the cells show all probabilities of at least 1%. With more runs, the
+    figure is an image on a square-root colour scale.
 
     ``names``, sequence of length R: names of the runs, best first.
-    ``probabilities``, shape (R, R): ``[run, rank - 1]``; each row adds up to 1.
+    ``probabilities``, shape (R, R): the probability of each rank, as ``[run, rank - 1]``; each row
+        sums to 1.
     ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
         figure that is not registered with pyplot.
     """
@@ -49,7 +50,8 @@ def plot_rank_distribution(
     row_step = text.tick_step(cell.points, size)
     rank_step = text.tick_step(cell.points, 1.6 * size)
     short = text.short_names(names, 40)
-    # Rank 1 and multiples of the step have numbers (1, 5, 10). With a step of 2: 1, 3, 5.
+    # Rank 1 and multiples of the step are labelled, such as 1, 5, 10. If the step is 2, odd ranks
+    # are labelled.
     offset = 0 if rank_step == 2 else 1
     ranks = [i for i in range(n_runs) if i == 0 or (i + offset) % rank_step == 0]
     ax.set_xticks(ranks, [str(i + 1) for i in ranks], fontsize=size)
@@ -67,7 +69,7 @@ def plot_rank_distribution(
 
 
 def _cell_for(n_runs: int, ax: Axes | None) -> heat.Cell:
-    """Return the cell size, which in a separate figure is smaller than in a confusion matrix."""
+    """Return the cell size; in a new figure, cells are smaller than in a confusion matrix."""
     if ax is not None or n_runs > 30:
         return heat.cell_for(n_runs, ax)
     if n_runs <= 3:
