@@ -1,14 +1,14 @@
-"""Class groups, the rules for counting predictions inside them, and costs of predictions.
+"""Groups of classes, rules that decide which predictions inside a group are hits, and costs.
 
 A :class:`Grouping` puts every class into one group and states which (actual, predicted) pairs
 inside a group are hits: all of them (relaxed), only equal classes (strict), or chosen pairs
 (hybrid). :meth:`Grouping.then` chains groupings. :meth:`Grouping.compose` writes every step of a
-chain in terms of the original classes, so that any step is computed in one pass. :class:`Costs` are
-costs of pairs of classes, or of pairs of the groups of a step.
+chain in terms of the original classes, so that any step is computed in one pass. :class:`Costs`
+assigns a cost to each pair of classes, or to each pair of groups in a step.
 
-Start with ``chain``, which has the public :class:`Grouping`. ``step`` checks, reads and writes a
-single partition, and ``costs`` has :class:`Costs`. This room deals with classes and groups only. It
-does not count rows and has no metrics.
+Start with ``chain``, which defines the public :class:`Grouping`. ``step`` checks, reads and writes
+a single partition, and ``costs`` defines :class:`Costs`. This package deals only with classes and
+groups. It does not count rows or compute metrics.
 
 Source: Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its
 Application on Net Promoter Score Classification Problem", sections 3 and 4.1.

@@ -1,4 +1,4 @@
-"""The public :class:`Grouping`: a partition of the classes, or a chain of them."""
+"""The public :class:`Grouping`: a partition of the classes, or a chain of partitions."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from cmtrack.untrusted import printable
 
 @dataclass(frozen=True)
 class ComposedStep:
-    """A step of a chain in terms of the original classes.
+    """A step of a chain, written in terms of the original classes.
 
     Attributes
     ----------
     name : str
-        The step's name in metric names.
+        Name of the step, which is a part of metric names.
     labels : tuple
         The M group names, in order.
     group_of_class : ndarray of shape (K,), int64
         Group index of each original class.
     accept : ndarray of shape (K, K), bool
-        ``accept[i, j]``: actual class i predicted as class j counts as a hit of their common group.
+        ``accept[i, j]`` is True if predicting actual class i as class j counts as a hit. Both
+            classes are then in the same group.
     positive : int or None
         Index of the positive group if there are exactly two groups.
     threshold : float, optional
@@ -68,12 +69,12 @@ class ComposedStep:
 
     @property
     def in_positive(self) -> npt.NDArray[np.bool_]:
-        """Flags of the original classes in the positive group, shape (K,)."""
+        """Mask of the original classes that belong to the positive group, shape (K,)."""
         return self.group_of_class == self.positive
 
     @property
     def relaxed(self) -> bool:
-        """True if every prediction of the actual group is a hit, so there are no mismatches."""
+        """True if every prediction in the actual group is a hit, so mismatches cannot occur."""
         same_group = self.group_of_class[:, None] == self.group_of_class
         return np.array_equal(self.accept, same_group)
 
@@ -86,19 +87,20 @@ class Grouping:
     ----------
     groups : mapping of group name to classes
         For example ``{"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}``. Each
-        class is in exactly one group; the mapping's order is the order of the groups.
+        class must be in exactly one group. The groups keep the order of the mapping.
     mode : "relaxed", "strict" or mapping, default "relaxed"
-        How pairs of classes of the same group count, for all groups or by group name.
-        ``"relaxed"``: every pair is a hit; ``"strict"``: only equal classes are hits; an iterable
-        of ``(actual, predicted)`` pairs or a callable ``(actual, predicted) -> bool``: the hybrid
-        option. In a hybrid group, equal classes are hits unless ``include_diagonal=False``. Groups
-        that are not in the mapping are relaxed.
+        Rule that decides which pairs of classes in the same group are hits, for all groups or for
+        each group by name.
+        ``"relaxed"`` means that every pair is a hit, and ``"strict"`` means that only equal classes
+        are hits. For a hybrid group, give an iterable of ``(actual, predicted)`` pairs, or a
+        callable ``(actual, predicted) -> bool``. In a hybrid group, equal classes are hits unless
+        ``include_diagonal=False``. Groups that are not in the mapping are relaxed.
     positive : group name, optional
-        The positive group of two groups; by default the last one.
+        The positive group, if there are two groups; by default the last group.
     name : str, optional
-        The step's name in metric names; ``"<M>_groups"`` by default.
+        Name of the step, which is a part of metric names; by default ``"<M>_groups"``.
     include_diagonal : bool, default True
-        Whether the equal pairs are added to hybrid pairs.
+        Whether pairs of equal classes are hits in a hybrid group.
 
     Raises
     ------
@@ -109,9 +111,9 @@ class Grouping:
     Notes
     -----
     The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs
-    are (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged:
-    the sum over *accepted* pairs is the number of hits, and the sum over the other pairs is the
-    number of intragroup mismatches.
+    are written as (actual, predicted). In the printed equations 19 and 20, the membership signs are
+    exchanged. The sum over the *accepted* pairs is the number of hits, and the sum over the
+    remaining pairs is the number of intragroup mismatches.
 
     Examples
     --------
@@ -164,7 +166,7 @@ class Grouping:
 
     @property
     def positive(self) -> Label | None:
-        """Positive group of the last step: the given one, or the last of two groups, else None."""
+        """Positive group of the last step, by default the last of two groups; otherwise None."""
         last = self._steps[-1]
         if last.positive is not None or len(last.members) != 2:
             return last.positive
@@ -177,7 +179,7 @@ class Grouping:
 
     @property
     def steps(self) -> tuple[Grouping, ...]:
-        """The chain's steps, each as a separate grouping."""
+        """The steps of the chain, each as a separate grouping."""
         return tuple(_from_steps((step,)) for step in self._steps)
 
     def __repr__(self) -> str:
@@ -189,20 +191,21 @@ class Grouping:
         return printable(f"Grouping({' -> '.join(steps)})")
 
     def describe(self) -> str:
-        """Describe the grouping in a line: ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
+        """Describe the grouping: ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
         return " -> ".join(describe_step(step) for step in self._steps)
 
     # -- building --------------------------------------------------------------------------------
 
     def then(self, other: Grouping) -> Grouping:
-        """Chain another grouping whose classes are this grouping's group names.
+        """Append a grouping whose classes are the group names of this grouping.
 
-        Names of steps are made unique by a number (``3_groups``, ``3_groups_2``).
+        If two steps have the same name, a number is added (``3_groups``, ``3_groups_2``).
 
         Raises
         ------
         ValueError
-            If the first step of ``other`` lacks one of this grouping's groups or names another.
+            If the classes of the first step of ``other`` are not exactly the groups of this
+            grouping.
 
         Examples
         --------
@@ -227,7 +230,7 @@ class Grouping:
 
     @classmethod
     def nps(cls, mode: Mode = "relaxed") -> Grouping:
-        """Net promoter score: detractor 0-6, passive 7-8, promoter 9-10.
+        """Return the net promoter score groups: detractor 0-6, passive 7-8, promoter 9-10.
 
         Source: Markoulidakis et al. (2021), Table 1a.
         """
@@ -237,7 +240,7 @@ class Grouping:
 
     @classmethod
     def csat(cls, mode: Mode = "relaxed") -> Grouping:
-        """Customer satisfaction on 1-5: dissatisfied 1-2, neutral 3, satisfied 4-5.
+        """Return customer satisfaction groups: dissatisfied 1-2, neutral 3, satisfied 4-5.
 
         Source: Markoulidakis et al. (2021), Table 1b.
         """
@@ -247,14 +250,15 @@ class Grouping:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grouping:
-        """Read the data that :meth:`to_dict` wrote, or data in that form written by hand.
+        """Read plain data that :meth:`to_dict` or a person wrote.
 
         Parameters
         ----------
         data : mapping
             One step, ``{"groups": {...}, "mode": ..., "positive": ..., "name": ...}``, or a chain,
-            ``{"steps": [step, ...]}``. A group's classes are a list, or ``{"from": 0, "to": 6}``
-            with both ends included. A hybrid mode is a list of ``[actual, predicted]``.
+            ``{"steps": [step, ...]}``. The classes of a group are a list, or ``{"from": 0, "to":
+            6}``, which includes both ends. A hybrid mode is a list of pairs ``[actual,
+            predicted]``.
 
         Raises
         ------
@@ -298,9 +302,10 @@ class Grouping:
         Raises
         ------
         FileNotFoundError
-            If there is no such file.
+            If the file does not exist.
         ValueError
-            If the file has another ending, its text does not parse, or the grouping is invalid.
+            If the file's name has a different ending, its text cannot be parsed, or the grouping is
+            invalid.
         """
         return cls.from_dict(read_file(path, "a grouping file"))
 
@@ -309,8 +314,9 @@ class Grouping:
     def compose(self, labels: Sequence[Label]) -> tuple[ComposedStep, ...]:
         """Write every step of the chain in terms of the original classes.
 
-        A step accepts a pair if the first step whose groups contain both classes together accepts
-        it, and every later step up to this one. So any step is one pass over the K x K matrix.
+        For each pair of classes, one step is the first to put both classes into the same group. The
+        pair is a hit in a later step only if that first step and all steps up to the later step
+        accept it. In this form, any step can be computed in one pass over the K x K matrix.
 
         Parameters
         ----------
@@ -324,19 +330,20 @@ class Grouping:
         Raises
         ------
         ValueError
-            If a class is in no group. Classes of the grouping that are not in ``labels`` have no
-            rows and are ignored.
+            If a class in ``labels`` is in no group. Classes of the grouping that are not in
+            ``labels`` have no rows and are ignored.
         """
         _check_grouped(labels, self._steps[0])
         current: Sequence[Label] = labels
         group = np.arange(len(labels))
-        # Before the first step every class is its own group, in which all pairs are hits.
+        # Before the first step, every class is a separate group, in which its only pair is a hit.
         accept = np.eye(len(labels), dtype=bool)
         composed = []
         for step in self._steps:
             number_of = numbers_of_groups(step)
             pairs = accepted_pairs(step, current)
-            # A step decides about pairs that it brings together, and about previous hits.
+            # A step decides about pairs of classes that it is the first to join, and about previous
+            # hits.
             together_before = group[:, None] == group[None, :]
             accept = (accept | ~together_before) & pairs[np.ix_(group, group)]
             group = np.array([number_of[current[g]] for g in group.tolist()], dtype=np.int64)
@@ -350,7 +357,7 @@ class Grouping:
         return tuple(composed)
 
     def with_positive(self, positive: Label) -> Grouping:
-        """Return the chain with another positive group in its last step."""
+        """Return the chain with ``positive`` as the positive group of its last step."""
         last = self._steps[-1]
         if len(last.members) != 2 or positive not in last.labels:
             raise ValueError(
@@ -360,13 +367,13 @@ class Grouping:
 
 
 def _check_grouped(labels: Sequence[Label], step: Step) -> None:
-    """Refuse labels that are in no group of a step."""
+    """Raise ValueError if some labels are in no group of a step."""
     named = numbers_of_groups(step)
     missing = [label for label in labels if label not in named]
     if not missing:
         return
     message = f"every class must be in one group, got none for {missing[:10]}"
-    # A misspelled class is easy to see next to the names that are not in the data.
+    # The message lists names that are not in the data, so a misspelled class is easy to see.
     unused = sorted(map(repr, named.keys() - set(labels)))
     if unused:
         message += f"; the groups name {', '.join(unused[:10])}, which the data do not have"

@@ -1,4 +1,4 @@
-"""The public :class:`Costs`: the cost of each prediction, by the actual class or group."""
+"""The public :class:`Costs`: the cost of a prediction, given the actual class or group."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ from cmtrack.names import quoted
 from cmtrack.untrusted import printable
 
 _SHOWN = 12
-"""Most pairs in a repr or a description; nobody reads the costs of a thousand pairs."""
+"""Maximum number of pairs in a repr or a description; longer lists are not readable."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Costs:
-    """Costs of the pairs (actual, predicted) of classes or of the groups of a step.
+    """Costs of pairs (actual, predicted) of classes, or of pairs of the groups in a step.
 
     Parameters
     ----------
     costs : mapping of (actual, predicted) to float
-        For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``; a negative
-        cost is a gain. If all names are classes, these are costs of classes, else of the groups of
-        the step that has all these names.
+        For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``. A negative
+        cost is a gain. If all names are classes, they are costs of classes. Otherwise, they are
+        costs of groups in the step that contains groups with all these names.
     default : float, default 1.0
-        Cost of an error that is not named. Equal pairs cost 0 unless they are named.
+        Cost of an error that is not listed in ``costs``. A correct prediction costs 0 unless
+        ``costs`` lists it.
     mismatch : mapping of group to float, optional
-        Cost of a wrong class inside the actual group that the grouping does not accept. By default
-        it is ``default``, so that you cannot forget the cost of a mismatch. Accepted pairs inside a
-        group have the cost of the group's equal pair.
+        For each group, the cost of an intragroup mismatch, which is a wrong class in the actual
+        group that the grouping does not accept. The default is ``default``, so that you cannot
+        forget the cost of a mismatch. Accepted pairs inside a group cost the same as predicting the
+        correct group.
     step : str, optional
-        Name of the step that has the groups, if several steps have groups with these names.
+        Name of the step that contains the groups; needed if several steps contain groups with these
+        names.
     name : str, optional
-        A name to display. Costs with equal numbers and different names are equal.
+        A name that is displayed. Two ``Costs`` with the same numbers are equal even if their names
+        differ.
 
     Raises
     ------
@@ -50,9 +54,9 @@ class Costs:
 
     Notes
     -----
-    A cost of a pair of groups applies to every pair of their classes, so costs of groups are also
-    costs of classes. Elkan (2001) writes predicted classes in rows. Here the actual class comes
-    first, as in confusion matrices.
+    The cost of a pair of groups applies to every pair of their classes, so costs of groups also
+    define costs of classes. Elkan (2001) writes predicted classes in rows. In cmtrack, the actual
+    class comes first, as in confusion matrices.
 
     Examples
     --------
@@ -95,7 +99,7 @@ class Costs:
         mismatches = []
         for group, cost in (mismatch or {}).items():
             mismatches.append((plain(group), _number(cost, f"the mismatch of {group!r:.60}")))
-        # Sorted, so that costs in another order are equal.
+        # The pairs are sorted, so that costs are equal if only the order of the pairs differs.
         object.__setattr__(self, "pairs", tuple(sorted(pairs, key=repr)))
         object.__setattr__(self, "default", _number(default, "the default cost"))
         object.__setattr__(self, "mismatch", tuple(sorted(mismatches, key=repr)))
@@ -117,9 +121,9 @@ class Costs:
         return printable(f"Costs({', '.join(arguments)})")
 
     def describe(self) -> str:
-        """Describe the costs in a line: ``“fraud” as “fine” 100; other wrong pairs 1``.
+        """Describe the costs in one line: ``“fraud” as “fine” 100; other wrong pairs 1``.
 
-        The largest costs come first. Pairs with their default cost are not listed.
+        The largest costs come first. Pairs whose cost is the default are not listed.
         """
         unusual = []
         for actual, predicted, cost in self.pairs:
@@ -141,22 +145,22 @@ class Costs:
 
     @classmethod
     def from_matrix(cls, matrix: Any, labels: Sequence[Any], **options: Any) -> Costs:
-        """Make costs of every pair from a square matrix.
+        """Return costs that are read from a square matrix with all pairs.
 
         Parameters
         ----------
         matrix : array_like of shape (K, K)
-            Rows actual, columns predicted.
+            The rows are actual classes and the columns are predicted classes.
         labels : sequence of length K
-            The classes, or the groups of a step, in the order of rows and columns.
+            The classes, or the groups of a step, in the order of the rows and columns.
         **options
             ``default``, ``mismatch``, ``step`` and ``name`` as in :class:`Costs`.
 
         Raises
         ------
         ValueError
-            If the matrix has another shape, contains something other than finite numbers, or a
-            label is repeated.
+            If the shape of the matrix is not (K, K), if it contains something other than finite
+            numbers, or if a label is repeated.
         """
         names = [plain(label) for label in labels]
         if len(set(names)) < len(names):
@@ -166,7 +170,7 @@ class Costs:
             rows = matrix.tolist()
         try:
             shape: tuple[int, ...] = np.shape(rows)
-        except ValueError:  # rows of different lengths
+        except ValueError:  # the lengths of the rows differ
             shape = (len(rows),)
         square = (len(names), len(names))
         if shape != square:
@@ -181,7 +185,7 @@ class Costs:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Costs:
-        """Read the data that :meth:`to_dict` wrote, or data in that form written by hand.
+        """Read plain data that :meth:`to_dict` or a person wrote.
 
         Parameters
         ----------
@@ -251,9 +255,10 @@ class Costs:
         Raises
         ------
         FileNotFoundError
-            If there is no such file.
+            If the file does not exist.
         ValueError
-            If the file has another ending, its text does not parse, or the costs are invalid.
+            If the file's name has a different ending, its text cannot be parsed, or the costs are
+            invalid.
         """
         return cls.from_dict(read_file(path, "a file of costs"))
 
@@ -274,13 +279,13 @@ class Costs:
         Returns
         -------
         ndarray of shape (K, K)
-            Rows actual, columns predicted.
+            The rows are actual classes and the columns are predicted classes.
 
         Raises
         ------
         ValueError
-            If a cost names a class or group that does not exist, or if several steps have groups
-            with these names and their costs differ.
+            If a cost names a class or group that does not exist, or if several steps contain groups
+            with these names and the resulting costs differ.
         """
         steps: tuple[ComposedStep, ...] = ()
         classes = set(labels)
@@ -305,7 +310,7 @@ class Costs:
         return matrices[0]
 
     def _names(self) -> list[Label]:
-        """Return the classes or groups that the costs name, each once."""
+        """Return the classes or groups that occur in the costs, without repetition."""
         names = []
         for actual, predicted, _ in self.pairs:
             names += [actual, predicted]
@@ -313,14 +318,14 @@ class Costs:
         return list(dict.fromkeys(names))
 
     def _no_such_names(self, labels: Sequence[Label], steps: Sequence[ComposedStep]) -> str:
-        """Return the error for names that are neither the classes nor the groups of one step."""
+        """Return the error text for names that are neither all classes nor all groups of a step."""
         allowed = [f"the classes are {list(labels)[:20]}"]
         known = set(labels)
         for step in steps:
             allowed.append(f"the groups of {step.name!r} {list(step.labels)}")
             known.update(step.labels)
         names = self._names()
-        # All names may exist, some as classes and others as groups.
+        # All names may exist, although some are classes and others are groups.
         unknown = [name for name in names if name not in known] or names
         rule = "costs must be of the classes, or of the groups of one step"
         if self.mismatch and not steps:
@@ -330,7 +335,7 @@ class Costs:
         return f"{rule}, got {unknown[:10]}; {'; '.join(allowed)}"
 
     def _matrix_of(self, names: Sequence[Label]) -> npt.NDArray[np.float64]:
-        """Return the costs of pairs of names, which are all classes or all groups."""
+        """Return the costs of all pairs of names, which must be all classes or all groups."""
         index = {name: k for k, name in enumerate(names)}
         costs = np.full((len(index), len(index)), self.default)
         np.fill_diagonal(costs, 0.0)
@@ -340,7 +345,7 @@ class Costs:
         return costs
 
     def _matrix_of_groups(self, step: ComposedStep) -> npt.NDArray[np.float64]:
-        """Return the costs of pairs of classes by their groups in a step, shape (K, K)."""
+        """Return the costs of pairs of classes from the costs of their groups, shape (K, K)."""
         mismatch = dict(self.mismatch)
         mismatch_costs = np.array([mismatch.get(group, self.default) for group in step.labels])
         group = step.group_of_class
@@ -350,7 +355,7 @@ class Costs:
 
 
 def as_costs(costs: Any) -> Costs:
-    """Make costs from a mapping of pairs, plain data of :meth:`Costs.from_dict`, or a file.
+    """Return costs from a mapping of pairs, plain data for :meth:`Costs.from_dict`, or a file.
 
     A :class:`Costs` object is returned unchanged.
 
@@ -383,7 +388,7 @@ def as_costs(costs: Any) -> Costs:
 
 
 def _number(value: Any, what: str) -> float:
-    """Check that a cost is a finite number; ``what`` names it in the error."""
+    """Check that a cost is a finite number, and return it; ``what``: its name in the error."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{what} must be a finite number, got {value!r:.40}")
@@ -391,10 +396,10 @@ def _number(value: Any, what: str) -> float:
 
 
 def _costs_by_key(rows: Any, length: int, rule: str) -> dict[Any, Any]:
-    """Return the costs of plain rows, such as [actual, predicted, cost], by the preceding names.
+    """Map the names in each plain row, such as [actual, predicted, cost], to the row's cost.
 
-    ``length``: number of values in a row.
-    ``rule``: the form of the rows, for the error message.
+    ``length``: number of values that each row must contain.
+    ``rule``: description of the form of the rows for the error message.
     """
     costs: dict[Any, Any] = {}
     for row in rows if isinstance(rows, list) else [rows]:

@@ -1,4 +1,4 @@
-"""A single step of a grouping: its groups, the pairs that are hits inside them, its plain data."""
+"""A single step of a grouping: its groups, the pairs that are hits, and its plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = ("relaxed", "strict")
 
 @dataclass(frozen=True)
 class Step:
-    """A checked partition of classes: the members and accepted pairs of each group."""
+    """A checked partition of classes, with the members and the accepted pairs of each group."""
 
     name: str
     members: Members
@@ -40,12 +40,12 @@ class Step:
 
 
 def numbers_of_groups(step: Step) -> dict[Label, int]:
-    """Return the number of each class's group."""
+    """Return the index of the group to which each class belongs."""
     return {label: index for index, (_, labels) in enumerate(step.members) for label in labels}
 
 
 def accepted_pairs(step: Step, labels: Sequence[Label]) -> npt.NDArray[np.bool_]:
-    """Return flags of the pairs of classes that are hits; pairs across groups never are."""
+    """Return a mask of the pairs of classes that are hits; both must be in the same group."""
     number_of = numbers_of_groups(step)
     group = np.array([number_of[label] for label in labels])
     accept: npt.NDArray[np.bool_] = group[:, None] == group[None, :]
@@ -77,16 +77,16 @@ def plain(value: Any) -> Label:
 
 
 def stored_label(value: Any) -> Label:
-    """Return a label in the form for files: a text, number or boolean.
+    """Return a label in the form in which files store it: a text, number or boolean.
 
     Dates, decimals, UUIDs and bytes become texts.
 
     Raises
     ------
     TypeError
-        If it has another type, such as a tuple.
+        If files cannot store labels of this type, for example tuples.
     ValueError
-        If it is a text that UTF-8 cannot encode, or bytes that are not UTF-8.
+        If the label is a text that UTF-8 cannot encode, or bytes that are not UTF-8.
     """
     label = plain(value)
     if isinstance(label, bytes):
@@ -151,7 +151,7 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
 
 
 def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[str | Pairs, ...]:
-    """Check how the pairs inside each group count, and return the rule of each group."""
+    """Check the mode, and return for each group the rule that decides which pairs are hits."""
     if isinstance(mode, str):
         _check_word(mode)
         return tuple(mode for _ in members)
@@ -179,7 +179,7 @@ def _check_word(word: str) -> None:
 def _check_acceptance(
     group: Label, members: tuple[Label, ...], accepted: Acceptance, include_diagonal: bool
 ) -> str | Pairs:
-    """Check how the pairs inside a group count, and return its mode or its accepted pairs."""
+    """Check the mode of one group, and return the mode or the accepted pairs."""
     if isinstance(accepted, str):
         _check_word(accepted)
         return accepted
@@ -208,7 +208,7 @@ def _check_pair(pair: Any, group: Label, members: tuple[Label, ...]) -> tuple[La
 
 
 def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
-    """Refuse a step whose members are not exactly ``names``."""
+    """Raise ValueError unless the members of a step are exactly ``names``."""
     members = numbers_of_groups(step)
     wanted = set(names)
     missing = [name for name in names if name not in members]
@@ -234,7 +234,7 @@ def write_step(step: Step) -> dict[str, Any]:
             rule if isinstance(rule, str) else sorted(map(list, rule), key=repr)
             for rule in step.acceptance
         ]
-        # The pairs of a hybrid group already include its diagonal, if it is accepted.
+        # The pairs of a hybrid group already include all pairs of equal classes that are hits.
         written["include_diagonal"] = False
     if step.positive is not None:
         written["positive"] = step.positive
@@ -242,7 +242,7 @@ def write_step(step: Step) -> dict[str, Any]:
 
 
 MAX_RANGE = 100_000
-"""Most classes of a range in a file; a larger range would fill the memory."""
+"""Maximum number of classes in a range in a file; a larger range would fill the memory."""
 
 
 def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _MAX_JSON = 4 << 20
-"""Most bytes of a JSON file, which a program may have written for thousands of classes."""
+"""Maximum size in bytes of a JSON file; a program may write one for thousands of classes."""
 
 
 def read_file(path: str | Path, what: str) -> Any:
@@ -301,7 +301,7 @@ def read_file(path: str | Path, what: str) -> Any:
 
 
 def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
-    """Read the classes of a group: a list, or a range with both ends."""
+    """Read the classes of a group, which are a list, or a range that includes both ends."""
     if isinstance(classes, Mapping):
         try:
             members = range(int(classes["from"]), int(classes["to"]) + 1)
@@ -336,7 +336,7 @@ def describe_step(step: Step) -> str:
 
 
 def _list_classes(classes: tuple[Label, ...]) -> str:
-    """Return classes as a list, or three or more consecutive integers as ``0-6``."""
+    """Return classes as a text: a list, or a range such as ``0-6`` for at least three."""
     first = classes[0]
     if isinstance(first, int) and len(classes) > 2:
         consecutive = range(first, first + len(classes))

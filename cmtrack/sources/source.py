@@ -178,7 +178,8 @@ class _Shared:
 
 Reading = Callable[[str, int | None], Watch]
 """Function that starts showing the progress of a reading. Its arguments are a name and, if it is
-known, the number of rows. It returns the function to call after each batch. """
+known, the number of rows. It returns the function to call after each batch.
+"""
 
 
 @contextlib.contextmanager

@@ -1,17 +1,19 @@
-"""Statistics: small sums that merge exactly, and from which every number is computed.
+"""Statistics: small sums that can be merged, and from which all results are computed.
 
-This package turns checked rows into statistics, wherever the rows are. It reads input once
-(``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``) and stores statistics as
-plain data (``plain``). It does not depend on metrics, tables of other libraries or files.
+This package checks rows and computes statistics from them, in this process or on workers. It reads
+input once (``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``) and stores
+statistics as plain data (``plain``). It does not depend on metrics, tables of other libraries or
+files.
 
-Start with ``collected``. There ``Statistics`` lists everything that is kept, and ``count_rows`` is
-the kernel that every source of rows uses. ``score_pass`` reads probabilities block by block, and
-each statistic has its own module (``confusion``, ``moments``, ``scores``, ``actual_class``,
+Start with ``collected``. In it, ``Statistics`` lists all statistics, and ``count_rows`` is the
+kernel that every source of rows uses. ``score_pass`` reads probabilities block by block, and each
+statistic is defined in a separate module (``confusion``, ``moments``, ``scores``, ``actual_class``,
 ``class_scores``, ``top_scores``, ``decisions``, ``segmented``). ``kernel`` counts batches of
-tables. ``predictions`` has the rows themselves, and ``design`` has their weights and clusters.
+tables. ``predictions`` defines a container for the rows, and ``design`` for their weights and
+clusters.
 
-To add a statistic, write a class that merges, add a field to ``Statistics``, and count it in
-``count_rows`` or ``score_pass``.
+To add a statistic, write a class whose objects can be merged, add a field to ``Statistics``, and
+compute the statistic in ``count_rows`` or ``score_pass``.
 """
 
 from cmtrack.statistics.confusion import ConfusionMatrix

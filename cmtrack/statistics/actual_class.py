@@ -1,4 +1,4 @@
-"""Proper scores and the rank of the actual class, both from the class's probability.
+"""Proper scores and ranks, which are computed from the probability of the actual class.
 
 Sources: Good (1952) for the log loss, Brier (1950), and Roby (1965) for the spherical score.
 Probabilities are not clipped. If the actual class has the probability 0, the log loss is infinite,
@@ -20,26 +20,27 @@ from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.records import Record
 
 LOSSES = ("log", "brier", "spherical", "within")
-"""Losses of a row. Classes have the first three, and groups have all four.
+"""Names of the losses. The first three are computed for classes, and all four for groups.
 
-They are minus the log of the actual class's probability, the Brier term, one minus the cosine to
-the truth, and minus the log of the class's probability inside its group.
+They are minus the logarithm of the actual class's probability, the Brier term, one minus the cosine
+between the probabilities and the actual class, and minus the logarithm of the class's probability
+given its group.
 """
 _CLASS_LOSSES = 3
 _STEP_LOSSES = len(LOSSES)
 
 
 def in_order(groups: IntArray) -> IntArray:
-    """Number groups in order of appearance, so that equal partitions give equal arrays."""
+    """Renumber groups in order of appearance, so that equal partitions give equal arrays."""
     _, first, place = np.unique(groups, return_index=True, return_inverse=True)
-    # The second argsort gives the rank of each group's first appearance.
+    # The second argsort returns the rank of the position at which each group first appears.
     return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)
 
 
 def losses_of(
     values: FloatArray, codes: IntArray, groups: IntArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the losses of rows, and a mask of rows whose actual class or group has probability 0.
+    """Return the losses of rows, and a mask of rows whose actual class has probability 0.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ def losses_of(
     Returns
     -------
     losses : ndarray of shape (3 + 4 S, b)
-        Losses of the classes, then of the groups of each step, in the order of :data:`LOSSES`. The
-        logarithm of 0 is replaced by 0.
+        The losses for the classes, followed by the losses for the groups of each step, in the order
+        of :data:`LOSSES`. The logarithm of 0 is replaced with 0.
     impossible : ndarray of shape (1 + S, b), bool
     """
     n = values.shape[1]
@@ -75,7 +76,7 @@ def losses_of(
 
 
 def _group_sums(values: FloatArray, groups: IntArray) -> FloatArray:
-    """Return the sum over the classes of each group, shape (M, b)."""
+    """Sum the values of the classes in each group, shape (M, b)."""
     sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
     for group, column in zip(groups, values, strict=True):
         sums[group] += column
@@ -85,7 +86,7 @@ def _group_sums(values: FloatArray, groups: IntArray) -> FloatArray:
 def _write_losses(
     losses: FloatArray, impossible: BoolArray, values: FloatArray, probability: FloatArray
 ) -> None:
-    """Write the first three losses of rows, and which rows have an impossible class.
+    """Write the first three losses, and the mask of rows whose class has probability 0.
 
     ``values``, shape (M, b): probabilities of classes or groups.
     ``probability``, shape (b,): probability of the actual class or group.
@@ -104,7 +105,7 @@ def _write_losses(
     brier += 1
     np.maximum(brier, 0.0, out=brier)
     if len(values) == 2:
-        # With two classes, Brier's own score has two equal terms. Usually only one is used.
+        # With two classes, the Brier score is a sum of two equal terms. Usually only one is used.
         brier *= 0.5
     if square.all():
         np.divide(probability, np.sqrt(square, out=square), out=spherical)
@@ -116,13 +117,15 @@ def _write_losses(
 
 @dataclass(frozen=True, eq=False)
 class ProperScores(Record):
-    """Proper scores by actual class, for the classes and for the groups of each step of a grouping.
+    """Proper scores by actual class, for the classes and for the groups in each step.
 
     ``groups``, shape (S, K): the group of each class in each step, numbered by :func:`in_order`.
-    ``n``, shape (K,): rows (or weight) of each actual class.
-    ``impossible``, shape (1 + S, K): rows (or weight) whose class or group has the probability 0.
+    ``n``, shape (K,): number of rows (or weight) of each actual class.
+    ``impossible``, shape (1 + S, K): number of rows (or weight) whose actual class, or whose group
+        in a step, has the probability 0.
     ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss. There are
-        three losses of the classes and four of each step. A logarithm of 0 counts as 0.
+        three losses for the classes and four losses for each step. A logarithm of 0 is replaced
+        with 0.
     """
 
     groups: IntArray
@@ -135,10 +138,11 @@ class ProperScores(Record):
     def of_block(
         cls, block: ClassBlock, values: FloatArray, groups: IntArray, actual: IntArray | None = None
     ) -> ProperScores:
-        """Return the scores of one block of rows.
+        """Compute the scores from one block of rows.
 
         ``values``, shape (K, b): probabilities, in the order of the block's classes.
-        ``actual``, shape (b,): the actual classes; needed if the block is sorted by finer classes.
+        ``actual``, shape (b,): the actual classes; needed only if the block is sorted by segment
+            and class.
         """
         losses, is_impossible = losses_of(values, block.codes if actual is None else actual, groups)
         impossible: Counts = np.zeros((len(is_impossible), len(block.present)), np.int64)
@@ -170,7 +174,7 @@ class ProperScores(Record):
         return cls(groups, n.sum(axis=0), impossible, mean, m2)
 
     def select(self, classes: IntArray) -> ProperScores:
-        """Return the scores of some classes only; a class below 0 has no rows."""
+        """Return the scores for the given classes; a number below 0 gives a class without rows."""
         arrays = [self.n[classes], self.impossible.T[classes], self.mean[classes], self.m2[classes]]
         for array in arrays:
             array[classes < 0] = 0
@@ -181,13 +185,13 @@ class ProperScores(Record):
         return ProperScores.merge([self, other])
 
     def holds(self, groups: IntArray) -> bool:
-        """Return whether the losses of the given groups, an array of shape (K,), are kept."""
+        """Return whether losses were computed for ``groups``, shape (K,)."""
         return self.place("log", groups) is not None
 
     def place(self, loss: str, groups: IntArray | None) -> tuple[int, int] | None:
-        """Return the column of a loss in ``mean``, and the row of its table in ``impossible``.
+        """Return the column of a loss in ``mean``, and the matching row of ``impossible``.
 
-        None if the losses of these groups were not kept.
+        The result is None if losses were not computed for these groups.
         """
         number = LOSSES.index(loss)
         if groups is None:
@@ -199,7 +203,7 @@ class ProperScores(Record):
         return _CLASS_LOSSES + _STEP_LOSSES * step + number, 1 + step
 
     def to_plain(self) -> Any:
-        """Return the non-empty arrays by name as plain data."""
+        """Return all non-empty arrays by name as plain data."""
         return plain.encode_fields(self)
 
     @classmethod
@@ -216,10 +220,10 @@ class ProperScores(Record):
 
 
 def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
-    """Return the zero-based rank of the actual class by probability, shape (b,).
+    """Return the rank of the actual class by probability, counted from 0, shape (b,).
 
-    The rank is the number of classes before the actual one. Among equal probabilities the first
-    class comes first, as in the arg-max.
+    The rank is the number of classes that come before the actual class. Classes with equal
+    probabilities keep their order, as in the arg-max.
 
     ``values``, shape (K, b): probabilities.
     ``codes``, shape (b,): actual classes.
@@ -239,10 +243,10 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class RankCounts(plain.Table):
-    """Rows by actual class and the rank of its probability.
+    """Counts of rows by actual class and the rank of its probability.
 
     ``table``, SparseCounts of shape (K, K): entry (k, r) is the number (or weight) of rows of class
-        k for which r classes are more probable.
+        k in which the actual class has rank r.
     """
 
     @classmethod
@@ -254,25 +258,25 @@ class RankCounts(plain.Table):
     def of_block(
         cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None
     ) -> RankCounts:
-        """Return the counts of one block of rows; see :meth:`ProperScores.of_block`."""
+        """Count one block of rows; for the arguments see :meth:`ProperScores.of_block`."""
         size = len(values)
         cells = block.codes * size + ranks_of(values, block.codes if actual is None else actual)
         return cls(SparseCounts.of_codes(cells, (block.n_classes, size), block.weights))
 
     @classmethod
     def of_array(cls, counts: Counts) -> RankCounts:
-        """Return the counts of a whole table (K, K)."""
+        """Convert a dense table (K, K) to counts."""
         return cls(SparseCounts.of_array(counts))
 
     def select(self, classes: IntArray) -> RankCounts:
-        """Return the counts of some classes only; a class below 0 has no rows."""
+        """Return the counts for the given classes; a number below 0 gives a class without rows."""
         counts = self.counts[classes]
         counts[classes < 0] = 0
         return RankCounts.of_array(counts)
 
     @property
     def by_rank(self) -> FloatArray:
-        """Rows (or weight) of each rank, shape (K,)."""
+        """Number of rows (or weight) with each rank, shape (K,)."""
         size = self.table.shape[1]
         rows = np.bincount(self.table.places % size, self.table.sums, size)
         return rows.astype(np.float64, copy=False)

@@ -1,7 +1,7 @@
-"""Conversion of columns with any values to numbers, for attributes of granules and for segments.
+"""Conversion of columns with values of any type to numbers, for attributes and segments.
 
-Missing values count as one separate value. pandas, polars and Arrow objects are recognised by their
-attributes, so that this module does not import these libraries.
+All missing values together are treated as one separate value. pandas, polars and Arrow objects are
+recognised by their attributes, so that this module does not import these libraries.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray, is_categorical, listed, n_nulls
 
 _RANGE = 1 << 16
-"""Range of whole numbers up to which a table numbers them. The limit is higher for many rows."""
+"""Range of whole numbers up to which a lookup table numbers them; many rows raise it."""
 
 
 @dataclass(frozen=True)
 class Called:
-    """The words of error messages.
+    """Words that error messages use for columns.
 
-    ``data``: word for all columns.
-    ``column``: word for one column.
+    ``data``: word for all columns together.
+    ``column``: word for a single column.
     ``names``: the argument that selects columns.
-    ``hint``: advice if a text is passed instead of columns.
+    ``hint``: advice for a caller who passes a text instead of columns.
     """
 
     data: str = "X"
@@ -43,10 +43,10 @@ ATTRIBUTES = Called()
 def attribute_columns(
     data: Any, attributes: Sequence[Hashable] | None = None, called: Called = ATTRIBUTES
 ) -> dict[Hashable, Any]:
-    """Return the selected columns by name, or by position for an array.
+    """Return the selected columns by name; columns of an array are named by position.
 
     ``data``: a frame, a mapping of columns, a series or an array.
-    ``attributes``: the names of the selected columns; None for all.
+    ``attributes``: the names of the selected columns; None for all columns.
     """
     columns = _columns(data, called)
     names = called.names
@@ -75,16 +75,16 @@ def attribute_columns(
 def encode_attribute(
     name: Hashable, column: Any, called: Called = ATTRIBUTES
 ) -> tuple[IntArray, list[Any]]:
-    """Number the values of one attribute.
+    """Number the distinct values of one attribute.
 
-    Missing values (None, NaN, NA, NaT) are one separate value, None. Times are read in
+    Missing values (None, NaN, NA, NaT) become one separate value, None. Times are rounded to
     microseconds.
 
     Returns
     -------
     codes : ndarray of shape (n,), int64
     values : list
-        The value of each code.
+        The value that each code represents.
     """
     if is_categorical(column):
         holder = getattr(column, "cat", column)
@@ -132,7 +132,7 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
 
 
 def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
-    """Return all columns of a table, a mapping, a series or an array, by name or position."""
+    """Return all columns of a table, mapping, series or array, by name or position."""
     if isinstance(data, Mapping):
         return {plain(name): column for name, column in data.items()}
     names = getattr(data, "column_names", None)  # Arrow
@@ -171,7 +171,7 @@ def _is_row(value: Any) -> bool:
 
 
 def _rows(data: Sequence[Any], name: str) -> npt.NDArray[Any]:
-    """Return a list of rows as an array of objects; NumPy would convert mixed values to texts."""
+    """Convert a list of rows to an array of objects, so that mixed values do not become texts."""
     if not data:
         raise ValueError(f"{name} must not be empty")
     widths = {len(row) for row in data if _is_row(row)}
@@ -184,10 +184,10 @@ def _rows(data: Sequence[Any], name: str) -> npt.NDArray[Any]:
 
 
 def _array(column: Any) -> tuple[npt.NDArray[Any], BoolArray]:
-    """Return a column as an array, and a mask of its missing entries."""
+    """Convert a column to an array, and return it with a mask of the missing entries."""
     if hasattr(column, "isna") and hasattr(column, "index"):  # pandas, whatever backs it
         missing = np.asarray(column.isna()).ravel()
-        # As objects, integers stay integers even if values are missing.
+        # In an array of objects, integers stay integers even if some values are missing.
         return np.asarray(column.astype(object) if missing.any() else column), missing
     missing = np.zeros(len(column), dtype=bool)
     if n_nulls(column):
@@ -206,7 +206,7 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def _encode_objects(shown_name: str, array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    """Number objects in order of appearance."""
+    """Number distinct objects in order of appearance."""
     numbers: dict[Any, int] = {}
     values = (None if is_missing(value) else plain(value) for value in array.tolist())
     codes = (numbers.setdefault(value, len(numbers)) for value in values)

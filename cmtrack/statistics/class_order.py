@@ -1,6 +1,6 @@
-"""Reorder the classes of statistics and rows.
+"""Functions that reorder the classes in statistics and rows.
 
-Values by class are moved. All other values stay the same.
+Values that belong to a class are moved. All other values stay the same.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cmtrack.statistics.spans import SpanRows
 
 
 def ordered_statistics(statistics: Statistics, labels: tuple[Label, ...]) -> Statistics:
-    """Return the statistics with their labels in a given order."""
+    """Return the statistics with their classes in the order of ``labels``."""
     return statistics.apply(lambda sums: _ordered(sums, labels))
 
 
 def _ordered(sums: Statistics, labels: tuple[Label, ...]) -> Statistics:
-    """Return sums, or sums of squares, with their labels in a given order."""
+    """Return sums of weights or of squared weights with classes in the order of ``labels``."""
     place = places_of(sums.matrix.labels, labels)
     moved: dict[str, Any] = {"matrix": sums.matrix.arranged(labels)}
     for name, move in _MOVES.items():
@@ -45,7 +45,7 @@ def _ordered(sums: Statistics, labels: tuple[Label, ...]) -> Statistics:
 
 
 def ordered_rows(rows: Predictions | SpanRows, labels: tuple[Label, ...]) -> Predictions | SpanRows:
-    """Return the rows with their labels in a given order."""
+    """Return the rows with their classes in the order of ``labels``."""
     if isinstance(rows, SpanRows):
         return replace(rows, matches=_ordered_predictions(rows.matches, labels))
     return _ordered_predictions(rows, labels)
@@ -67,14 +67,14 @@ def _ordered_predictions(rows: Predictions, labels: tuple[Label, ...]) -> Predic
 
 
 def _codes(codes: Codes, number: IntArray) -> Codes:
-    """Return the codes with the new class numbers, ``number`` (K,)."""
+    """Replace each class number k with ``number[k]``."""
     if codes.place is None:
         return Codes(codes.raw, 0, number)
     return replace(codes, place=number[codes.place])
 
 
 def _moments(moments: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMoments:
-    """Return the moments of the given classes and scores, in this order."""
+    """Return the moments with the given classes and scores, in this order."""
     n = moments.n[classes]
     present = None
     if moments.present is not None:
@@ -91,7 +91,7 @@ def _cross(cross: CrossMoments, place: IntArray) -> CrossMoments:
 
 
 def _losses(losses: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:
-    """Return the losses of the given classes, with the groups of the classes at ``place``."""
+    """Return the losses with the given classes, and with their groups in the order ``place``."""
     groups = np.empty_like(losses.groups)
     for moved, step in zip(groups, losses.groups, strict=True):
         moved[:] = in_order(step[place])
@@ -135,12 +135,12 @@ _MOVES: dict[str, Callable[[Any, IntArray], Any]] = {
     "hits": _hits,
     "class_scores": _class_scores,
     "decisions": _decisions,
-    # The rows of these tables are actual classes, for each fold. A target has no actual classes.
+    # In ``tops``, table rows are actual classes. A target has no actual classes.
     "tops": lambda tops, place: tops.arranged(place, by_class=True),
     "labelled_tops": lambda tops, place: tops.arranged(place, by_class=True),
     "target_tops": lambda tops, place: tops.arranged(place, by_class=False),
 }
-"""Functions that reorder the classes of a statistic; others do not depend on the order."""
+"""Functions that reorder the classes of a statistic; other statistics need no reordering."""
 
 
 def _segments(counts: SegmentCounts, place: IntArray) -> SegmentCounts:
@@ -152,7 +152,7 @@ def _segments(counts: SegmentCounts, place: IntArray) -> SegmentCounts:
     if counts.ranks is not None:
         parts["ranks"] = _ranks(counts.ranks, classes)
     if counts.moments is not None:
-        # The positive group's score stays last.
+        # The score of the positive group is after the classes and stays last.
         scores = np.concatenate((place, np.arange(size, counts.moments.mean.shape[1])))
         parts["moments"] = _moments(counts.moments, classes, scores)
     matrix = counts.matrix[classes][:, place]

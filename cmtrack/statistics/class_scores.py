@@ -1,8 +1,8 @@
-"""Counts of several scores of the same rows.
+"""Counts of rows by several scores, which all belong to the same rows.
 
 The scores are the probability of each class, and the probability that a prediction is a hit. As in
-:mod:`cmtrack.statistics.scores`, scores of few rows are counted one by one, and scores of more rows
-by cell of the grid. The limit is lower here, because each row has many scores.
+:mod:`cmtrack.statistics.scores`, the scores of few rows are counted one by one, and the scores of
+many rows are counted by grid cell. The limit is lower here, because each row has many scores.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from cmtrack.statistics.records import Record
 from cmtrack.statistics.scores import ScoreCounts, ScoreTally
 
 FEW_ROWS = 1 << 11
-"""Most rows whose scores are counted one by one, and most distinct scores after a merge."""
+"""Maximum number of rows, or of distinct scores after a merge, that are counted one by one."""
 MOST_PAIRS = 12
-"""Number of classes up to which probabilities are counted by actual class, to compare all pairs."""
+"""Number of classes up to which probabilities are counted separately by actual class."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassScoreCounts(Record):
-    """Counts of the probabilities of each of 3 to 30 classes.
+    """Counts of rows by the probability of each class, for 3 to 30 classes.
 
-    ``tables``: counts of each class's probability. With at most 12 classes they have a channel for
-        each actual class. Otherwise they have two channels: rows of the class, and other rows.
+    ``tables``: for each class, counts by its probability. With at most 12 classes, the counts have
+        a channel for each actual class, so that all pairs of classes can be compared. With more
+        classes, they have two channels: rows of the class, and all other rows.
     """
 
     tables: tuple[ScoreCounts, ...]
 
     @property
     def by_actual_class(self) -> bool:
-        """True if there is a channel for each actual class."""
+        """True if the counts have a channel for each actual class."""
         return channels_of(len(self.tables)) > 2
 
     def one_vs_rest(self, k: int) -> ScoreCounts:
-        """Return the counts of class k with two channels: rows of the class, and other rows."""
+        """Return counts by the probability of class k for rows of class k and for other rows."""
         table = self.tables[k]
         if not self.by_actual_class:
             return table
@@ -63,20 +64,20 @@ class ClassScoreCounts(Record):
 
 
 def channels_of(n_classes: int) -> int:
-    """Return the number of channels of each class's counts; 0 if they are not kept."""
+    """Return the number of channels in the counts of a class; 0 if there are no counts."""
     if not 2 < n_classes <= MAX_CLASSES:
         return 0
     return n_classes if n_classes <= MOST_PAIRS else 2
 
 
 class ClassTally(ScoreTally):
-    """Accumulator of counts of each class's probabilities."""
+    """Accumulator that counts rows by the probability of each class."""
 
     def __init__(self, n_classes: int, limit: int, of_decisions: bool = False) -> None:
         super().__init__(n_classes, channels_of(n_classes), limit, of_decisions)
 
     def add_block(self, block: ClassBlock, values: FloatArray, single: npt.NDArray[Any]) -> None:
-        """Count one block of probabilities (K, b) in the order of its classes.
+        """Count one block of probabilities (K, b), with rows in the order of the block.
 
         ``single``: the probabilities in their original precision.
         """
@@ -93,24 +94,23 @@ class ClassTally(ScoreTally):
 
 @dataclass(frozen=True, eq=False)
 class HitCounts(Record):
-    """Counts of the hit probability of predictions.
+    """Counts of rows by the probability that the prediction is a hit.
 
     The hit probability is the sum of the probabilities of all classes that are accepted for the
     predicted class.
 
     ``accept``, shape (S, K, K), bool: for each step of a grouping, the pairs of actual and
         predicted class that count as hits.
-    ``tables``: counts for the classes themselves and for each step, with two channels, hits and
-        other rows.
+    ``tables``: counts for the classes and for each step. The two channels are hits and other rows.
     """
 
     accept: BoolArray
     tables: tuple[ScoreCounts, ...]
 
     def of(self, accept: BoolArray | None = None) -> ScoreCounts | None:
-        """Return the counts of the classes, or of the step with the accepted pairs ``accept``.
+        """Return the counts for the classes, or for the step that accepts the pairs ``accept``.
 
-        None if they are not kept.
+        The result is None if hits were not counted for this step.
         """
         if accept is None:
             return self.tables[0]
@@ -141,7 +141,7 @@ class HitCounts(Record):
 
 
 class HitTally(ScoreTally):
-    """Accumulator of counts by hit probability.
+    """Accumulator that counts rows by hit probability.
 
     ``accept``, shape (S, K, K), bool: the accepted pairs of each step.
     """
@@ -156,7 +156,7 @@ class HitTally(ScoreTally):
     ) -> None:
         """Count one block of rows.
 
-        See :func:`hit_probabilities` for the arguments, here in the order of the block's classes.
+        For the arguments see :func:`hit_probabilities`. The rows must be in the order of the block.
         """
         scores, hits = hit_probabilities(values, own, block.codes, predicted, self.patterns)
         self.add(scores, (~hits).view(np.int8), block.weights)
@@ -168,11 +168,13 @@ class HitTally(ScoreTally):
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The pairs of classes that a step accepts, stored once for equal columns.
+    """The pairs of classes that a step accepts; equal columns are stored only once.
 
-    ``accept``, shape (K, K), bool: accepted pairs, actual by predicted class.
+    ``accept``, shape (K, K), bool: accepted pairs, with actual classes in rows and predicted
+        classes in columns.
     ``members``: the accepted classes of each distinct column.
-    ``number``, shape (K,): index of each predicted class's column among the distinct ones.
+    ``number``, shape (K,): for each predicted class, the index of its column among the distinct
+        columns.
     """
 
     accept: BoolArray
@@ -181,17 +183,17 @@ class Pattern:
 
     @classmethod
     def of(cls, accept: BoolArray) -> Pattern:
-        """Return the distinct columns of pairs (K, K)."""
+        """Find the distinct columns of the accepted pairs (K, K)."""
         columns, number = np.unique(accept, axis=1, return_inverse=True)
         members = tuple(np.flatnonzero(column) for column in columns.T)
         return cls(accept, members, np.asarray(number, dtype=np.int64).ravel())
 
     def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
-        """Return the total probability of the accepted classes of each prediction (b,).
+        """Return for each prediction the total probability of its accepted classes (b,).
 
-        If any total is a sum of several classes, all are rounded to 12 decimals and cut at 1, so
-        that values that differ only by rounding are ties. The positive group's score is rounded in
-        the same way.
+        If any total is a sum over several classes, all totals are rounded to 12 decimals and
+        limited to 1, so that totals that differ only by rounding errors are ties. The positive
+        group's score is rounded in the same way.
 
         ``values``, shape (K, b): probabilities.
         """
@@ -214,7 +216,8 @@ def hit_probabilities(
 ) -> tuple[FloatArray, BoolArray]:
     """Return the probability that each prediction is a hit, and whether it is a hit.
 
-    Both have the shape (1 + S, b), with the classes first and then each step.
+    Both arrays have the shape (1 + S, b). The first row is for the classes, and the others are for
+    the steps.
 
     ``values``, shape (K, b): probabilities.
     ``own``, shape (b,): probabilities of the predicted classes.
