@@ -1,8 +1,9 @@
-"""Rankings: one type for runs and for models over repetitions, and the ranking of runs.
+"""Rankings of runs and of models: the classes for both, and the function that ranks runs.
 
-This module ranks runs, using the covariance of their errors on the same rows.
-:mod:`cmtrack.comparison.blocks` ranks models over repetitions, using their values in each block.
-Both make `Ranked` entries and choose one of them with :func:`decided`.
+This module ranks runs by means of the covariance of their errors on the same rows. The module
+:mod:`cmtrack.comparison.blocks` ranks models that were repeated over blocks, by means of their
+values in each block. Both modules create `Ranked` entries and use :func:`decided` to choose one of
+them.
 """
 
 from __future__ import annotations
@@ -42,21 +43,25 @@ class Ranked(Candidate, RemovedAttributes):
     Attributes
     ----------
     rank : int
-        Rank; 1 is best, and runs of equal value share a rank. In a Pareto ranking, the number of
-        the front.
+        Rank of the run; 1 is the best, and runs with equal values have the same rank. In a Pareto
+        ranking, this is the number of the front that contains the run.
     value, low, high : float
-        Value of the metric, and the run's own interval. For a model, the mean over its blocks,
-        without an interval. NaN in a Pareto ranking.
+        Value of the metric, and the ends of the confidence interval of this value. For a model, the
+        value is the mean over its blocks, and the ends are NaN. All three are NaN in a Pareto
+        ranking.
     difference, difference_low, difference_high : float
-        For a run: value of this run minus value of the best other run. The best other run is the
-        leader or, for the leader, the next run. Runs without any difference count as one run. If
-        values nearest to zero are best, this is the difference of distances from zero. The
-        intervals of all runs are simultaneous. If the run is ruled out as the best, the end on the
-        better side is exactly 0. If no other run may be the best, the other end of the leader's
-        interval is exactly 0. NaN for a single run. For a model: value of this model minus value of
-        the leader, with an interval that is simultaneous for all pairs of models (Bonferroni).
+        For a run, the value of this run minus the value of the best other run, and the ends of the
+        interval of this difference. The best other run is the leader or, for the leader, the next
+        run. Runs that do not differ in any way count as a single run. If values nearest to zero are
+        best, this is the difference of distances from zero. The intervals of all runs are
+        simultaneous. If the run is ruled out as the best, the end on the better side is exactly 0.
+        If no other run may be the best, the other end of the leader's interval is exactly 0. NaN if
+        the ranking contains only one run. For a model, the difference is the value of this model
+        minus the value of the leader, and its interval is simultaneous for all pairs of models
+        (Bonferroni).
     pvalue, p_holm : float
-        p-values of a difference of zero: unadjusted, and adjusted over all pairs.
+        Unadjusted p-value of the hypothesis that the difference is zero, and this p-value adjusted
+        for the number of pairs by Holm's method.
     p_set : float
         The p-value that decides: the run is ruled out as the best if `p_set` is at most 1 -
         `confidence_level`. For runs, it is the p-value of "this run is the best", by multiple
@@ -69,14 +74,15 @@ class Ranked(Candidate, RemovedAttributes):
         Whether this run may be the best; otherwise it is ruled out. In a Pareto ranking, whether no
         other run beats it.
     chosen : bool
-        Whether this is the run to take.
+        Whether this is the run to take, which a tie-breaker or the ranking chose.
     adjusted_low, adjusted_high : float
-        Interval that allows for the selection of this run, for the leader and the chosen run. NaN
-        for all other runs.
+        Ends of a confidence interval of the value that accounts for the selection of this run. They
+        are given for the leader and for the chosen run, and NaN for all other runs.
     values : dict of str to float
         Value of each metric of the criterion.
     p_max_t : float
-        p-value of a run's difference of zero, adjusted over all pairs of runs by max-T.
+        p-value of the hypothesis that a run's difference is zero, adjusted for all pairs of runs by
+        the max-T method.
     probability_best, expected_rank : float
     rank_low, rank_high : int
         Posterior interval of a run's rank, given the values and their spread. With fewer than three
@@ -84,15 +90,15 @@ class Ranked(Candidate, RemovedAttributes):
         may extend to the last rank. `rank_low` is 1 if and only if the run may be the best. In a
         Pareto ranking the interval covers all ranks.
     by_block : tuple of Candidate
-        For a model, one run for each block, best first. `run` is the first of these runs, with the
-        model's name and the means of all logged metrics.
+        The runs of a model, one for each block, in descending order of quality. `run` is the first
+        of these runs, but with the model's name and the means of all logged metrics.
     sd : float
-        Standard deviation of a model over its blocks.
+        Standard deviation of a model's values over its blocks.
     unpaired : str
-        Reason why the differences of a run are not paired by rows; empty if they are.
+        Reason why the differences of a run are not paired by rows; empty if they are paired.
     equivalent_within : float
-        The margin within which two one-sided tests show the run to be equivalent to the leader; NaN
-        if they do not.
+        The margin within which two one-sided tests show that the run is equivalent to the leader;
+        NaN if the tests do not show equivalence.
     reason : str
         Reason why the difference has no interval, such as "no row differs".
 
@@ -138,24 +144,24 @@ class Ranked(Candidate, RemovedAttributes):
 
     @property
     def runs(self) -> tuple[Candidate, ...]:
-        """The run itself; for a model, its runs."""
+        """The run itself or, for a model, the runs of all its blocks."""
         return self.by_block or (self,)
 
     @property
     def picked(self) -> bool:
-        """True if the displayed interval allows for the selection of the run."""
+        """True if the displayed interval accounts for the selection of the run."""
         return math.isfinite(self.adjusted_low) and math.isfinite(self.adjusted_high)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval to show."""
+        """The confidence interval of the value to display."""
         if self.picked:
             return self.adjusted_low, self.adjusted_high
         return self.low, self.high
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics of the evaluation; for a model, their means over its runs."""
+        """The metrics of the evaluation or, for a model, the means of the metrics over its runs."""
         if self.by_block:
             return means([run.evaluation.metrics for run in self.by_block])
         return self.evaluation.metrics
@@ -183,7 +189,7 @@ class RankedRun(Ranked):
 
 
 def means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each value that all tables have."""
+    """Return the mean of each value that all tables contain, by name."""
     names = set.intersection(*map(set, tables))
     return {name: float(np.mean([table[name] for table in tables])) for name in names}
 
@@ -204,21 +210,21 @@ class Ranking:
         Largest loss, relative to the leader, that a tie-breaker may accept. None: one standard
         error of each run's difference.
     constants : tuple of ConstantAnswer
-        The best constant answer by each metric of the criterion, with the gain of the best run and
-        the p-value of each run, adjusted over all runs by Holm's method. For models, the mean over
-        the blocks.
+        The best constant answer for each metric of the criterion. Each entry contains the gain of
+        the best run over this answer, and the p-value of each run, adjusted for the number of runs
+        by Holm's method. For models, the entries are means over the blocks.
     rank_distribution : ndarray of shape (R, R)
-        ``[run, rank - 1]``: posterior probability of the rank, in the order of ``runs``; NaN if
-        unknown.
+        The entry ``[run, rank - 1]`` is the posterior probability that the run has this rank, with
+        runs in the order of ``runs``; NaN if unknown.
     pvalues : ndarray of shape (R, R)
-        p-values of all pairs of runs, adjusted by max-T.
+        p-values of the differences between all pairs of runs, adjusted by the max-T method.
     pair_intervals : ndarray of shape (2, R, R)
-        Low and high ends of the simultaneous intervals of all differences, row minus column; NaN if
-        unknown.
+        Lower and upper ends of the simultaneous intervals of all differences between runs, as the
+        run of the row minus the run of the column; NaN if unknown.
     picked_from : int
-        Number of runs that the leader was selected from and that its interval allows for: ranked
-        runs, runs that a gate stopped, and runs that were not read. 1 if the interval does not
-        allow for a selection.
+        Number of runs among which the leader was selected, for which its interval accounts. They
+        are the ranked runs, the runs that a gate stopped, and the runs that were not read. The
+        number is 1 if the interval does not account for a selection.
     stopped : tuple of Candidate
         Runs on the same data that a gate stopped and that have values of the criterion's metrics.
     equivalence : float or None
@@ -255,7 +261,7 @@ class Ranking:
 
     @property
     def over(self) -> str:
-        """The repetitions in words, such as "10 folds"; empty if runs are ranked."""
+        """The number of repetitions in words, such as "10 folds"; empty if runs are ranked."""
         return ""
 
     @property
@@ -293,7 +299,7 @@ class Ranking:
 
     @property
     def evaluation(self) -> BaseEvaluation:
-        """Evaluation of the leader; all runs share its labels and its grouping."""
+        """Evaluation of the leader, whose labels and grouping are also those of all other runs."""
         return self.leader.evaluation
 
 
@@ -304,9 +310,9 @@ def decided(
     margin: float | None,
     choose: bool = True,
 ) -> tuple[tuple[Ranked, ...], Decision]:
-    """Return the entries, marked as within the margin or chosen, and the decision.
+    """Return entries that are marked as within the margin or as chosen, and the decision.
 
-    ``entries``: best first; the result has the same order.
+    ``entries``: runs or models, best first; the result is in the same order.
     """
     leader = entries[0]
     entries = [
@@ -327,9 +333,9 @@ def decided(
 def _comparable_metrics(
     entry: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]
 ) -> dict[str, float]:
-    """Return the metrics of an entry that tie-breakers may compare with the other near entries.
+    """Return the metrics of an entry that tie-breakers may compare with entries within the margin.
 
-    An average over fewer classes than another entry's average becomes NaN.
+    If an average includes fewer classes than the average of another entry, it becomes NaN.
     """
     metrics = dict(entry.metrics)
     for rule in tie_breakers:
@@ -363,7 +369,10 @@ def _is_within_margin(
 
 
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
-    """Return the groups of runs that may be ranked together: most rows first, then parents first.
+    """Divide runs into groups that may be ranked together.
+
+    Groups with more rows come first. Among groups with equally many rows, groups with parent runs
+    come before groups with their nested runs.
 
     ``read``: from :func:`~cmtrack.comparison.criterion.read_by`.
     """
@@ -371,7 +380,7 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
     depths = _depths(candidates)
 
     def sort_key(group: Sequence[Candidate]) -> tuple[int, int, tuple[str, str]]:
-        # The last key only makes the result independent of the order of the runs.
+        # The last part of the key makes the result independent of the order of the runs.
         return -_count_rows(group), _least_depth(group, depths), min(map(identity, group))
 
     groups = split(candidates, lambda candidate: Traits.of(candidate.evaluation), read)
@@ -379,7 +388,12 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
 
 
 def decides(groups: Sequence[Sequence[Candidate]]) -> bool:
-    """Return whether the first group decides: it has most rows, or parents of the next group."""
+    """Return whether the first group of runs decides the comparison.
+
+    It decides if it has more rows than the next group. If the numbers of rows are equal, it decides
+    if its runs are nested in fewer runs than the runs of the next group, for example because they
+    are the parents of these runs.
+    """
     if len(groups) < 2 or _count_rows(groups[0]) > _count_rows(groups[1]):
         return bool(groups)
     depths = _depths([candidate for group in groups for candidate in group])
@@ -395,7 +409,7 @@ def _least_depth(group: Sequence[Candidate], depths: Mapping[str, int]) -> int:
 
 
 def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Return the number of candidates that each candidate is nested in, by run id."""
+    """Return for each run id the number of candidates in which the candidate is nested."""
     parents = {candidate.run_id: candidate.run.parent_run_id for candidate in candidates}
     depths = {}
     for run_id, parent in parents.items():
@@ -420,14 +434,14 @@ def rank(
     others: int = 0,
     stopped: Sequence[Candidate] = (),
 ) -> Ranking:
-    """Rank runs on the same data.
+    """Rank runs that were evaluated on the same data.
 
     ``candidates``: at least one run, all with the same rows, with all metrics of the criterion
     defined, and with evaluations at this confidence level.
     ``margin``: see :func:`cmtrack.compare`.
     ``choose``: whether to choose a run; False for a ranking that does not decide the comparison.
     ``others``: number of runs that were not read because of their logged values. The leader was
-    also selected from these runs.
+    selected from these runs as well as from the candidates.
     ``stopped``: runs on the same rows that a gate stopped. They are not ranked, but the leader was
     also selected from these runs.
 
@@ -435,10 +449,11 @@ def rank(
     contains the runs that may be the best, by multiple comparisons with the best (Hsu 1984, 1996)
     in two steps (:func:`cmtrack.comparison.inference.pairs`). It contains the truly best run with a
     probability of at least the confidence level. If several runs are exactly equal, it may exclude
-    some of them: it does not show which runs are equal. P(best) and the ranks are posterior
-    probabilities for exchangeable true values, N(μ, τ²) with flat priors for μ and τ. The intervals
-    of the leader and of the chosen run allow for their selection. Draws are made in the order of
-    the runs' ids, so the order of ``candidates`` does not matter.
+    some of them: it does not show which runs are equal. The probability of being the best and the
+    ranks are derived from the posterior distribution of exchangeable true values N(μ, τ²), with
+    flat priors for μ and τ. The intervals of the leader and of the chosen run account for the
+    selection of these runs. Draws are made in the order of the runs' ids, so the order of
+    ``candidates`` does not matter.
 
     Runs without a significant difference are not necessarily equal. A tie-breaker therefore chooses
     only among tied runs within a margin of the leader. The default margin is one standard error of
@@ -497,7 +512,7 @@ def _constants(
     evidence: Evidence,
     others: int,
 ) -> tuple[ConstantAnswer, ...]:
-    """Return the best constant answer by each metric, and the gain of each run over the answer."""
+    """Return the best constant answer for each metric, with the gain of each run over it."""
     constants = []
     evaluations = {candidate.run_id: candidate.evaluation for candidate in candidates}
     for m, metric in enumerate(criterion.metrics):
@@ -527,7 +542,7 @@ def _single(
     level: float,
     seed: int,
 ) -> Standings:
-    """Return the ranked runs by one metric, best first, and the arrays of their ranking."""
+    """Rank runs by a single metric; return them, best first, and the arrays of the ranking."""
     values = evidence.values[:, 0]
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
@@ -561,12 +576,15 @@ def _single(
 def _test(
     evidence: Evidence, order: IntArray, criterion: Criterion, level: float, seed: int
 ) -> _Tests:
-    """Test runs in a single metric; ``order`` sorts them by value."""
+    """Test the differences between runs in a single metric.
+
+    ``order``: positions of the runs, sorted by value.
+    """
     values, covariance = evidence.of_metric(0)
     values = values[order]
     covariance = covariance[np.ix_(order, order)]
     has_error = evidence.known[order]
-    # Runs that are paired by their rows have separate statistics.
+    # The statistics of runs that are paired by their rows are computed separately.
     row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))
     rows = evidence.rows
     if rows is not None:
@@ -594,7 +612,7 @@ def _test(
 
 @dataclass(frozen=True, eq=False)
 class _Tests:
-    """The tests of R runs in a single metric, best first.
+    """Tests of the differences between R runs in a single metric, best run first.
 
     ``ranks``: None if the runs are too few to estimate the spread of the true values.
     ``has_error``, of shape (R,), bool: whether the standard error of a run is known.
@@ -612,14 +630,14 @@ class _Tests:
         return bool(self.has_error[place] and self.has_error[0])
 
     def difference_fields(self, place: int, unit: float) -> dict[str, Any]:
-        """Return the fields of an entry about its difference from the best other run."""
+        """Return the fields of an entry that describe its difference from the best other run."""
         pairs = self.pairs
         rival = int(pairs.rival[place])
         has_rival = len(self.has_error) > 1
         reason = self._why_no_interval(place, rival) if has_rival else ""
         fields: dict[str, Any] = {"reason": reason}
         if has_rival:
-            # Adding 0 removes the sign of a negative 0, here and below.
+            # Adding 0 turns a negative zero into a positive zero, here and below.
             fields["difference"] = float(unit * pairs.difference[place, rival]) + 0.0
         if self.is_tested(place):
             fields["p_set"] = float(pairs.may_be_best[place])
@@ -639,7 +657,7 @@ class _Tests:
         return fields
 
     def rank_fields(self, place: int) -> dict[str, Any]:
-        """Return the fields of an entry about its rank.
+        """Return the fields of an entry that describe its rank.
 
         The test decides which runs may have rank 1; all other ranks follow from the posterior.
         """
@@ -660,7 +678,7 @@ class _Tests:
         }
 
     def arrays(self, unit: float) -> dict[str, FloatArray]:
-        """Return the arrays of a ranking of the runs."""
+        """Return the arrays that a ranking of the runs stores."""
         pairs = self.pairs
         both_known = self.has_error[:, None] & self.has_error
         intervals = np.where(both_known, np.stack([pairs.low, pairs.high]), NAN)
@@ -676,7 +694,7 @@ class _Tests:
         }
 
     def _why_no_interval(self, place: int, rival: int) -> str:
-        """Return why a run's difference from its rival has no interval; empty if it has one."""
+        """Return why the interval of a run's difference is undefined; empty if it is defined."""
         if place == rival:  # The run does not differ from any other run.
             return NO_ROW_DIFFERS
         if self.rows is None or not np.isin((place, rival), self.row_runs).all():
@@ -693,14 +711,14 @@ def _allow_for_selection(
     seed: int,
     others: int,
 ) -> tuple[Ranked, ...]:
-    """Return the runs; the intervals of the leader and the chosen run allow for selection.
+    """Add intervals that account for selection to the leader and to the chosen run.
 
-    Such an interval is the run's own interval on the metric's scale, with the normal quantile
-    replaced by the larger quantile for the selection. For the leader, the end on the better side
-    does not change, because the selection of the best value does not affect it.
+    Such an interval is computed like the ordinary confidence interval of the metric, but with a
+    larger quantile that accounts for the selection. For the leader, the end on the better side does
+    not change, because the selection of the best value does not affect it.
 
-    ``evidence``: evidence on all runs that the leader was selected from, including runs that a gate
-    stopped.
+    ``evidence``: values and errors of all runs that the leader was selected from, including runs
+    that a gate stopped.
     """
     _, covariance = evidence.of_metric(0)
     half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
@@ -725,7 +743,7 @@ def _allow_for_selection(
 
 
 def _interval_at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[float, float]:
-    """Return the run's own interval with another normal quantile."""
+    """Return the confidence interval of a run's metric for a given normal quantile."""
     options: dict[str, Any] = {"confidence_level": 2 * float(ndtr(quantile)) - 1}
     if isinstance(run.evaluation, Evaluation):
         options["sections"] = (metric,)  # Recomputing all metrics takes 30 ms.
@@ -735,7 +753,7 @@ def _interval_at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[fl
 def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence) -> Standings:
     """Rank runs by their Pareto fronts.
 
-    Nothing is tested: only the values decide if a run is dominated.
+    A Pareto ranking contains no tests: whether a run is dominated depends only on the values.
     """
     size = len(candidates)
     fronts = _fronts(evidence.values)
@@ -767,7 +785,7 @@ def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evi
 
 
 def _undominated(values: FloatArray) -> BoolArray:
-    """Mark the runs on the first front of values (R, M), shape (R,).
+    """Mark the runs on the first Pareto front, given their values (R, M) in M metrics.
 
     A run is on the first front if no other run is at least as good in all metrics and better in
     one.
@@ -779,7 +797,10 @@ def _undominated(values: FloatArray) -> BoolArray:
 
 
 def _fronts(values: FloatArray) -> IntArray:
-    """Return the number of each run's front: front 1 is not dominated, front 2 only by front 1."""
+    """Return for each run the number of its Pareto front.
+
+    Runs on front 1 are not dominated, and runs on front 2 are dominated only by runs on front 1.
+    """
     fronts = np.zeros(len(values), dtype=np.int64)
     remaining = np.arange(len(values))
     number = 1
@@ -798,20 +819,23 @@ def _fronts(values: FloatArray) -> IntArray:
 class Evidence:
     """Values of R runs in M metrics, and the covariance of their errors.
 
-    ``values``, of shape (R, M): larger is better, unless ``folded``.
-    ``covariance``, of shape (R, M, R, M): covariance of the errors; 0 between runs that are not
-    paired.
-    ``folded``: whether there is a single metric whose best value is zero; values then keep their
-    sign.
+    ``values``, of shape (R, M): value of each run in each metric. Larger is better, unless
+    ``folded`` is true.
+    ``covariance``, of shape (R, M, R, M): covariance of the errors of all values; 0 for two runs
+    that are not paired.
+    ``folded``: whether the criterion is a single metric whose best value is zero. The values then
+    keep their sign.
     ``known``, of shape (R,), bool: whether the standard errors of all metrics are known.
-    ``unpaired``: reason why a run is not paired with the others, by position.
+    ``unpaired``: for the position of each run that is not paired with the others, the reason.
     ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the
     values.
-    ``places``, of shape (2, C), int64: run and metric of each column.
+    ``places``, of shape (2, C), int64: positions of the run and of the metric that each column of
+    ``psi`` belongs to.
     ``actual``, of shape (n,) or None: actual classes of the paired rows.
     ``design``: sampling design of the paired rows.
-    ``alone``, of shape (R,): degrees of freedom of the standard errors of runs that are not paired,
-    of clusters, and of values at an end of their range; otherwise infinite.
+    ``alone``, of shape (R,): degrees of freedom of each run's standard error. They are finite for
+    runs that are not paired, for rows in clusters, and for values at an end of their range.
+    Otherwise they are infinite.
     ``rows``: paired differences in a single metric, in the order of `psi`.
     """
 
@@ -828,9 +852,9 @@ class Evidence:
     rows: Paired | None
 
     def degrees(self) -> FloatArray:
-        """Return degrees of freedom of the differences in a single metric, shape (R, R)."""
+        """Return the degrees of freedom of all differences in a single metric, shape (R, R)."""
         degrees = np.minimum.outer(self.alone, self.alone)
-        # The statistics of paired rows already use their degrees of freedom.
+        # The statistics of paired rows already take the degrees of freedom into account.
         if self.rows is None and len(self.places[0]):
             inside = np.ix_(self.places[0], self.places[0])
             of_rows = self.design.degrees(self.psi, self.actual, self.folded)
@@ -838,16 +862,16 @@ class Evidence:
         return degrees
 
     def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
-        """Return values (R,) and covariance (R, R) of one metric."""
+        """Return the values (R,) of a metric and the covariance (R, R) of their errors."""
         return self.values[:, m], self.covariance[:, m, :, m]
 
 
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
-    """Return values and errors of a criterion's metrics.
+    """Collect the values of a criterion's metrics and the covariance of their errors.
 
     Runs with rows are paired with each other: their errors come from the influence values of the
-    same rows. The error of any other run counts as independent, so its differences seem less
-    precise than they are.
+    same rows. The errors of a run without rows count as independent of all other errors, so its
+    differences seem less precise than they are.
 
     ``evaluations``: evaluations of the same data, with all metrics of the criterion defined.
     """
@@ -922,7 +946,7 @@ def _add_ends(
     names: Sequence[str],
     places: Iterable[tuple[int, int]],
 ) -> None:
-    """Add the errors of shares that are exactly 0 or 1 and so have no error by row.
+    """Add the standard errors of shares that are exactly 0 or 1, which rows cannot show.
 
     Runs with equal answers share this error. ``covariance`` and ``alone`` are changed in place.
     """

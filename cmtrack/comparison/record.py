@@ -1,4 +1,4 @@
-"""Record of a comparison: when and by whom it was made, and with which versions."""
+"""Record of a comparison: its time, its author, and the versions of the packages used."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _VERSIONS = {
 
 @dataclass(frozen=True)
 class Record:
-    """Facts of a comparison that do not follow from its evaluations.
+    """Facts about a comparison that cannot be derived from its evaluations.
 
     ``made``: time in UTC, such as "2026-11-22 13:08"; empty if :func:`cmtrack.compare` did not make
     the comparison.
-    ``author``: user who made the comparison, by the user name of MLflow's runs; empty if unknown.
+    ``author``: user name of the user who made the comparison, in the form that MLflow stores for
+    runs; empty if unknown.
     ``versions``: versions of the packages that computed the numbers, by name.
-    ``experiments``: names of the experiments that the runs are in, by id.
+    ``experiments``: names of the experiments that contain the runs, by experiment id.
     """
 
     made: str = ""
@@ -41,7 +42,7 @@ class Record:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and the computing packages, by name."""
+    """Return the versions of Python and of the packages that compute the numbers, by name."""
     numbers = {name: _installed(package) for name, package in _VERSIONS.items()}
     return {"Python": platform.python_version()} | {
         name: number for name, number in numbers.items() if number

@@ -1,4 +1,4 @@
-"""Result of ``compare``: rankings of runs or of models, and unranked runs with reasons."""
+"""Result of ``compare``: rankings of runs or models, and the reasons why runs are not ranked."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison(RemovedAttributes):
-    """Comparison of runs, or of models over repeated runs, for a decision.
+    """Comparison of runs, or of models over repeated runs, to decide which one to take.
 
-    :func:`cmtrack.compare` makes a :class:`RunComparison` or a :class:`ModelComparison`; this class
-    has the attributes and methods of both.
+    :func:`cmtrack.compare` returns a :class:`RunComparison` or a :class:`ModelComparison`. This
+    class defines the attributes and methods that both share.
 
     Attributes
     ----------
     rankings : tuple of Ranking
-        The rankings; the first decides. Runs in different rankings are never compared.
+        All rankings; the first ranking decides. Runs in different rankings are never compared with
+        each other.
     criterion : Criterion
     gates : tuple of Gate
     confidence_level : float
@@ -51,11 +52,11 @@ class Comparison(RemovedAttributes):
     passed_over : tuple of Run
         Complete runs that were not read, because their logged value was not among the best.
     baseline : Candidate or None
-        The run that ``.difference`` gates compare with.
+        The run with which ``.difference`` gates compare each run.
     notes : tuple of str
-        Notes for readers about how the comparison was made.
+        Notes for readers that explain how the comparison was made.
     how : dict of str to object
-        The arguments of :func:`cmtrack.compare`, to repeat the comparison.
+        The arguments of :func:`cmtrack.compare`, with which the comparison can be repeated.
     reads : frozenset of str
         Options that the criterion, the gates and the tie-breakers depend on in addition to the
         labels: "grouping", "positive", "costs". Runs that differ in one of these are in different
@@ -64,12 +65,12 @@ class Comparison(RemovedAttributes):
         Differences between the leader and the next runs by segment of the rows, if
         ``compare(segments=)`` was used.
     record : Record
-        When, by whom and with which versions the comparison was made.
+        The time and the author of the comparison, and the versions of the packages that were used.
     judged : tuple of Candidate
         Every run whose evaluation was read, including runs that are not ranked.
     listing : Listing or None
-        The other input of the comparison, in addition to the evaluations; None if ``compare`` did
-        not make the comparison.
+        All input of the comparison except the evaluations; None if the comparison was not made by
+        ``compare``.
 
     Examples
     --------
@@ -116,10 +117,11 @@ class Comparison(RemovedAttributes):
         """The run, or the model of repeated runs, to take.
 
         This is the leader of the first ranking, or the run that tie-breakers chose among the tied
-        runs within the margin. It is None if no run passed. It is also None if several rankings
-        have the same number of rows and none has the parents of the others, because cmtrack does
-        not choose among these. The best run need not be good: :attr:`Ranking.constants` and
-        :meth:`summary` report if no run is shown to be better than the best constant answer.
+        runs within the margin. It is None if no run passed the gates. It is also None if several
+        rankings have the same number of rows and none of them contains the parents of the runs in
+        the others, because cmtrack does not choose between such rankings. The best run need not be
+        good: :attr:`Ranking.constants` and :meth:`summary` report if no run is significantly better
+        than the best constant answer.
         """
         return None if self.ranking is None else self.ranking.chosen
 
@@ -150,7 +152,7 @@ class Comparison(RemovedAttributes):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per run: ranked runs, best first, then stopped runs, then all others."""
+        """Return a frame with one row per run: ranked runs, stopped runs, then all other runs."""
         from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
@@ -162,13 +164,13 @@ class Comparison(RemovedAttributes):
         return to_dict(self)
 
     def summary(self) -> str:
-        """Return the decision and the evidence for it in a few sentences."""
+        """Return a few sentences with the decision and the evidence for it."""
         from cmtrack.report.review import Review, verdict
 
         return printable(" ".join(verdict(Review(self))))
 
     def figures(self) -> Mapping[str, Figure]:
-        """Draw every figure that applies, by name."""
+        """Draw all figures that apply to this comparison; return them by name."""
         from cmtrack.report.figures import draw_figures
 
         return draw_figures(self)
@@ -183,19 +185,21 @@ class Comparison(RemovedAttributes):
         row_ids: Any = None,
         images: str | None = None,
     ) -> Path:
-        """Write the review.
+        """Write the review of this comparison to a file.
 
         Parameters
         ----------
         path : path
-            ``.html`` gives one self-contained page, ``.md`` Markdown for a pull request, ``.json``
-            plain data.
+            Path of the file. The ending ``.html`` selects a self-contained page, ``.md`` selects
+            Markdown for a pull request, and ``.json`` selects plain data.
         title : str, optional
         rows : bool, default True
-            Whether the page lists single rows: ten rows that the run to take breaks. Ids are shown
-            only if they were kept with the rows (``CMTRACK_ROW_IDS``).
+            Whether the page lists individual rows. If so, it lists ten rows that the run to take
+            predicts wrongly although another run predicts them correctly. Ids are shown only if
+            they were stored with the rows (``CMTRACK_ROW_IDS``).
         table, row_ids, images : optional
-            Further columns and images of the listed rows, as in :meth:`cmtrack.Evaluation.report`.
+            Additional columns and images to show with the listed rows, as in
+            :meth:`cmtrack.Evaluation.report`.
 
         Returns
         -------
@@ -205,19 +209,21 @@ class Comparison(RemovedAttributes):
         Raises
         ------
         ValueError
-            If the file has another ending, or if the table does not fit.
+            If the file name has a different ending, or if the rows of the table do not match the
+            rows of the runs.
         """
         from cmtrack.report.review.report import write
 
         return write(self, Path(path), title, rows, table, row_ids, images)
 
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
-        """Write the review with all the data it is computed from; ``cmtrack verify`` checks it.
+        """Write the review together with all data from which it is computed, as a ZIP file.
 
-        The file contains the review as a page, as Markdown and as plain data, the rule, the
-        statistics and rows of each run, and a manifest with the SHA-256 digest of each part. The
-        same comparison always gives the same bytes. Probabilities of rows are stored with 7 digits;
-        for evaluations in memory, the review is computed from these rounded probabilities.
+        The command ``cmtrack verify`` checks such a file. The file contains the review as a page,
+        as Markdown and as plain data. It also contains the rule, the statistics and the rows of
+        each run, and a manifest with the SHA-256 digest of each part. The same comparison always
+        produces a file with the same bytes. Probabilities of rows are stored with 7 digits; for
+        evaluations in memory, the review is computed from these rounded probabilities.
 
         Parameters
         ----------
@@ -236,8 +242,8 @@ class Comparison(RemovedAttributes):
         Raises
         ------
         ValueError
-            If the file has another ending, or if :func:`cmtrack.compare` did not make the
-            comparison.
+            If the file name does not end in ``.zip``, or if the comparison was not made by
+            :func:`cmtrack.compare`.
 
         Examples
         --------
@@ -267,18 +273,19 @@ class Comparison(RemovedAttributes):
         ``cmtrack.decision`` then report it.
 
         The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and
-        ``cmtrack.rank_by``. The descriptions of the compared runs and their models get a labelled
-        paragraph with the decision, the rank and a link to the review. The chosen run's versions in
-        the model registry get the paragraph and the tags. Other text in the descriptions does not
-        change.
+        ``cmtrack.rank_by``. A labelled paragraph with the decision, the rank and a link to the
+        review is added to the descriptions of the compared runs and their models. The paragraph and
+        the tags are also added to the versions of the chosen run in the model registry. All other
+        text in the descriptions remains unchanged.
 
         Parameters
         ----------
         experiment_name : str, optional
-            By default ``"<name>: reviews"``, where ``<name>`` is the experiment of the chosen run
-            or, if no run is chosen, of the first compared run. The experiment is created if it does
-            not exist. With a separate experiment, MLflow's evaluation view lists only the compared
-            runs.
+            Experiment to which the review is logged. The default is ``"<name>: reviews"``, where
+            ``<name>`` is the experiment of the chosen run or, if no run is chosen, the experiment
+            of the first compared run. The experiment is created if it does not exist. A separate
+            experiment keeps the review out of MLflow's evaluation view, which then lists only the
+            compared runs.
         run_name : str, optional
         alias : str, optional
             Alias to set for the chosen run's version of the registered model, such as
@@ -332,9 +339,9 @@ class Comparison(RemovedAttributes):
         Returns
         -------
         SavedView
-            A view of the chosen run's experiment or, if no run is chosen, of the first compared
-            run's experiment. A view shows only one experiment; its notes give the number of runs in
-            other experiments.
+            A view of the experiment of the chosen run or, if no run is chosen, of the first
+            compared run. A view shows only one experiment, and its notes state the number of
+            compared runs in other experiments.
 
         Raises
         ------
@@ -360,21 +367,22 @@ class Comparison(RemovedAttributes):
 
         return save_view(self, name)
 
-    # -- resolution of the rows, and how often they were used --------------------------------------
+    # -- resolution of the test set, and how often it was used -------------------------------------
 
     @cached_property
     def resolution(self) -> Resolution:
-        """The smallest difference that these rows can detect, and the rows for a given difference.
+        """Differences that these rows can detect, and numbers of rows for a given difference.
 
-        Raises ValueError for models, for several metrics, and for a single run.
+        Raises ValueError if models are ranked, if the criterion is several metrics, or if only one
+        run is ranked.
         """
         return resolution_of(self.ranking, int(self.how.get("seed", 0)))
 
     @cached_property
     def looks(self) -> Looks:
-        """Number of runs evaluated on these rows, and the leader's value without selection bias.
+        """Number of runs evaluated on these rows, and the leader's value corrected for selection.
 
-        Raises ValueError for models, and for a ranking by several metrics.
+        Raises ValueError if models are ranked, or if the criterion is several metrics.
         """
         ranking = self.ranking
         if ranking is None:
@@ -407,15 +415,18 @@ class Comparison(RemovedAttributes):
         a, b : str
             Names or ids of two runs that were evaluated on the same rows.
         kind : "broken", "fixed" or "changed"
-            Rows to return: only ``a`` is correct, only ``b`` is correct, or the predictions differ.
-            Rows are sorted by the fall (rise, change) of the probability of the actual class, the
-            largest first. Without probabilities they keep their order.
+            Rows to return. "broken" rows are those that only ``a`` predicts correctly, and "fixed"
+            rows are those that only ``b`` predicts correctly. In "changed" rows the predictions
+            differ. Rows are sorted by the decrease ("broken"), the increase ("fixed") or the
+            absolute change ("changed") of the probability of the actual class, the largest first.
+            If the runs have no probabilities, the rows keep their order.
 
         Returns
         -------
         DataFrame
-            Columns: row, id, weight and group (if the evaluation has them), actual; predicted,
-            probability and probability_actual of each run, with the run's name as suffix; segments.
+            The columns are row, id, weight and group (if the evaluation has them) and actual. For
+            each run, they include predicted, probability and probability_actual, with the run's
+            name as suffix. The last columns are the segments.
 
         Raises
         ------
@@ -429,7 +440,7 @@ class Comparison(RemovedAttributes):
         -----
         UserWarning
             If the runs were evaluated on different rows but share some row ids. Only the shared
-            rows are compared; the warning counts the others.
+            rows are compared, and the warning states the number of other rows.
 
         Examples
         --------
@@ -451,24 +462,27 @@ class Comparison(RemovedAttributes):
         a, b : str
             As in :meth:`rows`.
         by : str, optional
-            Divides the rows by actual class ("class") or by a column of the segments. The result
-            then has the shares for each part, with simultaneous intervals and adjusted p-values.
+            Name of a column of the segments by which to divide the rows, or "class" to divide them
+            by actual class. The result then contains the shares of each part, with simultaneous
+            intervals and adjusted p-values.
 
         Returns
         -------
         Flips
-            The shares, with exact intervals.
+            The shares of broken, fixed and changed rows, with exact intervals.
 
         Raises
         ------
         KeyError, ValueError
-            As in :meth:`rows`; also ValueError if the rows have no such column.
+            In the same situations as in :meth:`rows`. Also ValueError if the rows have no segments
+            by the column ``by``.
 
         Notes
         -----
-        The share of broken rows is the negative flip rate of Yan et al. (2021), Positive-congruent
-        training, CVPR. The test compares the numbers of broken and fixed rows, given their sum. For
-        a single part, its p-value is McNemar's mid-p value.
+        The share of broken rows is the negative flip rate that Yan et al. define (2021,
+        Positive-congruent training, CVPR). The test compares the numbers of broken and fixed rows,
+        given their sum. If the rows are not divided, the p-value of this test is McNemar's mid-p
+        value.
         """
         return rows.flips(self, a, b, by)
 
@@ -478,13 +492,14 @@ class Comparison(RemovedAttributes):
         Parameters
         ----------
         at_least : int, optional
-            Number of runs that must be wrong on a row for the frame to list the row; by default all
-            runs.
+            Smallest number of runs that must predict a row wrongly for the frame to list the row;
+            by default, this is the number of all runs.
 
         Returns
         -------
         Missed
-            The missed rows of all evaluated runs with the leader's rows.
+            The rows that are predicted wrongly by most of the runs that were evaluated on the
+            leader's rows.
 
         Raises
         ------

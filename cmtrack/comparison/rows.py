@@ -110,10 +110,10 @@ def _rows_with_ids(runs: Mapping[str, Evaluation]) -> dict[str, Predictions]:
 
 
 def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
-    """Return evaluations on the rows whose ids all runs share, and a sentence on other rows.
+    """Return evaluations of the rows that all runs contain by id, and a sentence on other rows.
 
-    Rows with different labels are also excluded. None if a run has no ids, if only some runs have
-    hashed ids, or if no row is shared.
+    Rows whose labels differ between runs are also excluded. The result is None if a run has no ids,
+    if only some runs have hashed ids, or if no row is in all runs.
     """
     sides = _rows_with_ids(runs)
     labels = {evaluation.labels for evaluation in runs.values()}
@@ -144,10 +144,10 @@ def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], 
 
 
 def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
-    """Return the sentence about rows that were joined by id.
+    """Return a sentence about rows that were joined by their ids.
 
-    ``n_unshared``: number of rows of each run that another run does not have.
-    ``same``: whether a shared row has the same label in all runs.
+    ``n_unshared``: for each run, the number of its rows that are missing in another run.
+    ``same``: for each shared row, whether its label is the same in all runs.
     """
     names = [quoted(name) for name in n_unshared]
     counts = [f"{n:,} of {name}" for n, name in zip(n_unshared.values(), names, strict=True)]
@@ -164,9 +164,9 @@ def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     """Return the evaluated runs on the same rows, by name, in the order of the ranking.
 
-    The rows are the rows of the leader or, without a ranking, of the first run. Runs on other rows
-    are joined by row ids if the leader loses no row, or if no two runs have the same rows.
-    Otherwise a warning names the runs on other rows.
+    The rows are the rows of the leader or, if no run is ranked, the rows of the first run. Runs on
+    different rows are joined by row ids if all rows of the leader remain, or if no two runs have
+    the same rows. Otherwise a warning names the runs on different rows.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def judged_by_flips(
     """Return the result of a gate on the rows that an evaluation breaks or fixes.
 
     The rows are compared with the baseline. If even the best possible outcome on this number of
-    rows does not pass the gate, the result is undecided and has this reason.
+    rows would not pass the gate, the result is undecided, and its reason states this.
     """
     failed = partial(GateResult, gate, math.nan, False)
     if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):
@@ -342,7 +342,7 @@ def judged_by_flips(
 
 
 def _rows_to_pass(gate: Gate, level: float) -> int:
-    """Return the smallest number of rows whose best outcome passes a gate on an interval end."""
+    """Return the smallest number of rows with which a gate on an interval end can be passed."""
 
     def passes(low: float, high: float) -> bool:
         return gate.keeps(high if gate.end == "high" else low)

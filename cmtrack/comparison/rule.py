@@ -1,4 +1,4 @@
-"""Rules of a comparison that a file fixes before results are seen, with the file's digest."""
+"""Rules for comparisons, which a file specifies before the results are known."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from cmtrack.names import quoted
 from cmtrack.removed import RemovedFeature, reason
 
 MAX_BYTES = 1 << 20
-"""Largest rule in a bundle, which includes groupings and costs that were given as objects."""
+"""Largest size of a rule in a bundle, which also contains groupings and costs."""
 ENDINGS = (".yaml", ".yml")
 
 
-# options that may be given as arguments if the file does not have them
+# options that may be given as arguments if the file does not contain them
 _MAY_STAND_BESIDE = ("against",)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule in a file.
+    """The rule that a file specifies.
 
     ``name``: name of the file, without folders.
-    ``values``: options in the file by name, with groupings and costs as objects.
+    ``values``: values of the options in the file, by the option's name. Groupings and costs are
+    objects.
     """
 
     name: str
@@ -42,8 +43,8 @@ class Rule:
     def from_file(cls, path: str | Path) -> Rule:
         """Read a rule from a ``.yaml`` or ``.yml`` file.
 
-        OSError if the file cannot be read; ValueError if it has another ending, is not a plain
-        file, is larger than 64 kB, or does not contain a rule.
+        OSError if the file cannot be read. ValueError if its name has a different ending, if it is
+        not a regular file, if it is larger than 64 kB, or if it does not contain a rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
@@ -54,9 +55,9 @@ class Rule:
     def parse(cls, content: bytes, name: str) -> Rule:
         """Read a rule from the bytes of a file.
 
-        ValueError if the file is larger than 1 MB, is not YAML, has an anchor or a repeated key, or
-        has an unknown option or value; RemovedFeature if it has an option that this version no
-        longer supports.
+        ValueError if the file is larger than 1 MB, is not valid YAML, or contains an anchor, a
+        repeated key, an unknown option or an invalid value. RemovedFeature if it contains an option
+        that this version no longer supports.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(
@@ -103,26 +104,27 @@ class Rule:
 
     @property
     def sentence(self) -> str:
-        """Sentence for the review: the rule was fixed beforehand."""
+        """Sentence for the review, which states that the rule was fixed beforehand."""
         file = f"{quoted(self.name)} (SHA-256 {self.short}…)"
         return f"The rule was fixed beforehand, in the file {file}."
 
     @property
     def require(self) -> tuple[str, ...]:
-        """The gates."""
+        """The gates that the rule specifies."""
         return tuple(several(self.values.get("require", ())))
 
     def without_gates(self, rank_by: str | None) -> Rule:
-        """Return the rule to compare a run with its baseline; gates are checked afterwards.
+        """Return the rule without its gates, to compare a run with its baseline before the gates.
 
-        ``rank_by``: metric to rank by instead of the file's metric; None: the file's metric.
+        ``rank_by``: metric to rank by instead of the metric in the file; None to use the metric in
+        the file.
         """
         left_out = ("require", "tie_breakers", "margin", "segments", "against")
         values = {name: value for name, value in self.values.items() if name not in left_out}
         return replace(self, values=values if rank_by is None else values | {"rank_by": rank_by})
 
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of the file, with defaults for all others that decide, by name.
+        """Return the options of the file by name, with defaults for all other deciding options.
 
         ValueError if a given option differs from the file or is not in the file, because the file
         is the whole rule.
@@ -150,7 +152,7 @@ class Rule:
 def as_rule(rule: Any) -> Rule:
     """Return a rule, read from a file if a path is given.
 
-    TypeError or ValueError if it is not a rule, or if the file does not exist.
+    TypeError or ValueError if the argument is not a rule or a path, or if the file does not exist.
     """
     if isinstance(rule, Rule):
         return rule
@@ -191,7 +193,7 @@ def _plain(value: Any) -> Any:
 
 
 def _same(value: Any, other: Any) -> bool:
-    """Return whether two values of an option mean the same; a text equals a list of one text."""
+    """Return whether two values of an option are equivalent, such as "a" and ["a"]."""
     ours, theirs = ([one] if isinstance(one, str) else one for one in (value, other))
     if isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return [_joined(one) for one in ours] == [_joined(one) for one in theirs]

@@ -13,13 +13,13 @@ from cmtrack.evaluation.gates import GateResult
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run without its artifacts, or a name for an evaluation in memory.
+    """A run without its artifacts, or a stand-in for an evaluation in memory.
 
     ``tracking_uri``: store of the run. It may contain a password and is never shown.
-    ``metrics``: last values of the logged metrics.
-    ``start_time``, ``end_time``: milliseconds since 1970; 0 if the run has none.
-    ``model_ids``: ids of the logged models that the run made or represents.
-    ``model_size``: size of these models in bytes, if it was logged; otherwise 0.
+    ``metrics``: last logged value of each metric.
+    ``start_time``, ``end_time``: milliseconds since 1970; 0 if the time is unknown.
+    ``model_ids``: ids of the logged models that the run created or represents.
+    ``model_size``: total size of the logged models in bytes; 0 if it was not logged.
     ``datasets``: name and digest of each logged data set.
     """
 
@@ -43,13 +43,13 @@ class Run:
         return self.tags.get("mlflow.parentRunId")
 
     def read(self, name: str) -> Any:
-        """Return the run's value of a name such as ``"params.depth"``; None if it has none."""
+        """Return the value that a name such as ``"params.depth"`` has in the run, or None."""
         source, _, rest = name.partition(".")
         return getattr(self, source).get(rest)
 
 
 def source_of(name: str) -> tuple[str, str] | None:
-    """Return source and key of a name such as ``"params.depth"``; None for a metric's name.
+    """Split a name such as ``"params.depth"`` into source and key; None for a metric's name.
 
     Sources are ``params``, ``metrics`` and ``tags``.
     """
@@ -58,7 +58,7 @@ def source_of(name: str) -> tuple[str, str] | None:
 
 
 def run_id_of(run: Any) -> str | None:
-    """Return the id of a run of MLflow or of this module; None for anything else."""
+    """Return the id of an MLflow run or of a :class:`Run`; None for any other object."""
     ids = (getattr(holder, "run_id", None) for holder in (run, getattr(run, "info", None)))
     return next((run_id for run_id in ids if isinstance(run_id, str) and run_id), None)
 

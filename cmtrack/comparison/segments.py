@@ -1,7 +1,8 @@
-"""Differences of two models by segment, with simultaneous intervals and a test for both signs.
+"""Differences between two models by segment, with simultaneous intervals and a joint test.
 
-"Better overall, worse for some" is reported only if both the test of Gail and Simon (1985) and the
-simultaneous interval of the segment show it, because some of many segments always look worse.
+Among many segments, a better model always seems worse in some. A review therefore reports that a
+model is better overall but worse in a segment only if two results agree: the test by Gail and Simon
+(1985) and the simultaneous interval of the segment.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.segments import SegmentTable
 
 MAX_OTHERS = 5
-"""Most runs that the leader is compared with by segment."""
+"""Largest number of runs with which the leader is compared by segment."""
 FEWEST_CLUSTERS = 5
-"""Fewest effective clusters of a segment for its interval to decide a gate on an interval end."""
+"""Smallest effective number of clusters for which a segment's interval can decide a gate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,33 +58,36 @@ class SegmentDifferences:
     ----------
     column, metric : str
     first, second : str
-        Names of the two runs; the first leads a ranking.
+        Names of the two runs; the first is the leader of a ranking.
     segments : tuple of str
-        Texts of the segments, the worst segment of the first evaluation first.
+        Texts of the segments, in order from the segment that is worst for the first run.
     rows : ndarray of shape (S,)
         Number of rows of each segment, without weights.
     first_values, second_values : ndarray of shape (S,)
-        Values of the metric; NaN if undefined.
+        Values of the metric in each segment; NaN if undefined.
     differences, errors : ndarray of shape (S,)
         First value minus second value, and the standard error of the difference; NaN if a value is
         undefined or the standard error is unknown.
     low, high : ndarray of shape (S,)
-        Intervals that are simultaneous for all segments and all pairs of a comparison.
+        Lower and upper ends of the intervals of the differences. The intervals are simultaneous for
+        all segments and for all pairs of runs in a comparison.
     overall : Difference
-        Difference on all rows.
+        Difference between the two runs on all rows.
     interaction : Interaction
-        Test for differences of both signs.
+        Result of the test for differences of both signs.
     p_adjusted : float
-        p-value of this test, adjusted for all pairs of a comparison by Holm's method (1979).
+        p-value of the test in ``interaction``, adjusted by Holm's method (1979) for the number of
+        pairs of runs in a comparison.
     paired : bool
         Whether the standard errors pair the rows of both evaluations.
     reason : str
-        Reason why the rows are not paired.
+        Reason why the rows of the two runs are not paired; empty if they are paired.
     confidence_level : float
     reasons : tuple of str
-        Reason why each segment has no interval, such as "no row differs"; empty if it has one.
+        For each segment, the reason why its interval is undefined, such as "no row differs"; empty
+        if the interval is defined.
     catalog : Catalog
-        Definition of the metric.
+        Catalog that defines the metric.
 
     Examples
     --------
@@ -139,7 +143,11 @@ class SegmentDifferences:
         return tuple(np.flatnonzero(opposite).tolist())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per segment; p_interaction is per pair of runs, adjusted for all pairs."""
+        """Return a frame with one row per segment.
+
+        The column p_interaction is the same in all rows of a pair of runs, and it is adjusted for
+        the number of pairs.
+        """
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -162,7 +170,7 @@ class SegmentDifferences:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, with arrays unchanged."""
+        """Return the differences as plain data, in which arrays stay NumPy arrays."""
         return {
             "column": self.column,
             "metric": self.metric,
@@ -192,9 +200,9 @@ class SegmentComparison(Sequence[SegmentDifferences]):
     Attributes
     ----------
     pairs : tuple of SegmentDifferences
-        Differences for each column, metric and other run.
+        Differences between the leader and another run, for each column, metric and run.
     notes : tuple of str
-        Runs and metrics that are not compared by segment, with the reasons.
+        Notes on runs and metrics that are not compared by segment, with the reasons.
 
     Examples
     --------
@@ -222,7 +230,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
 
     @property
     def tables(self) -> list[list[SegmentDifferences]]:
-        """The pairs, grouped by column and metric."""
+        """The pairs of runs, grouped into one list for each column and metric."""
         by_table: dict[tuple[str, str], list[SegmentDifferences]] = {}
         for pair in self.pairs:
             by_table.setdefault((pair.column, pair.metric), []).append(pair)
@@ -253,14 +261,14 @@ def by_segment(
     metrics: Sequence[str],
     confidence_level: float,
 ) -> SegmentComparison:
-    """Compare an evaluation with at most 5 others, by segment of the rows.
+    """Compare an evaluation with up to five other evaluations in each segment of the rows.
 
     ``sides``: names and evaluations; the first, such as the leader of a
         ranking, is compared with each of the others.
-    ``columns``: names of columns, or of crossed columns.
-    ``confidence_level``: level at which all intervals of one column and metric hold together.
+    ``columns``: names of columns, or of combinations of columns, that define the segments.
+    ``confidence_level``: level at which all intervals of a column and a metric hold simultaneously.
 
-    ValueError if no run has segments by a column.
+    ValueError if no run has segments that are defined by a column.
     """
     available = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:
@@ -293,7 +301,7 @@ def _pairs(
     metric: str,
     confidence_level: float,
 ) -> tuple[list[SegmentDifferences], list[str]]:
-    """Return the pairs of one column and metric, and notes on runs that are not compared.
+    """Return the pairs of runs for a column and a metric, and notes on runs not compared.
 
     The intervals are simultaneous for all pairs.
     """
@@ -362,7 +370,7 @@ def _pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Sample:
-    """Values and standard errors of two evaluations by segment, before intervals are computed."""
+    """Values and standard errors of two evaluations by segment, without intervals."""
 
     segments: tuple[str, ...]
     rows: IntArray
@@ -374,7 +382,7 @@ class _Sample:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Reasons why segments have no interval; empty if they have one."""
+        """For each segment, the reason why its interval is undefined; empty if it is defined."""
         return tuple(
             "" if pair is None else pair.reason()
             for pair in self.pairs or (None,) * len(self.segments)
@@ -403,14 +411,14 @@ class _Sample:
 
     @property
     def defined(self) -> int:
-        """Number of defined differences."""
+        """Number of segments whose difference is defined."""
         return int(np.isfinite(self.differences).sum())
 
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
-        """Return intervals that are simultaneous for ``together`` differences.
+        """Compute intervals that are simultaneous for a number of ``together`` differences.
 
-        Paired rows have the intervals of :class:`~cmtrack.metrics.paired.Paired`; otherwise the two
-        sides count as independent.
+        If the rows are paired, the intervals are computed by
+        :class:`~cmtrack.metrics.paired.Paired`. Otherwise the two evaluations count as independent.
         """
         if self.pairs is None:
             unpaired = differences(self.first, self.second, confidence_level, together)
@@ -431,7 +439,7 @@ def _sample(
 ) -> _Sample | str:
     """Return the values of two evaluations by segment, or the reason why they are not compared.
 
-    The evaluations are compared row by row if both have their rows.
+    The evaluations are compared row by row if both still contain their rows.
     """
     tables = []
     for name, side in (("first", first), ("second", second)):
@@ -481,9 +489,10 @@ def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
 
 
 def _why_segments_unpaired(first: SegmentTable, second: SegmentTable, order: IntArray) -> str:
-    """Return the reason why the rows of segments are not paired; empty if they are.
+    """Return the reason why the rows of segments are not paired; empty if they are paired.
 
-    ``order``: position in the second table of each segment of the first table.
+    ``order``: for each segment of the first table, the position of this segment in the second
+    table.
     """
     if first.codes is None or second.codes is None:
         return (
@@ -532,8 +541,8 @@ def judged_by_segment(
 ) -> GateResult:
     """Return the result of a gate on segments, such as ``segment/region/*/binary/recall >= 0.6``.
 
-    A gate on all segments uses simultaneous intervals; a gate on one segment uses the segment's own
-    interval.
+    A gate on all segments uses simultaneous intervals. A gate on a single segment uses the ordinary
+    interval of this segment.
     """
     failed = partial(GateResult, gate, math.nan, False, undecided=True)
     if gate.difference and baseline is None:
@@ -582,7 +591,7 @@ def judged_by_segment(
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
-    """Return a note for each segment with too few clusters for a standard error; else empty."""
+    """Return for each segment a note if it has too few clusters for a standard error, or ''."""
     notes = [""] * len(estimates.values)
     if estimates.degrees is None:
         return notes
@@ -593,7 +602,7 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:
-    """Return the wanted name, given raw or encoded as in a metric's name; None if not found."""
+    """Find a name that is given as it is or as encoded in metric names; None if not found."""
     return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 

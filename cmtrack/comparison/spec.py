@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def several(given: Any) -> list[Any]:
-    """Return the values of an option as a list; a text becomes a list of one."""
+    """Return the values of an option as a list; a single text becomes a list with one text."""
     return [given] if isinstance(given, str) else list(given)
 
 
@@ -64,7 +64,7 @@ def _shares(shares: Any) -> Any:
 
 
 def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, float]:
-    """Parse shares of the command line, such as ``0.02``, or ``spam=0.02`` with a name."""
+    """Parse class shares given on the command line, such as ``0.02`` or ``spam=0.02``."""
     named: dict[str, float] = {}
     for text in texts:
         name, sign, share = text.rpartition("=")
@@ -453,17 +453,20 @@ class CompareSpec(Question):
 
     @classmethod
     def deciding(cls) -> dict[str, Entry]:
-        """Return the options that decide and may be in a rule file; others select the runs."""
+        """Return the options that affect the decision, which a rule file may contain.
+
+        All other options select the runs.
+        """
         return {name: one for name, one in cls.entries().items() if one.form}
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Return the defaults by name."""
+        """Return the default value of each option by name."""
         return {name: one.default for name, one in cls.entries().items()}
 
 
 class CompareArguments(TypedDict, total=False):
-    """Types of the options of a comparison, which :class:`CompareSpec` describes."""
+    """Types of the options that :class:`CompareSpec` describes."""
 
     experiment_names: Sequence[str] | None
     filter_string: str

@@ -18,7 +18,7 @@ _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "th
 
 
 class NothingToDecideBy(ValueError):
-    """Error for a tie-breaker on a parameter, metric or tag that no run has."""
+    """Error for a tie-breaker that reads a parameter, metric or tag that no run has."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TieBreaker:
     ``name``: a metric of cmtrack, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of
     the run.
     ``descending``: whether the largest value wins.
-    ``title``: name in texts and tables.
+    ``title``: name of the tie-breaker in texts and tables.
     """
 
     name: str
@@ -68,7 +68,7 @@ class TieBreaker:
         return cls(name, better == "higher", better == "nearest zero", title)
 
     def value(self, run: Run, metrics: Mapping[str, float]) -> float | str | None:
-        """Return the value of a run for this tie-breaker; None if missing or undefined."""
+        """Return the value of a run for this tie-breaker; None if it is missing or undefined."""
         value = run.read(self.name) if source_of(self.name) else metrics.get(self.name)
         if value is None:
             return None
@@ -85,7 +85,7 @@ class TieBreaker:
 
 
 def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
-    """Check that at least one run has what each rule reads.
+    """Check that at least one run has the value that each rule reads.
 
     NothingToDecideBy if no run has the parameter, logged metric or tag. The message suggests
     similar names.
@@ -113,7 +113,8 @@ class Decision:
     """The choice among the runs within the margin.
 
     ``place``: position of the chosen run in the given sequence of tied runs, best first.
-    ``by``: the tie-breaker that decided; None if none was given, or if no value differed.
+    ``by``: the tie-breaker that decided; None if no tie-breaker was given, or if all values were
+    equal.
     ``values``: values of the runs for this tie-breaker, in the order of the runs.
     """
 
@@ -125,10 +126,10 @@ class Decision:
 def decide(
     runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieBreaker]
 ) -> Decision:
-    """Choose among runs, given best first, by one rule after the other.
+    """Choose one of several runs by applying tie-breakers one after the other.
 
-    A run without a value loses to any run with a value. If all rules leave several runs, the first
-    of them in the given order is chosen.
+    The runs are given in order, best first. A run without a value loses against any run with a
+    value. If several runs remain after all tie-breakers, the first of them is chosen.
     """
     remaining = list(range(len(runs)))
     by: TieBreaker | None = None
@@ -150,12 +151,15 @@ def decide(
 def place_of(
     rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]
 ) -> Any:
-    """Return the sort key of a value among all values: the smallest key wins, None is last."""
+    """Return the sort key of a value among all values.
+
+    The smallest key wins, and None is last.
+    """
     if value is None:
         return True, 0
     if any(isinstance(other, str) for other in all_values):
         text = str(value)
-        # Text cannot be negated, so negate the codes of its characters.
+        # Text cannot be negated, so the key contains the negated codes of its characters.
         return False, tuple(-ord(c) for c in text) if rule.descending else text
     number = float(value)
     if rule.nearest_zero:

@@ -50,8 +50,8 @@ class NotWorse:
     passed : bool
     outcome : Outcome
     difference, low, high, pvalue : float
-        Value of the run minus value of the baseline, with the simultaneous interval and the
-        p-value; NaN if nothing was tested.
+        Value of the run minus value of the baseline, ends of the simultaneous interval of this
+        difference, and its p-value; NaN if the difference was not tested.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class NotWorse:
     pvalue: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the result as plain data."""
         data = {
             "gate": "not significantly worse",
             "criterion": self.criterion,
@@ -95,17 +95,18 @@ class Verdict:
         The run; None if it could not be read.
     baseline : Ranked or None
     checks : tuple of GateResult or NotWorse
-        Result of each gate, or of the default check.
+        Result of each gate, or the result of the default check if no gates were given.
     pairing : Reason or None
-        Reason why run and baseline are not compared row by row.
+        Reason why the run and the baseline are not compared row by row; None if they are compared
+        row by row or if no baseline is given.
     not_judged : NotJudged or None
         Reason why there is no verdict.
     why : str
-        The reason as a sentence with names.
+        The reason why there is no verdict, as a sentence with the names of runs.
     notes : tuple of str
     constants : tuple of ConstantAnswer
-        The best constant answer by each checked metric, and the gain of the run over this answer.
-        They do not affect the verdict.
+        The best constant answer for each checked metric, with the gain of the run over this answer.
+        The constant answers do not affect the verdict.
 
     Examples
     --------
@@ -306,7 +307,7 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 
 
 def _lack_of(gate: Gate, run: Ranked, baseline: Ranked | None) -> str:
-    """Return what the run or its baseline lacks for a gate; empty if nothing is missing."""
+    """Return what is missing in the run or its baseline to check a gate, or an empty text."""
     if gate.of_flips:
         return "" if baseline is not None else "flips need a baseline, but the run has none"
     metrics = run.evaluation.metrics
@@ -334,8 +335,9 @@ def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) 
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:
     """Return the result of the default check of one of two ranked runs.
 
-    It is None if the standard error of the difference is unknown. It is also None for paired rows
-    without the function of a custom metric, because independent errors would let a worse run pass.
+    It is None if the standard error of the difference is unknown. It is also None if the rows are
+    paired but the function of a custom metric is not available. In this case only independent
+    errors could be used, and these would let a worse run pass.
     """
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:

@@ -1,4 +1,4 @@
-"""Analysis of repeated runs, with a method for folds and a method for seeds, and its result."""
+"""Analysis of repeated runs, by different methods for folds and for seeds, and its result."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ Kind: TypeAlias = Literal["folds", "seeds"]
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(RepeatedDifference):
-    """Difference between a model and the best model; interval and p-value are for this pair alone.
+    """Difference between a model and the best model, with results for this pair and all pairs.
 
-    ``adjusted_pvalue``: p-value adjusted over all pairs of models by Holm's method, which also
-    allows for the selection of the best model by the same scores.
-    ``joint_low``, ``joint_high``: interval that is simultaneous for all pairs of models
+    The interval and the p-value of the base class are for this pair alone.
+
+    ``adjusted_pvalue``: p-value adjusted for the number of pairs of models by Holm's method. The
+    adjustment also accounts for the fact that the best model was selected by the same scores.
+    ``joint_low``, ``joint_high``: ends of an interval that is simultaneous for all pairs of models
     (Bonferroni). A model whose interval excludes zero is significantly worse. A significantly worse
     model may have an interval that includes zero, because Holm's stepwise test is more powerful.
     """
@@ -57,21 +59,21 @@ class Gap(RepeatedDifference):
 
 @dataclass(frozen=True)
 class RepeatedResult:
-    """Result for several models over the same seeds or folds.
+    """Result of comparing several models over the same seeds or folds.
 
     ``kind``: "folds" or "seeds".
-    ``blocks``, ``left_out``: number of blocks in which every model has a value, and number of other
-    blocks. Tests use only the former.
+    ``blocks``: number of blocks in which every model has a value. Tests use only these blocks.
+    ``left_out``: number of blocks in which a model has no value.
     ``summary``: summary of all values, including incomplete blocks.
     ``order``: models, best first, by mean over the complete blocks.
     ``best``: the first model in this order.
     ``differences``: difference between each other model and the best model, in the order of the
     models; ``result[name]`` returns one of them.
-    ``pairwise``: tests of all pairs, by corrected t-test (folds) or seed differences (seeds),
-    adjusted by Holm's method.
-    ``tied``: whether the model is not significantly different from the best model; True for the
-    best model, and for a model without a p-value.
-    ``notes``: excluded blocks, and assumptions of the methods.
+    ``pairwise``: tests of all pairs of models, with p-values adjusted by Holm's method. Folds use
+    :func:`corrected_resampled_t`, and seeds use :func:`seed_differences`.
+    ``tied``: for each model, whether it is not significantly different from the best model. True
+    for the best model, and for a model whose p-value is undefined.
+    ``notes``: sentences about excluded blocks and about the assumptions of the methods.
     """
 
     names: tuple[str, ...]
@@ -127,7 +129,7 @@ def analyse(
     test_train_ratio: float | None = None,
     test_errors: Any = None,
 ) -> RepeatedResult:
-    """Find the best of several models over repeated runs, and the models not significantly worse.
+    """Find the best model over repeated runs, and the models that are not significantly worse.
 
     ``scores``, of shape (N, k): values of one metric by block and model, larger is better; NaN for
     missing values.
@@ -142,9 +144,9 @@ def analyse(
     have disjoint test rows, so the larger of the two errors decides
     (:func:`corrected_resampled_t`).
 
-    ValueError if the kind is unknown, if it needs a missing argument or does not use a given one,
-    if scores, names, level, ratio or errors are not as described, or if no block has values of all
-    models.
+    ValueError if the kind is unknown, if the kind requires an argument that is missing or does not
+    accept an argument that is given, if scores, names, level, ratio or errors are not as described,
+    or if no block has values of all models.
     """
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")

@@ -22,14 +22,17 @@ class RepeatedDifference:
     """Difference between two models over repeated runs.
 
     ``difference``: mean difference over the blocks.
-    ``standard_error``, ``df``: standard error of the mean, and its degrees of freedom (infinite for
-    the normal distribution).
+    ``standard_error``: standard error of the mean difference.
+    ``df``: degrees of freedom of the standard error; infinite if the normal distribution is used.
     ``statistic``: the t statistic.
-    ``low``, ``high``: interval of the difference at the confidence level, for this pair alone.
+    ``low``, ``high``: ends of the interval of the difference at the confidence level. The interval
+    is for this pair of models alone.
     ``pvalue``: two-sided p-value, unadjusted.
-    ``blocks``, ``left_out``: number of used blocks, and of blocks without a difference.
-    ``reason``: why numbers are NaN, or what they do not include; otherwise empty.
-    ``test_rows``: whether the sampling error of the test rows is known.
+    ``blocks``: number of blocks that are used.
+    ``left_out``: number of blocks in which the difference is unknown.
+    ``reason``: reason why numbers are NaN, or which source of error they do not include; otherwise
+    empty.
+    ``test_rows``: whether the sampling error due to the test rows is known.
     """
 
     difference: float
@@ -46,7 +49,7 @@ class RepeatedDifference:
     test_rows: bool = False
 
     def reversed(self) -> RepeatedDifference:
-        """Return the difference second minus first."""
+        """Return the difference with the opposite sign: second model minus first model."""
         # Subtracting from 0 avoids negative zeros.
         difference, statistic = 0.0 - self.difference, 0.0 - self.statistic
         return replace(
@@ -58,7 +61,7 @@ class RepeatedDifference:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame of one row."""
+        """Return a frame with a single row."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(self)])
@@ -71,7 +74,7 @@ def corrected_resampled_t(
     *,
     test_error: float = math.nan,
 ) -> RepeatedDifference:
-    """Compute the corrected resampled t-test of Nadeau and Bengio (2003).
+    """Compute the corrected resampled t-test by Nadeau and Bengio (2003).
 
     Folds share training rows, so their scores are not independent, and the ordinary t-test rejects
     far too often. The test (Machine Learning 52, 239-281) uses the variance s² · (1/J +
@@ -81,10 +84,10 @@ def corrected_resampled_t(
     folds' test rows. The test rows of the folds are disjoint, so their sampling alone gives the
     mean a standard error of ``test_error`` = √(Σ e_j²) / J, where e_j is the paired standard error
     of fold j's difference. This error is not added to the spread, because the spread over disjoint
-    rows already includes it. If ``test_error`` is given, the result has the wider of the two
-    intervals and the larger of the two p-values, so a difference must be significant by both. The
-    probability of a false positive is therefore at most the probability for the corrected t-test
-    alone (an intersection-union test; Berger 1982, Technometrics 24, 295-300).
+    rows already includes it. If ``test_error`` is given, the result contains the wider of the two
+    intervals and the larger of the two p-values, so a difference must be significant by both
+    methods. The probability of a false positive is therefore at most the probability for the
+    corrected t-test alone (an intersection-union test; Berger 1982, Technometrics 24, 295-300).
 
     ``differences``, of shape (J,): first model minus second model in each fold or random split,
     over all repetitions; NaN is ignored.
@@ -133,11 +136,11 @@ def seed_differences(
     """Compute the mean difference of two models over seeds that share their test rows.
 
     Both the seeds and the test rows vary. The variance of the mean over J seeds is therefore the
-    sum of two parts (law of total variance). The part of the rows, given the seeds, is
-    ``test_error²``. The part of the seeds is estimated by s²/J, and only this part shrinks with
-    more seeds. Because s² is measured on these rows, it also includes the interaction of rows and
-    seeds, which ``test_error²`` includes as well. The sum is therefore conservative, by less than
-    s²/J.
+    sum of two parts (law of total variance). The part due to the test rows, given the seeds, is
+    ``test_error²``. The part due to the seeds is estimated by s²/J, and only this part becomes
+    smaller with more seeds. Because s² is measured on these rows, it also includes the interaction
+    of rows and seeds, which ``test_error²`` includes as well. The sum is therefore conservative, by
+    less than s²/J.
 
     The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114). With V = A +
     B, where B = s²/J has J - 1 degrees of freedom and A, from many rows, practically infinitely
@@ -233,7 +236,7 @@ class Pair:
 
     ``first``, ``second``: columns of the scores.
     ``difference``: first model minus second model.
-    ``adjusted_pvalue``: p-value adjusted over all pairs by Holm's method.
+    ``adjusted_pvalue``: p-value adjusted for the number of pairs by Holm's method.
     """
 
     first: int
@@ -242,7 +245,7 @@ class Pair:
     adjusted_pvalue: float
 
     def reversed(self) -> Pair:
-        """Return the pair with the difference second minus first."""
+        """Return the pair in reverse order, with the difference second model minus first model."""
         return Pair(self.second, self.first, self.difference.reversed(), self.adjusted_pvalue)
 
 
@@ -250,11 +253,13 @@ class Pair:
 class Pairwise:
     """Tests of all pairs of k models.
 
-    ``pairs``: pairs with ``first < second``; ``pairwise[i, j]`` returns a pair in either direction.
-    ``order``: columns, best first.
+    ``pairs``: all pairs with ``first < second``. Use ``pairwise[i, j]`` to get a pair in either
+    order.
+    ``order``: columns of the scores in order of the models' means, best first.
     ``confidence_level``: two models differ significantly if their adjusted p-value is at most ``1 -
     confidence_level``.
-    ``blocks``, ``left_out``: number of used blocks, and of blocks with a missing value.
+    ``blocks``: number of blocks that are used.
+    ``left_out``: number of blocks with a missing value.
     """
 
     pairs: tuple[Pair, ...]
@@ -272,7 +277,7 @@ class Pairwise:
         raise KeyError(f"there is no pair {models!r}")
 
     def apart(self, first: int, second: int) -> bool:
-        """Return whether two models differ significantly; False without a p-value."""
+        """Return whether two models differ significantly; False if the p-value is undefined."""
         return self[first, second].adjusted_pvalue <= 1 - self.confidence_level
 
     def to_frame(self) -> pd.DataFrame:

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Number of bits of the largest value to which values must agree to count as equal.
+# Values count as equal if they agree to this number of bits, relative to the largest value.
 _SAME = 40
 
 
 def as_scores(scores: Any) -> FloatArray:
     """Check a matrix of scores, and return it as an array.
 
-    ``scores``, of shape (N, k): blocks (seeds or folds) by models; larger is better; NaN for
-    missing values.
+    ``scores``, of shape (N, k): a row for each block (seed or fold) and a column for each model.
+    Larger is better, and NaN is a missing value.
 
-    ValueError if the scores are not a matrix, have no model or no block, or are infinite.
+    ValueError if the scores are not a matrix, if they contain no model or no block, or if a score
+    is infinite.
     """
     matrix: FloatArray = np.array(scores, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < 1:
@@ -40,7 +41,7 @@ def as_scores(scores: Any) -> FloatArray:
 
 
 def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
-    """Return the names of the models, by default their column numbers.
+    """Return the names of the models; by default, the names are the column numbers.
 
     ValueError if the numbers of names and models differ, or if a name is repeated.
     """
@@ -57,7 +58,7 @@ def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
 
 
 def as_differences(differences: Any) -> tuple[FloatArray, int]:
-    """Return the differences of two models without NaN, and the number of NaN.
+    """Return the differences that are not NaN, and the number of differences that are NaN.
 
     ValueError if the differences are not a vector, or if a difference is infinite.
     """
@@ -92,7 +93,7 @@ def settled(values: FloatArray, scale: Any) -> FloatArray:
 
 
 def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
-    """Return the models in order of their means; equal means keep the given order."""
+    """Return the positions of the models, best mean first; equal means keep the given order."""
     if not len(scores):
         return tuple(range(scores.shape[1]))
     return tuple(
@@ -108,7 +109,7 @@ class ModelSummary:
     ``mean``, ``sd``, ``minimum``, ``maximum``: statistics over the blocks in which the model has a
     value. The standard deviation (divisor n - 1) is NaN for fewer than two values. It measures the
     spread of the scores and is not a standard error of the mean.
-    ``blocks``: number of blocks with a value.
+    ``blocks``: number of blocks in which the model has a value.
     """
 
     name: str
