@@ -1,7 +1,7 @@
-"""All statistics of one evaluation, collected in one pass over the data and merged field by field.
+"""All statistics of an evaluation, computed in one pass over the data and merged by field.
 
-:func:`count_rows` is the kernel. It returns tallies that merge, and :func:`finished` converts them
-to ``Statistics``.
+:func:`count_rows` is the kernel. It returns tallies that can be merged, and :func:`finished`
+converts the merged tallies to ``Statistics``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from cmtrack.statistics.segmented import Segmented, count_segments
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
-"""Statistics that are not in files of the first versions."""
+"""Statistics that may be missing in files of the first versions."""
 _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
-"""Statistics of calibration and target sets, which several evaluations may use."""
+"""Statistics of calibration and target sets; several evaluations may use the same set."""
 
 
 def _check_blocks(name: str, rows: int, size: int) -> None:
@@ -68,7 +68,7 @@ def _whole_number(value: Any, labels: Any) -> int:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The mergeable statistics of one evaluation; a statistic that does not apply is None.
+    """All statistics of one evaluation; a statistic that does not apply to it is None.
 
     Attributes
     ----------
@@ -78,40 +78,46 @@ class Statistics:
     row_ids : LabelDigest
         Digest of the ids of the evaluated rows, if ids were given.
     moments : ScoreMoments of shape (K, K)
-        Moments of each class's probability by actual class.
+        Moments of the probability of each class, by actual class.
     scores : ScoreCounts with four channels
-        Accepted and rejected positives, accepted and rejected negatives, by the positive group's
-        score.
+        Counts by the positive group's score. The channels are accepted positives, rejected
+        positives, accepted negatives and rejected negatives.
     cross : CrossMoments
         Joint moments of all probabilities, for 3 to 30 classes.
     losses : ProperScores
-        Losses of the classes, and of the groups of each step.
+        Losses for the classes, and for the groups in each step.
     ranks : RankCounts
         Ranks of the actual class's probability, for more than two classes.
     hits : HitCounts
-        Hits of the classes and of each step, by the probability that a prediction is a hit.
+        Counts of hits for the classes and for each step, by the probability that a prediction is a
+        hit.
     class_scores : ClassScoreCounts
-        Each class's probability, for 3 to 30 classes.
+        Counts by the probability of each class, for 3 to 30 classes.
     decisions : DecisionCounts
-        Decisions under the given costs, and their expected costs.
+        Counts of the decisions with the lowest expected cost, and their costs.
     score_moments : ScoreMoments of shape (2, 1)
-        Moments of the positive group's score among negatives and positives.
+        Moments of the positive group's score, for negatives and for positives.
     labels_variance : float
-        Sum of s (1-s) over the positive group's scores.
+        Sum of s (1-s) over all rows, with s the positive group's score.
     tops : TopScoreCounts
-        Highest probabilities by actual class, for more than two classes without two groups.
+        Counts by highest probability and actual class. Only for more than two classes, and only if
+        they are not grouped into two groups.
     labelled, target : ScoreCounts
-        Calibration scores (negatives, positives) and unlabelled target scores, if given.
-        Out-of-fold calibration scores have two channels for each fold if one model scored the
-        target. If the models of all folds scored the target, its counts sum to its number of rows.
+        Counts of calibration scores, with the channels negatives and positives, and counts of
+        unlabelled target scores, if given. If one model scored the target, out-of-fold calibration
+        scores have two channels for each fold. If the models of all folds scored the target, the
+        counts of the target still sum to its number of rows.
     labelled_tops, target_tops : TopScoreCounts
-        The counterparts for more than two classes, with a block of K rows for each fold.
+        The same as ``labelled`` and ``target`` for more than two classes, with a block of K table
+        rows for each fold.
     scaled_rows : int, optional
-        Number of rows whose probabilities did not sum to 1 and were scaled; None for no warning.
+        Number of rows whose probabilities were scaled because they did not sum to 1; None if no
+        warning is needed.
     segments : Segmented
-        Statistics by the values of segment columns, if given.
+        Statistics for each value of the segment columns, if segments were given.
     squares : Statistics
-        The same sums with squared sample weights, if weights are fractions.
+        The same statistics computed with squared sample weights, if the weights are sampling
+        weights.
     """
 
     matrix: ConfusionMatrix = part(ConfusionMatrix.from_plain, MISSING)
@@ -145,7 +151,7 @@ class Statistics:
     squares: Statistics | None = part(lambda data, labels: Statistics.from_plain(data, labels))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the applicable parts by name as plain data."""
+        """Return all statistics that are not None by name as plain data."""
         data = {}
         for name in (item.name for item in fields(self)):
             value = getattr(self, name)
@@ -168,7 +174,7 @@ class Statistics:
         return cls(**parts)._with_decisions_as_given()
 
     def _with_decisions_as_given(self) -> Statistics:
-        """Return decision values on their original scale; cmtrack 0.2 stored them in [0, 1]."""
+        """Restore the original decision values; cmtrack 0.2 mapped them to [0, 1] in files."""
         if not self.ranking_only:
             return self
         scores = self.scores
@@ -188,11 +194,11 @@ class Statistics:
 
     @property
     def has_sampling_weights(self) -> bool:
-        """True if weights are fractions, so that sums of squared weights are kept."""
+        """True if the rows have sampling weights, which need sums of squared weights."""
         return self.squares is not None
 
     def counted(self, name: str) -> Counted[Any] | None:
-        """Return a statistic with weights and with squared weights; None if it was not kept."""
+        """Return a statistic summed with weights and with squared weights; None if missing."""
         sums = getattr(self, name)
         squares = None if self.squares is None else getattr(self.squares, name)
         if sums is None:
@@ -200,7 +206,7 @@ class Statistics:
         return Counted(sums, sums if squares is None else squares)
 
     def apply(self, change: Callable[[Statistics], Statistics]) -> Statistics:
-        """Apply a function to the sums, and to the sums of squared weights."""
+        """Apply a function to the statistics, and to the statistics with squared weights."""
         squares = None if self.squares is None else change(self.squares)
         return replace(change(self), squares=squares)
 
@@ -214,8 +220,8 @@ class Statistics:
     def __add__(self, other: Statistics) -> Statistics:
         """Merge the statistics of disjoint sets of rows.
 
-        If both sides have the same calibration or target set, it is kept once. Different sets are
-        combined.
+        If both sides use the same calibration or target set, the set is kept once. Different sets
+        are combined.
         """
         merged: dict[str, Any] = {}
         for name in (item.name for item in fields(self)):
@@ -227,14 +233,14 @@ class Statistics:
         return Statistics(**merged)
 
     def _sums_of_squares(self) -> Statistics:
-        """Return the sums of squared weights, or the plain sums for numbers of equal rows."""
+        """Return the statistics with squared weights, or ``self`` if there are none."""
         # Calibration and target sets have no weights.
         absent: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))
         return replace(self.squares or self, **absent)
 
 
 def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
-    """Collect the statistics of the rows of an evaluation."""
+    """Compute the statistics of the rows of an evaluation."""
     return collect(
         counting,
         rows.actual_codes,
@@ -248,7 +254,7 @@ def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
 def collect(
     counting: Counting, actual: Codes, predicted: Codes | None, **options: Any
 ) -> tuple[Statistics, Codes]:
-    """Collect statistics and predicted classes of rows in memory, in their order.
+    """Compute the statistics of rows in memory, and the predicted class of each row.
 
     See :func:`count_rows` for the arguments and the exceptions.
     """
@@ -260,10 +266,10 @@ def collect(
 
 
 def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> Statistics:
-    """Return the statistics with the decisions under other costs (K, K).
+    """Return the statistics with the decisions recomputed for ``costs`` (K, K).
 
-    This needs rows with probabilities. Without them, decisions are kept if the costs are the same,
-    and dropped otherwise.
+    Decisions can be recomputed only from rows with probabilities. Without such rows, the decisions
+    are kept if the costs have not changed, and are dropped otherwise.
     """
     decisions = statistics.decisions
     if decisions is not None and np.array_equal(decisions.costs, costs):
@@ -289,19 +295,19 @@ def count_rows(
     exact_rows: int | None = None,
     threads: int | None = None,
 ) -> tuple[dict[str, Any], Codes]:
-    """Count rows; this is the kernel that every source of rows uses.
+    """Count rows and return tallies; every source of rows uses this kernel.
 
     Parameters
     ----------
     counting : Counting
     actual : Codes of n rows
     predicted : Codes of n rows, or None
-        None for the most probable class.
+        None means the most probable class of each row.
     probabilities : Probabilities of n rows, optional
-        Probabilities, which are checked while they are read.
+        Probabilities, which are checked while they are read from memory.
     weights : ndarray of shape (n,), optional
     pairs : ndarray of shape (K, K), optional
-        The counts of actual and predicted classes, if they are already known.
+        The counts by actual and predicted class, if they are already known.
     segments : sequence of SegmentRows
         Columns that divide the rows.
     exact_rows, threads : int, optional
@@ -310,7 +316,7 @@ def count_rows(
     Returns
     -------
     kept : dict
-        Input of :func:`finished` and :func:`merged`, which lacks only the digest.
+        Tallies for :func:`finished` and :func:`merged`. Only the digest is missing.
     predicted : Codes of n rows
     """
     labels = counting.labels
@@ -334,7 +340,7 @@ def count_rows(
         squared = weights**2
         squares: dict[str, Any] = {}
         if first_pass is not None:
-            # The first pass found the predicted classes, so the second need not.
+            # The first pass found the predicted classes, so the second pass reuses them.
             squares = replace(first_pass, weights=squared, predicted=predicted, best=None).run()
         squared_pairs = count_pairs(actual, predicted, len(labels), squared)
         squares["matrix"] = ConfusionMatrix(squared_pairs, labels)
@@ -360,10 +366,10 @@ def of_segments(
     places: Sequence[int] | None = None,
     outside: bool = False,
 ) -> list[Statistics]:
-    """Return the statistics of each segment, or of the rows outside each segment.
+    """Return one ``Statistics`` for each segment, or for the rows outside each segment.
 
-    ``step``: the step with the two groups of the whole, one of which is positive.
-    ``places``: indices of the requested segments; by default all.
+    ``step``: the step that divides the classes into a positive and a negative group.
+    ``places``: indices of the requested segments; by default all segments.
     """
     if whole.segments is None:
         raise ValueError("the statistics must have segments, got none")
@@ -393,7 +399,7 @@ def of_segments(
 
 
 def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
-    """Apply a function to the segments, and to the segments of squared weights."""
+    """Apply a function to the segments, and to the segments computed with squared weights."""
 
     def changed(sums: Statistics) -> Statistics:
         if sums.segments is None:
@@ -404,7 +410,7 @@ def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmente
 
 
 def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
-    """Copy segments, also of squared weights, from other statistics of the same rows."""
+    """Copy the segments from other statistics of the same rows."""
     squares = statistics.squares
     if squares is not None and other.squares is not None:
         squares = replace(squares, segments=other.squares.segments)
@@ -412,7 +418,7 @@ def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:
 
 
 def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
-    """Merge the tallies of two sets of rows; neither tally may be used afterwards."""
+    """Merge the tallies of two sets of rows; do not use either tally afterwards."""
     return {
         name: merged(value, theirs[name]) if isinstance(value, dict) else value + theirs[name]
         for name, value in ours.items()
@@ -420,26 +426,26 @@ def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _merged_part(name: str, ours: Any, theirs: Any) -> Any:
-    """Merge one statistic of disjoint sets of rows."""
+    """Merge one statistic of two disjoint sets of rows."""
     if name in _SHARED and ours == theirs:
         return ours
     if ours is not None and theirs is not None:
         return ours + theirs
     if (ours is None) != (theirs is None) and name not in _ADDED:
         raise ValueError(f"evaluations must contain the same statistics, one has no {name!r}")
-    # If a file of an earlier version lacks the statistic, it is unknown for all rows together.
+    # A file of an earlier version may lack the statistic, and then it is unknown for the union.
     return None
 
 
 def finished(kept: dict[str, Any]) -> Statistics:
-    """Finish the statistics from the kernel's tallies."""
+    """Convert the kernel's tallies to ``Statistics``."""
     parts: dict[str, Any] = {}
     for name, value in kept.items():
         if name == "squares":
             parts[name] = finished(value)
         else:
             parts[name] = value.result() if hasattr(value, "result") else value
-    # 0 scaled rows give no warning.
+    # If no row was scaled, a warning is not needed.
     parts["scaled_rows"] = parts.get("scaled_rows") or None
     return Statistics(**parts)
 
@@ -453,7 +459,7 @@ def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
 
 
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
-    """Return the positive group's score, the sum of its classes' probabilities, shape (n,).
+    """Sum the probabilities of the positive group's classes to its score, shape (n,).
 
     See :func:`cmtrack.statistics.score_pass.sum_of_group`.
     """
@@ -461,14 +467,14 @@ def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
 
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
-    """Return 1 for classes of the positive group and 0 for other classes."""
+    """Return 1 for each class in the positive group and 0 for each other class."""
     return step.in_positive[codes].astype(np.int64)
 
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
-    """Return whether the most probable class in each row's actual group is accepted, shape (n,).
+    """Return whether the most probable class in the actual group is accepted, shape (n,).
 
-    The first class counts on ties.
+    If several classes are equally probable, the first one is used.
     """
     block = ClassBlock.sort(actual, len(step.group_of_class))
     values = probabilities.T.take(block.order, axis=1)

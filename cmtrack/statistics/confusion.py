@@ -1,4 +1,4 @@
-"""The confusion matrix: rows are actual classes and columns predicted classes, everywhere."""
+"""The confusion matrix; its rows are actual classes and its columns are predicted classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ConfusionMatrix(Record):
-    """Counts of actual by predicted classes.
+    """Confusion matrix: counts of rows by actual and predicted class.
 
     Attributes
     ----------
@@ -84,19 +84,19 @@ class ConfusionMatrix(Record):
         Parameters
         ----------
         y_true, y_pred : array-like of shape (n_samples,)
-            Labels, which are integers, strings, booleans or floats, in a list or in NumPy, pandas,
-            polars or Arrow data.
+            Labels, which may be integers, strings, booleans or floats. A list, and NumPy, pandas,
+            polars and Arrow data are accepted.
         labels : sequence, optional
-            The classes in order, including classes without rows. By default the sorted classes of
-            the data, or the categories of categorical data.
+            The classes in order, which may include classes without rows. By default, the sorted
+            classes that occur in the data, or the categories of categorical data.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; integers are numbers of equal rows.
+            Non-negative weights. An integer weight is a number of equal rows.
 
         Raises
         ------
         ValueError
-            If lengths differ, labels are empty, missing or unknown, there is only one class, or
-            weights are invalid.
+            If the lengths differ, if labels are empty, missing or unknown, if only one class
+            occurs, or if weights are invalid.
 
         Examples
         --------
@@ -125,7 +125,7 @@ class ConfusionMatrix(Record):
 
     @property
     def total(self) -> float:
-        """Number (or weight) of all rows."""
+        """Number of all rows, or the sum of their weights."""
         return self.counts.sum().item()
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
@@ -136,13 +136,14 @@ class ConfusionMatrix(Record):
         return ConfusionMatrix(self.arranged(labels).counts + other.arranged(labels).counts, labels)
 
     def __radd__(self, other: object) -> ConfusionMatrix:
-        # The built-in sum starts at 0.
+        # The built-in function sum starts with the number 0.
         return self if other == 0 else NotImplemented
 
     def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
-        """Return the counts with ``labels`` in their order; new labels have no rows."""
+        """Return the counts with the given labels in this order; new labels have no rows."""
         if labels == self.labels:
-            # Equal labels may be numbers of another type, so the new labels are used.
+            # Labels that are equal may still be numbers of different types, so the new labels are
+            # used.
             return ConfusionMatrix(self.counts, labels)
         place = places_of(labels, self.labels)
         counts = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
@@ -150,19 +151,20 @@ class ConfusionMatrix(Record):
         return ConfusionMatrix(counts, labels)
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
-        """Return the matrix of groups; for a chain, the last step (see :meth:`reductions`)."""
+        """Reduce the matrix to groups; for a chain, return the matrix of the last step."""
         return self.reductions(grouping)[-1]
 
     def reductions(self, grouping: Grouping) -> tuple[ReducedConfusionMatrix, ...]:
-        """Return the reduced matrix of every step of a chain, each in one pass over this matrix.
+        """Return the reduced matrix for every step of a chain.
 
-        Source: Markoulidakis et al. (2021), equations 3, 6, 7 and 17-20 (19 and 20 with the
-        membership signs corrected: accepted pairs are hits, the others mismatches).
+        Each reduced matrix is computed in one pass over this matrix. Source: Markoulidakis et al.
+        (2021), equations 3, 6, 7 and 17-20. In equations 19 and 20, the membership signs are
+        corrected: accepted pairs are hits, and all other pairs in a group are mismatches.
         """
         return tuple(reduce_counts(self.counts, step) for step in grouping.compose(self.labels))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the counts with rows named ``actual`` and columns named ``predicted``."""
+        """Return a frame with rows named ``actual`` and columns named ``predicted``."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -179,13 +181,13 @@ class ConfusionMatrix(Record):
 
 
 def places_of(old: tuple[Label, ...], new: tuple[Label, ...]) -> IntArray:
-    """Return the index in ``old`` of each label of ``new``; ``old`` must have all of them."""
+    """Return the index in ``old`` of each label of ``new``; ``old`` must contain all of them."""
     place = {label: k for k, label in enumerate(old)}
     return np.array([place[label] for label in new], dtype=np.int64)
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Return the union of the labels of two tables, which are equal or both in sorted order."""
+    """Return the union of the labels of two tables; different labels must both be sorted."""
     if ours == theirs:
         return ours
     first: list[Any] = list(ours)

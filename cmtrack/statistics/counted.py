@@ -1,4 +1,4 @@
-"""Sums of weights together with sums of squared weights, which standard errors need."""
+"""Statistics in two versions, with weights and with squared weights for standard errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, eq=False)
 class Counted(Generic[T]):
-    """One statistic of rows, summed with their weights and with their squared weights.
+    """One statistic, computed both with the weights of the rows and with their squares.
 
-    Without weights, or if weights are numbers of equal rows, both sums are equal. Then ``squares``
-    is the object ``sums``, so that nothing is computed twice.
+    If there are no weights, or if weights are numbers of equal rows, both versions are equal.
+    ``squares`` and ``sums`` are then the same object, so that nothing is computed twice.
     """
 
     sums: T
@@ -25,23 +25,23 @@ class Counted(Generic[T]):
 
     @classmethod
     def unweighted(cls, sums: T) -> Counted[T]:
-        """Return the statistic of rows without weights, or with numbers of equal rows."""
+        """Return a pair for rows without weights, or with weights that are numbers of rows."""
         return cls(sums, sums)
 
     @property
     def fractional(self) -> bool:
-        """True for sampling weights, whose squares differ from the weights."""
+        """True for sampling weights, for which the two versions differ."""
         return self.squares is not self.sums
 
     def map(self, change: Callable[[T], S]) -> Counted[S]:
-        """Apply a function to the sums, and to the sums of squares if they differ."""
+        """Apply a function to the sums and, if they differ, also to the sums of squares."""
         sums = change(self.sums)
         return Counted(sums, change(self.squares) if self.fractional else sums)
 
     def effective_size(self) -> Any:
-        """Return the number of rows, or Kish's effective number for sampling weights.
+        """Return the number of rows; for sampling weights, Kish's effective number of rows.
 
-        Kish (1965): (sum of w)^2 / sum of w^2; 0 without rows.
+        For weights w, Kish (1965) defines it as (sum of w)^2 / sum of w^2. Without rows, it is 0.
         """
         if not self.fractional:
             return self.sums

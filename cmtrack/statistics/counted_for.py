@@ -1,4 +1,4 @@
-"""The options that determine what is counted: classes, grouping, positive group and costs."""
+"""Options that determine what to count: classes, grouping, positive group and costs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """Classes of the rows, and options for statistics in addition to the pairs of classes.
+    """Classes of the rows, and options that add statistics to the confusion matrix.
 
-    ``labels``, tuple of length K.
+    ``labels``, tuple of length K: the classes in order.
     ``step``: the step with two groups; the score is the probability of its positive group.
-    ``grouping``: grouping for whose steps proper scores and hit probabilities are also counted.
-    ``costs``, shape (K, K): costs by actual and predicted class, for counting decisions.
+    ``grouping``: a grouping. Proper scores and hit probabilities are also computed for its steps.
+    ``costs``, shape (K, K): costs by actual and predicted class, which determine the decisions.
     """
 
     labels: tuple[Label, ...]
@@ -33,7 +33,7 @@ class Counting:
 
     @cached_property
     def groups(self) -> IntArray:
-        """Group of each class in each step, shape (S, K), numbered in order of appearance."""
+        """Index of the group of each class in each step, shape (S, K), in order of appearance."""
         groups = [in_order(step.group_of_class) for step in self._steps]
         return np.array(groups, dtype=np.int64).reshape(-1, len(self.labels))
 

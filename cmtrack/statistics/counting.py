@@ -1,6 +1,6 @@
-"""Class numbers of rows, kept in their original integer type and counted block by block.
+"""Class numbers of rows, which stay in their original integer type and are counted in blocks.
 
-Counts are 64-bit integers, even if the codes have fewer bits.
+Counts are 64-bit integers, even if the class numbers have fewer bits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.records import Record
 
 RawIntegers: TypeAlias = npt.NDArray[Any]
-"""Integers of any size, or booleans."""
+"""Array of integers of any size, or of booleans."""
 
 BLOCK = 1 << 16
-"""Rows per block, so that the 64-bit codes of a block stay in cache."""
+"""Number of rows per block, chosen so that the 64-bit codes of a block fit into the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class Codes:
 
     ``raw``, shape (n,), integers or booleans: the original values, not copied.
     ``low``: the smallest value.
-    ``place``, shape (R,), int64: the class number of the value ``low + i``. None if the values are
-        the class numbers.
+    ``place``, shape (R,), int64: ``place[i]`` is the class number of the value ``low + i``. None if
+        the values are already the class numbers.
     """
 
     raw: RawIntegers
@@ -42,7 +42,7 @@ class Codes:
         return len(self.raw)
 
     def block(self, rows: slice) -> IntArray:
-        """Return the class numbers of some rows as int64."""
+        """Return the class numbers of the selected rows as int64."""
         values: IntArray = self.raw[rows].astype(np.int64, copy=False)
         if self.place is None:
             return values
@@ -51,7 +51,7 @@ class Codes:
         return self.place.take(values)
 
     def all(self) -> IntArray:
-        """Return the class numbers of all rows as int64, without a copy if they are stored so."""
+        """Return the class numbers of all rows as int64; not a copy if they are stored as int64."""
         return self.block(slice(None))
 
 
@@ -61,31 +61,32 @@ def blocks(n_rows: int, length: int = BLOCK) -> Iterator[slice]:
 
 
 AT_ONCE = 1 << 18
-"""Elements of a matrix computed at a time, if the computation needs several times their memory."""
+"""Number of matrix elements to compute at a time if each one needs much temporary memory."""
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Return an iterator of slices of a matrix's rows to compute at a time, given its width."""
+    """Return an iterator of slices that divide the rows of a matrix with ``width`` columns."""
     return blocks(n_rows, max(1, AT_ONCE // max(width, 1)))
 
 
 class CompactCodes:
-    """Codes written block by block into the smallest integer type that can store them."""
+    """Array of codes that is filled in blocks and uses the smallest sufficient integer type."""
 
     def __init__(self, n_rows: int, n_codes: int = 1) -> None:
         self.array: RawIntegers = np.empty(n_rows, dtype=np.min_scalar_type(n_codes - 1))
 
     def put(self, rows: Any, codes: IntArray, n_codes: int) -> None:
-        """Write the codes of some rows; ``n_codes`` is the number of distinct codes so far."""
+        """Write the codes of some rows; ``n_codes``: number of distinct codes so far."""
         if n_codes - 1 > np.iinfo(self.array.dtype).max:
             self.array = self.array.astype(np.min_scalar_type(n_codes - 1))
         self.array[rows] = codes
 
 
 def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return one entry of each column of ``values`` (M, b), in the given row (b,)."""
+    """Return one entry of each column of ``values`` (M, b); ``rows`` (b,) are their rows."""
     if len(values) << 8 <= len(rows) and (rows[1:] >= rows[:-1]).all():
-        # If classes are sorted, long runs of columns use the same row and are copied as slices.
+        # If the columns are sorted by class, many columns in a row use the same row of ``values``,
+        # so they are copied as slices.
         ends = np.searchsorted(rows, np.arange(len(values) + 1))
         runs = zip(values, ends[:-1], ends[1:], strict=True)
         return np.concatenate([row[start:stop] for row, start, stop in runs])
@@ -97,56 +98,57 @@ def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]
 
 
 def compact(codes: IntArray, n_codes: int) -> RawIntegers:
-    """Return the codes in the smallest integer type that can store 0 to ``n_codes - 1``."""
+    """Convert codes to the smallest integer type that can store 0 to ``n_codes - 1``."""
     return codes.astype(np.min_scalar_type(max(n_codes - 1, 0)), copy=False)
 
 
 def take_weights(
     weights: FloatArray | IntArray | None, rows: slice
 ) -> FloatArray | IntArray | None:
-    """Return the weights of some rows; None without weights."""
+    """Return the weights of the selected rows; None if the rows have no weights."""
     return None if weights is None else weights[rows]
 
 
 Counts: TypeAlias = npt.NDArray[Any]
-"""Counts are int64, or float64 with sampling weights."""
+"""Array of counts, which are int64, or float64 with sampling weights."""
 
 MAX_RANGE = 1 << 11
-"""Widest range of integer labels whose pairs are counted without numbering the labels first."""
+"""Largest range of integer labels for which pairs are counted before labels are numbered."""
 _MOST_TWICE = 13
-"""Range up to which two rows are counted together, because range**4 cells fit in the cache."""
+"""Largest range for which two rows are counted together; range**4 cells fit into the cache."""
 _CELLS_OF_CODE = 16
-"""Cells per code above which codes are sorted, because a pass over the table would take longer."""
+"""Number of table cells per code above which sorting the codes is faster than using a table."""
 _LONG_BLOCK = 1 << 17
 _MOST_SIZE = 1 << 40
-"""Largest absolute value of integers that are counted in pairs; products of larger ones may
+"""Largest absolute value of integers that are counted in pairs. Products of larger integers may
 overflow.
 """
 
 
 def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
-    """Count codes 0..size-1, or sum their weights; int64 unless the weights are fractions."""
+    """Count each of the codes 0 to size - 1, or sum the weights of the rows with each code."""
     total = zeros(size, weights)
     if _CELLS_OF_CODE * len(codes) < size:
         present, place = np.unique(codes, return_inverse=True)
         total[present] = count_block(place, len(present), weights)
         return total
-    # Each block needs a pass over the totals, so a block must not be shorter than the totals.
+    # Each block adds an array of length ``size`` to the totals, so blocks must not be shorter than
+    # this array.
     for rows in blocks(len(codes), max(BLOCK, size)):
         total += count_block(codes[rows], size, take_weights(weights, rows))
     return total
 
 
 def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
-    """Count the codes of one block."""
+    """Count the codes in one block of rows."""
     return np.bincount(codes, weights, size).astype(count_type(weights), copy=False)
 
 
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Sum ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order; shape (T, size).
+    """Sum ``values`` (T, n) by the int32 codes 0 to size - 1 (T, n); return shape (T, size).
 
-    Sparse rows of SciPy need less than half the time of :func:`numpy.bincount`, which first
-    determines the range.
+    The values are added in their order. A sparse matrix of SciPy takes less than half the time of
+    :func:`numpy.bincount`, which first determines the range of the codes.
     """
     starts = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
     rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
@@ -155,20 +157,20 @@ def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.N
 
 
 def count_type(weights: npt.NDArray[Any] | None) -> type[np.generic]:
-    """Return the type of counts, which is int64 unless the weights are fractions."""
+    """Return the type of counts, which is float64 for sampling weights and otherwise int64."""
     if weights is not None and weights.dtype.kind == "f":
         return np.float64
     return np.int64
 
 
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:
-    """Return totals of 0 with the type of the counts."""
+    """Return an array of zeros with the type of the counts."""
     return np.zeros(size, dtype=count_type(weights))
 
 
 @dataclass(frozen=True, eq=False)
 class SparseCounts(Record):
-    """A table of counts with few non-zero cells, for example for many classes.
+    """A table of counts in which few cells are not 0, for example because of many classes.
 
     ``places``, shape (U,), int64: ascending indices of the non-zero cells in the flattened table.
     ``sums``, shape (U,): counts in these cells.
@@ -182,7 +184,7 @@ class SparseCounts(Record):
     def of_codes(
         cls, codes: IntArray, shape: tuple[int, ...], weights: FloatArray | IntArray | None = None
     ) -> SparseCounts:
-        """Count codes, which are indices into the flattened table, or sum their weights."""
+        """Count codes, which are indices of the flattened table, or sum their weights."""
         size = math.prod(shape)
         if size <= max(_CELLS_OF_CODE * len(codes), BLOCK):
             return cls.of_array(count_codes(codes, size, weights).reshape(shape))
@@ -191,19 +193,19 @@ class SparseCounts(Record):
 
     @classmethod
     def of_array(cls, counts: Counts) -> SparseCounts:
-        """Return the non-zero cells of a table."""
+        """Convert a dense table, of which only the non-zero cells are stored."""
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat)
         return cls(counts.shape, places, flat[places])
 
     def array(self) -> Counts:
-        """Return the whole table."""
+        """Return the whole table as a dense array."""
         whole = np.zeros(math.prod(self.shape), dtype=self.sums.dtype)
         whole[self.places] = self.sums
         return whole.reshape(self.shape)
 
     def at(self, places: IntArray) -> Counts:
-        """Return the counts at some indices, in the shape of ``places``."""
+        """Return the counts at the given indices of the flattened table, shape of ``places``."""
         if not len(self.places):
             return np.zeros(places.shape, dtype=self.sums.dtype)
         nearest = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
@@ -211,7 +213,7 @@ class SparseCounts(Record):
         return np.where(self.places[nearest] == places, self.sums[nearest], zero)
 
     def moved(self, places: IntArray, shape: tuple[int, ...]) -> SparseCounts:
-        """Return the same counts at other indices (U,), in a table of another shape."""
+        """Move the counts to new indices ``places`` (U,) in a table with the given shape."""
         return SparseCounts.of_codes(places, shape, self.sums)
 
     def __add__(self, other: SparseCounts) -> SparseCounts:
@@ -232,7 +234,7 @@ class SparseCounts(Record):
 def count_pairs(
     actual: Codes, predicted: Codes, n_classes: int, weights: FloatArray | IntArray | None = None
 ) -> Counts:
-    """Return the (K, K) table of actual by predicted codes."""
+    """Return the (K, K) table of counts by actual and predicted code."""
     # A pair is encoded as the index of its cell in the flattened table.
     size = n_classes * n_classes
     if _CELLS_OF_CODE * len(actual) < size:
@@ -246,7 +248,7 @@ def count_pairs(
 
 
 def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, Counts] | None:
-    """Count pairs of integers in one pass that also finds their range.
+    """Count pairs of integers and find their range in one pass.
 
     Parameters
     ----------
@@ -255,18 +257,19 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
     Returns
     -------
     low : int
-        The smallest value in the table.
+        The value to which the first row and column of the table belong.
     table : ndarray of shape (W, W), int64
-        ``table[i, j]``: rows with ``low + i`` and ``low + j``.
+        ``table[i, j]`` is the number of rows with the values ``low + i`` and ``low + j``.
 
-    The result is None if the values span more than 2,048, or are far from 0.
+    The result is None if the range of the values is larger than 2,048, or if the values are far
+    from 0.
     """
-    # About 1,000 rows are enough to estimate the range of most columns, so that few tables are
-    # made.
+    # About 1,000 rows are enough to estimate the range of most columns, so the table rarely has to
+    # be replaced with a larger table.
     step = len(first) // 1000 + 1
     low, high = _range(first[::step], second[::step])
     if high < MAX_RANGE:
-        # If 0 is the smallest value, the maximum alone shows whether a block is in range.
+        # If 0 is the smallest value, the maximum is enough to see whether a block is in range.
         low = min(low, 0)
     pairs: _Pairs | None = None
     for rows in blocks(len(first), _LONG_BLOCK):
@@ -288,10 +291,10 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
 
 
 class _Pairs:
-    """Counts of pairs of integers from ``low``; with a small range, two rows are counted together.
+    """Counter of pairs of integers from ``low``; a small range allows counting two rows at once.
 
-    ``width``: number of integers.
-    ``earlier``: previous counts, whose range is inside this one.
+    ``width``: number of possible integers.
+    ``earlier``: previous counts, whose range is inside the new range.
     """
 
     def __init__(self, low: int, width: int, earlier: _Pairs | None = None) -> None:
@@ -318,8 +321,8 @@ class _Pairs:
         if self.low:
             codes -= self.low * (self.width + 1)
         if len(self._counts_twice):
-            # A row of the first half and a row of the second half make one code. If the number of
-            # rows is odd, the last row is counted alone.
+            # A row of the first half and a row of the second half are combined into one code. If
+            # the number of rows is odd, the last row is counted separately.
             half = len(codes) // 2
             both = np.multiply(codes[:half], size, out=self._buffer[1, :half])
             both += codes[half : 2 * half]
@@ -328,7 +331,7 @@ class _Pairs:
         self._counts += np.bincount(codes, minlength=size).reshape(self._counts.shape)
 
     def table(self) -> Counts:
-        """Return the counts so far, shape (W, W)."""
+        """Return the counts of all blocks so far, shape (W, W)."""
         if not len(self._counts_twice):
             return self._counts
         of_halves = self._counts_twice.sum(axis=0) + self._counts_twice.sum(axis=1)
@@ -340,7 +343,7 @@ def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:
 
 
 def _unsigned_max(values: RawIntegers) -> int:
-    """Return the largest value; if a value is negative, the result is larger than any value."""
+    """Return the maximum of the values as unsigned integers, so negative values are very large."""
     if values.dtype.kind == "i":
         values = values.view(f"u{values.dtype.itemsize}")
     return int(values.max())

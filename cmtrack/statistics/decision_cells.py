@@ -1,9 +1,10 @@
-"""Cells of decision values, which have no limits: float64 numbers without their last bits.
+"""Cells for decision values, which are unbounded: float64 numbers without their last bits.
 
-A float64 has a sign, an exponent and a mantissa of 52 bits. Dropping the last b bits of the
-mantissa gives the end of a cell that is closer to 0. The width of a cell is proportional to its
-values. Cells with fewer bits are unions of cells with more bits, so counts with different numbers
-of bits can be merged. The number of dropped bits depends only on the values.
+A float64 has a sign, an exponent and a mantissa of 52 bits. If the last b bits of the mantissa are
+set to 0, the result is the limit of a cell that is closer to 0. The width of a cell is roughly
+proportional to the values in it. Cells with fewer bits are unions of cells with more bits, so
+counts with different numbers of bits can be merged. The number of dropped bits depends only on the
+values.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ import numpy.typing as npt
 from cmtrack.statistics.inputs import FloatArray
 
 CELLS = 1 << 12
-"""Largest number of cells, which is always enough: 4,093 finite cells have an empty mantissa."""
+"""Maximum number of cells; without any bits of the mantissa, there are 4,093 finite cells."""
 MANTISSA_BITS = 52
 _SIZE = np.int64(2**63 - 1)
 """All bits of a float64 except the sign bit."""
 _MOST_CODES = 1 << 20
-"""Largest range of cells for a table, which covers all values with up to 8 bits of the mantissa."""
+"""Maximum range of codes for a lookup table; it covers cells with up to 8 mantissa bits."""
 LARGEST = 1e100
 """Largest absolute decision value, the same as for numbers in files (``plain.LARGEST_NUMBER``)."""
 
 
 def without_last_bits(values: npt.NDArray[Any], bits: int) -> FloatArray:
-    """Set the last bits of values to 0, which rounds them towards 0; -0.0 becomes 0.0."""
+    """Set the last bits of each value to 0, which rounds towards 0; -0.0 becomes 0.0."""
     if bits == 0:
         return values
     mask = np.int64(-1) << np.int64(bits)
@@ -36,7 +37,7 @@ def without_last_bits(values: npt.NDArray[Any], bits: int) -> FloatArray:
 
 
 def fewest_dropped_bits(values: FloatArray, most: int) -> int:
-    """Return the smallest number of bits to drop so that at most ``most`` distinct values remain.
+    """Return how many last bits to drop at least, so that at most ``most`` values remain.
 
     ``values``, shape (n,), ascending.
     """
@@ -53,10 +54,10 @@ def fewest_dropped_bits(values: FloatArray, most: int) -> int:
 
 
 def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArray[Any]]:
-    """Return the distinct values without their last bits, ascending, and each value's index, (n,).
+    """Return the ascending distinct cells of values, and the index of each value's cell (n,).
 
-    The cells have integer codes in the order of the values. A lookup table has the index of each
-    code.
+    Each cell has an integer code, and the codes have the same order as the values. A lookup table
+    contains the index of each code.
     """
     # Without the sign, the bits of floats are integers in the order of the absolute values.
     sizes = values.view(np.int64) & _SIZE
@@ -79,12 +80,12 @@ def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArr
 
 
 def placed_by_old(values: FloatArray) -> FloatArray:
-    """Map decision values to [0, 1] like cmtrack 0.2."""
+    """Map decision values to [0, 1] in the same way as cmtrack 0.2."""
     return 0.5 + 0.5 * values / (1 + np.abs(values))
 
 
 def given_to_old(placed: FloatArray) -> FloatArray:
-    """Return the decision values that :func:`placed_by_old` mapped to [0, 1]."""
+    """Invert :func:`placed_by_old`: return the original decision values."""
     signed = 2 * np.clip(placed, 0.0, 1.0) - 1
     with np.errstate(divide="ignore"):
         values = signed / (1 - np.abs(signed))

@@ -1,4 +1,4 @@
-"""Decisions that follow from probabilities and a matrix of costs, and their cost by actual class.
+"""Decisions that minimise the expected cost, and their actual costs by actual class.
 
 Source: Elkan (2001), here with the actual class in rows.
 """
@@ -19,16 +19,17 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.records import Record
 
 _TIE = 1e-12
-"""Difference of expected costs that may be rounding error."""
+"""Difference between expected costs up to which they are treated as equal (rounding errors)."""
 
 
 def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the answer with the least expected cost, and this cost, both of shape (b,).
+    """Return the class with the lowest expected cost for each row, and this cost, shape (b,).
 
-    If expected costs differ by less than 1e-12, the first class is the answer.
+    If the expected costs of several classes differ by less than 1e-12, the first of them is
+    returned.
 
     ``values``, shape (K, b): probabilities.
-    ``costs``, shape (K, K): rows actual, columns predicted.
+    ``costs``, shape (K, K): costs with actual classes in rows and predicted classes in columns.
     """
     expected = costs.T @ values
     least = expected.min(axis=0)
@@ -38,12 +39,12 @@ def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class DecisionCounts(Record):
-    """Rows by actual class and decision, and their expected costs.
+    """Counts of rows by actual class and decision, and moments of their costs.
 
-    ``costs``, shape (K, K): rows actual, columns predicted.
-    ``counts``, shape (K, K): rows (or weight) of each actual class and decision.
-    ``mean``, ``m2``, shape (K, 2): mean and sum of squared deviations by actual class, of the
-        expected cost and of the actual minus the expected cost.
+    ``costs``, shape (K, K): costs with actual classes in rows and predicted classes in columns.
+    ``counts``, shape (K, K): number of rows (or weight) with each actual class and decision.
+    ``mean``, ``m2``, shape (K, 2): mean and sum of squared deviations, by actual class. The columns
+        are the expected cost, and the actual minus the expected cost.
     """
 
     costs: FloatArray
@@ -52,7 +53,7 @@ class DecisionCounts(Record):
     m2: FloatArray
 
     def to_plain(self) -> Any:
-        """Return the non-empty arrays by name as plain data."""
+        """Return all non-empty arrays by name as plain data."""
         return plain.encode_fields(self)
 
     @classmethod
@@ -63,14 +64,14 @@ class DecisionCounts(Record):
 
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, costs: FloatArray) -> DecisionCounts:
-        """Return the counts of one block of rows.
+        """Decide for one block of rows, and count the decisions.
 
         ``values``, shape (K, b): probabilities, in the order of the block's classes.
         """
         size = len(costs)
         decided, expected = decide(values, costs)
         counts = count_codes(block.codes * size + decided, size * size, block.weights)
-        # The mean of actual minus expected cost is 0 if probabilities are calibrated.
+        # If probabilities are calibrated, the mean of the actual minus the expected cost is 0.
         surplus = costs[block.codes, decided] - expected
         means, deviations = block.centre(np.stack((expected, surplus)))
         m2 = block.spread(block.total(deviations**2))
@@ -78,7 +79,7 @@ class DecisionCounts(Record):
 
     @classmethod
     def of_rows(cls, rows: Predictions, costs: FloatArray) -> DecisionCounts:
-        """Return the counts of rows with probabilities."""
+        """Decide for all rows, which must have probabilities, and count the decisions."""
         source = rows.source
         if source is None:
             raise ValueError("decisions under costs need rows with probabilities, got none")

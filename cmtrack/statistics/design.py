@@ -1,8 +1,9 @@
-"""The design of the rows: their weights and clusters, and the standard errors that follow.
+"""The design of the rows: their weights and clusters, and the standard errors that result.
 
 A standard error comes from influence values: for a metric g, ``g_estimated - g ~ mean of psi_i``.
-The design determines which rows are independent of each other and how much each row counts. Without
-weights and clusters it has no arrays, and an array of ones is made only when it is needed.
+The design determines which rows are independent of each other, and the weight of each row. A design
+without weights and clusters contains no arrays, and an array of ones is created only when it is
+needed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from cmtrack.statistics.inputs import SAMPLING, BoolArray, FloatArray, IntArray,
 from cmtrack.statistics.labels import encode_groups
 
 _BLOCK_ROWS = 1 << 16
-"""Rows whose fourth powers are summed at a time, which avoids a copy of all values."""
+"""Number of rows whose fourth powers are computed at a time, to avoid a copy of all values."""
 _ROUNDING = 1e-12
-"""Fraction of the squares of two columns below which their difference counts as rounding."""
+"""If the variance of a difference is a smaller fraction of the squares, it is rounding error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +35,13 @@ class Design:
     ----------
     n_rows : int
     weights : ndarray of shape (n,), optional
-        int64 weights are frequencies, which are numbers of equal, independent rows. float64 weights
-        are sampling weights: each row represents a part of a population, and standard errors are
-        robust (sandwich) ones that do not depend on the scale of the weights. A row with weight 0
-        does not count.
+        int64 weights are frequencies. A frequency is a number of equal, independent rows. float64
+        weights are sampling weights, with which each row represents a part of a population. Robust
+        (sandwich) standard errors are then used, which do not depend on the scale of the weights. A
+        row with weight 0 is ignored.
     clusters : ndarray of shape (n,), int64, optional
-        The cluster of each row, numbered from 0. The weighted values of a cluster are summed before
-        they are squared.
+        Index of the cluster of each row, counted from 0. The weighted values in a cluster are
+        summed before they are squared.
     """
 
     n_rows: int
@@ -52,7 +53,7 @@ class Design:
         _check_column("clusters", self.clusters, self.n_rows, "i")
 
     def take(self, rows: BoolArray | IntArray) -> Design:
-        """Return the design of some of the rows, with their clusters numbered again from 0."""
+        """Return the design of the selected rows; their clusters are renumbered from 0."""
         n_rows = np.count_nonzero(rows) if rows.dtype.kind == "b" else len(rows)
         weights = None if self.weights is None else self.weights[rows]
         clusters = None
@@ -61,7 +62,7 @@ class Design:
         return Design(int(n_rows), weights, clusters)
 
     def with_groups(self, groups: Any) -> Design:
-        """Return a design with clusters from ``groups``; unchanged if ``groups`` is None."""
+        """Return a design whose clusters are ``groups``; unchanged if ``groups`` is None."""
         if groups is None:
             return self
         return replace(self, clusters=encode_groups(groups, self.n_rows))
@@ -70,34 +71,33 @@ class Design:
 
     @property
     def has_clusters(self) -> bool:
-        """True if rows are in clusters."""
+        """True if the rows belong to clusters."""
         return self.clusters is not None
 
     @property
     def is_sampled(self) -> bool:
-        """True if weights are sampling weights, which are fractions of rows."""
+        """True if the weights are sampling weights."""
         return kind_of_weights(self.weights) == SAMPLING
 
     @property
     def is_independent(self) -> bool:
-        """True without clusters and sampling weights, so that counts are of independent rows."""
+        """True if there are no clusters and no sampling weights, so that rows are independent."""
         return not (self.has_clusters or self.is_sampled)
 
     # -- rows --------------------------------------------------------------------------------------
 
     @property
     def counted(self) -> slice | BoolArray:
-        """Index of the rows with a weight above 0; a slice (no copy) if all rows have one."""
+        """Index that selects rows with a weight above 0; a slice if it selects all rows."""
         if self.weights is None or self.weights.all():
             return slice(None)
         return np.asarray(self.weights > 0)
 
     @property
     def repeats(self) -> IntArray:
-        """Number of times that each row counts, shape (n,).
+        """Number of equal rows that each row represents, shape (n,).
 
-        This is the frequency of the row, or 1 with sampling weights. A row with the sampling weight
-        0 counts 0 times.
+        This is the frequency of the row. With sampling weights, it is 1, or 0 if the weight is 0.
         """
         if self.weights is None:
             return np.ones(self.n_rows, dtype=np.int64)
@@ -105,19 +105,19 @@ class Design:
 
     @property
     def row_weights(self) -> FloatArray:
-        """Weight of each row as a float, shape (n,); 1 without weights."""
+        """Weight of each row as a float, shape (n,); 1 if there are no weights."""
         if self.weights is None:
             return np.ones(self.n_rows)
         return np.asarray(self.weights, dtype=np.float64)
 
     @property
     def units(self) -> IntArray:
-        """Index of each row's independent unit, shape (n,): its cluster, or the row itself."""
+        """Index of the independent unit of each row, shape (n,): a cluster, or the row itself."""
         return np.arange(self.n_rows) if self.clusters is None else self.clusters
 
     @cached_property
     def n_units(self) -> int:
-        """Number of independent units with weight: clusters, or rows by their frequency."""
+        """Number of independent units with a weight above 0: clusters, or rows with repetitions."""
         if self.clusters is not None:
             return len(np.unique(self.clusters[self.counted]))
         if self.weights is None:
@@ -128,8 +128,8 @@ class Design:
     def effective_size(self) -> float:
         """Effective number of independent units (Kish 1965), (sum of w)^2 / sum of w^2.
 
-        Here w is the weight of a cluster, or of a row without clusters. A frequency counts rows of
-        weight 1. The result is 0 if all weights are 0.
+        Here w is the weight of a cluster or, without clusters, of a row. A row with a frequency is
+        treated as several rows with weight 1. The result is 0 if all weights are 0.
         """
         squares = float(self.products(np.ones((self.n_rows, 1)))[0, 0])
         return self.total**2 / squares if squares > 0 else 0.0
@@ -138,17 +138,18 @@ class Design:
 
     @property
     def total(self) -> float:
-        """Sum of the weights, or the number of rows without weights."""
+        """Sum of the weights; the number of rows if there are no weights."""
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     def weighted(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return values (n,) or (n, R) times the weights of their rows."""
+        """Multiply values (n,) or (n, R) by the weights of their rows."""
         return _times(values, self.weights)
 
     def square_weighted(self, values: FloatArray) -> FloatArray:
-        """Return values (n,) or (n, R) times the factor of each row in a sum of squares.
+        """Multiply values (n,) or (n, R) by the factor of each row in a sum of squares.
 
-        The factor is w for a frequency w, which means w rows, and w^2 for a sampling weight.
+        The factor is w for a frequency w, because it represents w rows. For a sampling weight w,
+        the factor is w^2.
         """
         if self.is_sampled:
             return _times(values, self.row_weights**2)
@@ -161,9 +162,9 @@ class Design:
         return np.asarray(self.weights @ values / self.total)
 
     def by_cluster(self, values: npt.NDArray[Any]) -> FloatArray:
-        """Return the sum of the weighted values of each cluster, shape (G,) or (G, R).
+        """Sum the weighted values in each cluster, shape (G,) or (G, R).
 
-        Without clusters each row is a separate cluster.
+        Without clusters, each row is treated as a separate cluster.
         """
         weighted = self.weighted(values)
         if self.clusters is None:
@@ -173,25 +174,26 @@ class Design:
         return np.column_stack([np.bincount(self.clusters, column) for column in weighted.T])
 
     def products(self, values: FloatArray) -> FloatArray:
-        """Return the sum over independent units of the products of their sums of values, (R, R)."""
+        """Multiply the summed values of each unit pairwise, and add up the products, (R, R)."""
         sums, repeats = self._unit_sums(values)
         return np.asarray(_times(sums, repeats).T @ sums)
 
     def _unit_sums(self, values: FloatArray) -> tuple[FloatArray, npt.NDArray[Any] | None]:
-        """Return the sum over each independent unit, and how many identical units it stands for.
+        """Return the sum of values in each unit, and the number of units that it represents.
 
-        The second is None if each unit counts once. A frequency is a number of identical units, so
-        it is not a factor of their sums. Any other weight is a factor.
+        The second result is None if each unit represents only itself. A frequency is a number of
+        equal units, so the values are not multiplied by it. They are multiplied by any other
+        weight.
         """
         if self.is_independent:
             return values, self.weights
         return self.by_cluster(values), None
 
     def sum_statistic(self, values: FloatArray) -> float:
-        """Return the normal statistic of a weighted sum of values (n,) whose expectation is 0.
+        """Return the z statistic of a weighted sum of values (n,) whose expectation is 0.
 
-        The statistic is the sum divided by the square root of the sum of the units' squares, as in
-        McNemar's test (1947). It is 0 if nothing varies.
+        The statistic is the sum divided by the square root of the sum of squares over the
+        independent units, as in McNemar's test (1947). It is 0 if all values are 0.
         """
         squares = float(self.products(values[:, None])[0, 0])
         if squares <= 0:
@@ -201,15 +203,15 @@ class Design:
     # -- standard errors ---------------------------------------------------------------------------
 
     def standard_error(self, influence: FloatArray) -> float:
-        """Return the standard error from influence values (n,); see :meth:`covariance`."""
+        """Compute a standard error from influence values (n,); see :meth:`covariance`."""
         return math.sqrt(float(self.covariance(influence[:, None])[0, 0]))
 
     def covariance(self, influence: FloatArray) -> FloatArray:
-        """Return the covariance matrix of R estimated metrics or runs, shape (R, R).
+        """Compute the covariance matrix of R metrics or runs from influence values, (R, R).
 
-        The covariance is the sum over units of the products of their centred sums, divided by the
-        squared total weight. With G clusters it is multiplied by G / (G - 1) ("CR1"), because the
-        mean of the clusters is estimated.
+        For each unit, the centred sums of two columns are multiplied. The covariance is the sum of
+        these products over the units, divided by the squared total weight. With G clusters it is
+        multiplied by G / (G - 1) ("CR1"), because the mean of the clusters is estimated.
 
         ``influence``, shape (n, R): influence values, with a column for each metric or run.
         """
@@ -219,11 +221,11 @@ class Design:
         return products / self.total**2
 
     def effective_clusters(self, influence: FloatArray) -> float:
-        """Return the effective number of clusters of a standard error, from influence values (n,).
+        """Compute the effective number of clusters from influence values (n,).
 
-        The formula is from Carter, Schnepel and Steigerwald (2017), with the squared sums of the
-        clusters as estimates of their variances. This makes the number too small; see
-        :func:`cluster_degrees`.
+        The formula is from Carter, Schnepel and Steigerwald (2017). The squared sum of each cluster
+        is used as an estimate of its variance. As a result, the number is too small.
+        :func:`cluster_degrees` corrects it.
         """
         sums = self.by_cluster(influence - self.mean(influence))
         return float(effective_number(sums))
@@ -231,24 +233,24 @@ class Design:
     def degrees(
         self, influence: FloatArray, actual: IntArray | None = None, folded: bool = False
     ) -> FloatArray:
-        """Return degrees of freedom for the standard errors of all differences of R metrics.
+        """Return the degrees of freedom for the differences between all pairs of R metrics.
 
         The shape is (R, R). The degrees are at least 1, and infinite if two columns do not differ.
 
         ``influence``, shape (n, R): influence values, with a column for each metric or run.
-        ``actual``, shape (n,), int64: class of each row; None if rows do not have a single class.
-        ``folded``: whether to return the smaller number of the difference and the sum of two
-            columns.
+        ``actual``, shape (n,), int64: class of each row; None if a row may have several classes.
+        ``folded``: whether to compute the degrees for both the difference and the sum of two
+            columns, and return the smaller number.
 
         Notes
         -----
-        For independent rows this is the formula of Welch (1947) and Satterthwaite (1946) over the
-        actual classes, V^2 / sum of V_k^2 / (n_k - 1). Here V_k is the sum of squares of the n_k
-        rows of class k, and V is the sum over all rows. The rows of one class are treated as a
-        separate sample, as in a difference of two means. A class with a single row counts with one
-        degree of freedom. If one of only two classes has a single row, the result is 1, because the
-        variation of this class is unknown. For clusters, and for rows without a class, see
-        :func:`cluster_degrees`.
+        For independent rows, the formula of Welch (1947) and Satterthwaite (1946) is applied to the
+        actual classes: V^2 divided by the sum of V_k^2 / (n_k - 1). Here V_k is the sum of squares
+        over the n_k rows of class k, and V is the sum of squares over all rows. The rows of each
+        class are treated as a separate sample, as in a comparison of two means. A class with a
+        single row gets one degree of freedom. If one of only two classes has a single row, the
+        result is 1, because the variation of this class is unknown. For clusters, and for rows
+        without a class, see :func:`cluster_degrees`.
         """
         signs = (-1, 1) if folded else (-1,)
         centred = influence - self.mean(influence)
@@ -259,13 +261,13 @@ class Design:
     def _degrees_of_classes(
         self, psi: FloatArray, actual: IntArray, signs: tuple[int, ...]
     ) -> FloatArray:
-        """Return Welch's and Satterthwaite's degrees of freedom, shape (R, R).
+        """Return the degrees of freedom by Welch and Satterthwaite, shape (R, R).
 
         ``psi``, shape (n, R): centred influence values.
         ``signs``: -1 for the difference of two columns, 1 for their sum.
         """
         sizes = self._class_sizes(actual)
-        # NumPy uses a radix sort for 16-bit integers, which is faster.
+        # NumPy sorts 16-bit integers with a radix sort, which is faster.
         narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual
         order = np.argsort(narrow, kind="stable")
         psi = psi[order]
@@ -286,19 +288,19 @@ class Design:
                 of_class = np.maximum(squares_of_both + sign * 2 * products, 0.0)
                 variance[s] += of_class
                 squares[s] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
-        # Columns that differ only by rounding count as equal.
+        # Columns that differ only by rounding errors are treated as equal.
         usable = (variance > _ROUNDING * scale) & (squares > 0)
         welch = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
         present = sizes[sizes > 0]
         if len(present) == 2 and present.min() <= 1:
-            # The variation of a class with a single row is unknown.
+            # With a single row, the variation of a class cannot be estimated.
             welch = np.where(usable, 1.0, math.inf)
         degrees = np.maximum(welch, 1.0).min(axis=0)
         np.fill_diagonal(degrees, math.inf)
         return degrees
 
     def _class_sizes(self, actual: IntArray) -> FloatArray:
-        """Return the number of rows of each class (K,), or Kish's number with sampling weights."""
+        """Return the number of rows of each class (K,); with sampling weights, Kish's number."""
         sums = np.bincount(actual, self.weights).astype(np.float64)
         if not self.is_sampled:
             return sums
@@ -306,7 +308,7 @@ class Design:
         return np.asarray(Counted(sums, squares).effective_size())
 
     def _degrees_of_units(self, psi: FloatArray, signs: tuple[int, ...]) -> FloatArray:
-        """Return the degrees of freedom of clusters or rows, shape (R, R), from fourth powers.
+        """Return the degrees of freedom for clusters or rows, from fourth powers, (R, R).
 
         See :meth:`_degrees_of_classes` for the arguments.
         """
@@ -336,7 +338,7 @@ class Design:
 
 
 def few_clusters(n: int) -> float:
-    """Return the small-sample factor n / (n - 1) of sums of squares of n clusters.
+    """Return the factor n / (n - 1) that corrects sums of squares over n clusters.
 
     For a single cluster the factor is 1.
     """
@@ -344,9 +346,9 @@ def few_clusters(n: int) -> float:
 
 
 def effective_number(sums: FloatArray) -> FloatArray:
-    """Return the effective number of clusters from their sums s along the first axis.
+    """Return the effective number of clusters, given the sum of each cluster on the first axis.
 
-    The number is (sum of s^2)^2 / sum of s^4, or infinite if all sums are 0.
+    For cluster sums s, the number is (sum of s^2)^2 / sum of s^4. It is infinite if all s are 0.
     """
     squares = sums**2
     fourths = np.asarray((squares**2).sum(axis=0))
@@ -355,7 +357,7 @@ def effective_number(sums: FloatArray) -> FloatArray:
 
 
 def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
-    """Return degrees of freedom of a cluster-robust standard error, at least 1.
+    """Return the degrees of freedom of a cluster-robust standard error, which are at least 1.
 
     ``effective``: effective number of clusters, from :meth:`Design.effective_clusters`. It may be
         an array.
@@ -363,10 +365,11 @@ def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
 
     Notes
     -----
-    The result is 3 e / (1 + 2 e / G) - 1, with e the effective number. Using squared sums instead
-    of their expectations makes e too small. For G equal normal clusters, fourth powers are 3 times
-    the squared variances, and e is about G / 3. The formula removes this factor if e is far below
-    G, and gives G if all squared sums are equal (e = G).
+    With e the effective number, the result is 3 e / (1 + 2 e / G) - 1. Because e is computed from
+    squared sums instead of their expectations, it is too small. For G normal clusters with equal
+    variances, the expected fourth power is 3 times the squared variance, so e is about G / 3. If e
+    is far below G, the formula multiplies it by 3. If all squared sums are equal (e = G), the
+    formula uses G.
     """
     corrected = np.asarray(effective, dtype=np.float64)
     if n_clusters is not None:
@@ -378,7 +381,7 @@ def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
 
 
 def _times(values: npt.NDArray[Any], factors: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Return values (n,) or (n, R) times a factor of each row, without a copy if there is none."""
+    """Multiply values (n,) or (n, R) by a factor for each row; None returns them unchanged."""
     if factors is None:
         return values
     if values.ndim > 1:
@@ -387,7 +390,7 @@ def _times(values: npt.NDArray[Any], factors: npt.NDArray[Any] | None) -> npt.ND
 
 
 def _check_column(name: str, column: npt.NDArray[Any] | None, n_rows: int, kinds: str) -> None:
-    """Raise ValueError unless a column has one number of the right kind for each row."""
+    """Raise ValueError unless a column contains a number of an accepted kind for each row."""
     if column is None:
         return
     if column.shape != (n_rows,) or column.dtype.kind not in kinds:
