@@ -233,7 +233,7 @@ class Statistics:
         return Statistics(**merged)
 
     def _sums_of_squares(self) -> Statistics:
-        """Return the statistics with squared weights, or ``self`` if there are none."""
+        """Return statistics with squared weights; with frequencies, they equal the plain ones."""
         # Calibration and target sets have no weights.
         absent: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))
         return replace(self.squares or self, **absent)

@@ -113,7 +113,7 @@ CONSTANT = 2.0**-100
 
 @dataclass(frozen=True, eq=False)
 class ScoreMoments(Record):
-    """Count, mean and central power sums of each score component in each actual class.
+    """Count, mean and sums of powers of the deviations, for each score and actual class.
 
     Attributes
     ----------
@@ -453,7 +453,7 @@ class CrossMoments(Record):
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> CrossMoments:
-        """Read :meth:`to_plain`."""
+        """Read data written by :meth:`to_plain`."""
         return cls(plain.decode_array(data, (size, 2 * size + 1, 2 * size + 1)))
 
     def __add__(self, other: CrossMoments) -> CrossMoments:

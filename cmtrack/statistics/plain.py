@@ -17,13 +17,13 @@ from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.records import Record
 
 _PLAIN_SIZE = 512
-"""Most numbers of an array that is stored as a list, which people can read."""
+"""Maximum number of elements in an array that is stored as a list, which people can read."""
 _WHOLE_TABLE = 1 << 20
-"""Most cells of a table that is stored whole."""
+"""Maximum number of cells in a table that is stored with its zeros."""
 MAX_ARRAYS = 1 << 30
 """Most bytes of one array, and of all arrays whose size does not grow with the squared classes."""
 LARGEST_NUMBER = 1e100
-"""Largest absolute value that an array from a file may have. Its square is still finite."""
+"""Largest absolute value accepted in an array from a file. Its square is still finite."""
 
 
 def encode_array(array: npt.NDArray[Any]) -> Any:

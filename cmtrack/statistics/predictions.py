@@ -18,7 +18,7 @@ from cmtrack.statistics.segment_values import SegmentRows
 
 @dataclass(frozen=True, eq=False)
 class RowIds:
-    """Ids of rows, either original or hashed.
+    """Ids of rows, which are either the original ids or hashes.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Predictions:
         return len(self.actual_codes)
 
     def take(self, rows: BoolArray | IntArray) -> Predictions:
-        """Return some of the rows."""
+        """Return the selected rows."""
         source = self.source
         if source is not None:
             source = in_memory(source.array[rows], source.ranking_only)

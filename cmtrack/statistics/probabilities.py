@@ -25,7 +25,7 @@ ROW_SUM_TOLERANCE = 1e-3
 """Distance of a row's sum from 1 that is ignored, as rounding and single precision cause it."""
 LEAST_SUM = 0.98
 MOST_SUM = 1.02
-"""Limits of the sum of rounded probabilities. Rows with other sums are not probabilities."""
+"""Limits for the sum of rounded probabilities; rows outside them are not probabilities."""
 ROUNDING = 1e-6
 """Distance of a probability from [0, 1] that may be rounding."""
 Normalize: TypeAlias = bool | str

@@ -1,4 +1,4 @@
-"""Records of arrays that are equal field by field."""
+"""Base class for records with arrays, which are compared field by field."""
 
 from __future__ import annotations
 

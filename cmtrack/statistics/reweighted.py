@@ -1,4 +1,4 @@
-"""Statistics of the same rows with other shares of the actual classes.
+"""Statistics of the same rows after changing the shares of the actual classes.
 
 The part of each actual class is scaled as if its rows had another weight.
 """

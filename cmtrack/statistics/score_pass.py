@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 _CHUNK_BLOCKS = 4
 """Blocks per chunk. More would leave cores idle at the end, and fewer would need more merges."""
 _MOST_THREADS = 16
-"""Most threads. More are not faster, because all cores read from the same memory."""
+"""Maximum number of threads; more would not be faster, because all cores share the memory."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ EXACT_ROWS = 1 << 18
 _BLOCK_START = 1 << 13
 """Decision values of the first block, which gives a first estimate of the bits to drop."""
 _AT_FIRST = 1 << 8
-"""Rows that are checked first for two scores in one cell, because a few rows usually have them."""
+"""Number of rows that are checked first for two scores in one cell; a few rows often suffice."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from cmtrack.statistics.attributes import Called, attribute_columns, distinct, e
 from cmtrack.statistics.inputs import IntArray, is_categorical, no_masked
 
 MAX_SEGMENTS = 1000
-"""Most segments of one column. If there are more values, the smallest share the last segment."""
+"""Maximum number of segments per column; the last one combines all smaller segments."""
 MAX_VALUES = 10_000
 """Most values of one column that are counted if all values are known only at the end."""
 MAX_FRACTIONS = 20
@@ -104,7 +104,7 @@ class SegmentRows:
         return values[self.codes]
 
     def take(self, rows: Any) -> SegmentRows:
-        """Return some of the rows."""
+        """Return the segments of the selected rows."""
         return SegmentRows(self.name, self.values, self.codes[rows])
 
     def arranged(self, order: Sequence[int]) -> SegmentRows:
@@ -304,7 +304,7 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
 
 
 def check_length(name: Hashable, length: int, n_rows: int) -> None:
-    """Raise ValueError for a column with another length."""
+    """Raise ValueError unless the length of a column is ``n_rows``."""
     if length != n_rows:
         raise ValueError(
             f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} "

@@ -19,7 +19,7 @@ from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.predictions import Predictions
 
 OTHER_DOCUMENTS = 1 << 14
-"""Number of places for documents without actual spans."""
+"""Number of positions that are reserved for documents without actual spans."""
 
 
 class Span(NamedTuple):
