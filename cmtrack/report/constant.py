@@ -120,7 +120,10 @@ def _sentence_on(
     several: str,
     say: Callable[[str], str],
 ) -> str:
-    """Return the sentence on a run of a ranking; empty if the run is shown to be better."""
+    """Return the sentence on a run of a ranking.
+
+    The text is empty if the run is shown to be better.
+    """
     interval = _interval_of(entry, constant.metric, ranking)
     shown = fmt.number(_value_of(entry, constant.metric, ranking), interval)
     positive = ranking.evaluation.positive

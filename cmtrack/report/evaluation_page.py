@@ -92,7 +92,10 @@ def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
 
 @cache
 def site() -> str:
-    """Return the documentation site's address with a final slash; empty if it is not known."""
+    """Return the documentation site's address with a final slash.
+
+    The text is empty if the address is not known.
+    """
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:

@@ -125,7 +125,10 @@ class About:
 
     @property
     def step_words(self) -> str:
-        """Words for the step, such as ``step 7``; empty if there is no step."""
+        """Words for the step, such as ``step 7``.
+
+        The text is empty if there is no step.
+        """
         return "" if self.step is None else f"step {self.step}"
 
     @property

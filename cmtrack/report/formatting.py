@@ -196,7 +196,10 @@ def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
 
 
 def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return a metric's interval; empty if :func:`metric_value` already shows a range."""
+    """Return a metric's interval.
+
+    The text is empty if :func:`metric_value` already shows a range.
+    """
     return "" if _range_of_zero(metric, value, ends) else interval(value, ends)
 
 

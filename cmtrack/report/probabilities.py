@@ -132,12 +132,18 @@ class _Judged:
 
     @cached_property
     def failures(self) -> str:
-        """Words on scores of 0 or 1 that did not come true; empty if there are none."""
+        """Words on scores of 0 or 1 that did not come true.
+
+        The text is empty if there are no such scores.
+        """
         return _failures(self)
 
     @cached_property
     def example(self) -> str:
-        """Words for the scores with the largest fault; empty if only the mean score is wrong."""
+        """Words for the scores with the largest fault.
+
+        The text is empty if only the mean score is wrong.
+        """
         return _example(self)
 
     @property
@@ -165,7 +171,9 @@ class _Judged:
 
 
 def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Assess the positive group's probabilities; None if the section ``calibration/`` is missing.
+    """Assess the positive group's probabilities.
+
+    Returns None if the section ``calibration/`` is missing.
 
     ``margin``: as :data:`MARGIN`.
 
@@ -223,10 +231,11 @@ def _slope_fault(slope: Interval) -> str:
 
 
 def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | None:
-    """Assess the confidence of the predictions; None if the section ``confidence/`` is missing.
+    """Assess the confidence of the predictions.
 
-    The confidence is the probability that a prediction is correct. :func:`judgement` lists the
-    words. Over-confident predictions are correct less often than their probabilities say.
+    Returns None if the section ``confidence/`` is missing. The confidence is the probability that a
+    prediction is correct. :func:`judgement` lists the words. Over-confident predictions are correct
+    less often than their probabilities say.
     """
     curve = curve_of(evaluation, "confidence")
     if curve is None:
@@ -489,7 +498,10 @@ def _judge_not_significant(judged: _Judged) -> Judgement:
 
 
 def _look(judged: _Judged, rows: int) -> str:
-    """Return words for a sign of a fault that the test does not find; empty if there is none."""
+    """Return words for a sign of a fault that the test does not find.
+
+    The text is empty if there is no such sign.
+    """
     if judged.curve.leaves_band:
         return "the curve leaves its band"
     if judged.is_small:
@@ -503,7 +515,10 @@ def _look(judged: _Judged, rows: int) -> str:
 
 
 def _caution(judged: _Judged, rows: int) -> str:
-    """Return a caution to add if no miscalibration is found; empty if none is needed."""
+    """Return a caution to add if no miscalibration is found.
+
+    The text is empty if no caution is needed.
+    """
     blocks = judged.curve.table.blocks
     text = ""
     if len(blocks.scores) == 1:
@@ -521,7 +536,10 @@ def _caution(judged: _Judged, rows: int) -> str:
 
 
 def _failures(judged: _Judged) -> str:
-    """Return words on scores of 0 or 1 that did not come true; empty if there are none."""
+    """Return words on scores of 0 or 1 that did not come true.
+
+    The text is empty if there are no such scores.
+    """
     blocks = judged.curve.table.blocks
     texts = []
     for score, missed, outcome in (
@@ -611,7 +629,10 @@ def about(score: float, observed: float) -> tuple[str, str]:
 
 
 def _edge(share: float) -> str:
-    """Return words for a share that would be rounded to 0% or 100%; empty for other shares."""
+    """Return words for a share that would be rounded to 0% or 100%.
+
+    The text is empty for other shares.
+    """
     if 0 < share < 0.005:
         return "less than 1%"
     if 0.995 <= share < 1:

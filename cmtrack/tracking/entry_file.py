@@ -220,7 +220,7 @@ class _Stored:
 
 
 def whole_number(value: Any, what: str) -> int:
-    """Return a 64-bit integer of any type; ValueError for other values, such as 2.0 or True."""
+    """Return a 64-bit integer of any type, or raise ValueError for values such as 2.0 or True."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
     number = operator.index(value)

@@ -166,7 +166,10 @@ def _values_by_row(
 
 
 def _named_segments(segments: Any) -> tuple[tuple[str, ...], ...]:
-    """Return the data columns that ``segments`` names; empty if ``segments`` contains values."""
+    """Return the data columns that ``segments`` names.
+
+    The result is empty if ``segments`` contains values.
+    """
     if not segments or not isinstance(segments, (list, tuple)):
         return ()
     names: list[Any] = []

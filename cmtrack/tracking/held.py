@@ -152,10 +152,10 @@ class Held:
 
     @cached_property
     def other_evaluation(self) -> str:
-        """Description of a different evaluation under the entry's prefix; empty if there is none.
+        """Description of a different evaluation under the entry's prefix.
 
-        The description is also empty if the entry has a step, because such an entry always replaces
-        the evaluation of an earlier step.
+        The text is empty if there is no such evaluation. The description is also empty if the entry
+        has a step, because such an entry always replaces the evaluation of an earlier step.
         """
         entry = self.entry
         if not self.is_complete or self.has_same_evaluation or entry.step is not None:

@@ -115,7 +115,7 @@ def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> Ba
 def with_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> BaseEvaluation:
-    """Return the evaluation with its rows; ValueError if predictions are missing or damaged."""
+    """Return the evaluation with its rows, or raise ValueError if rows are missing or damaged."""
     if not keeps_rows(run, prefix):
         raise ValueError(
             f"run {run.run_id} has no {rows_file(run, prefix)}: predictions by row were not kept"

@@ -95,7 +95,10 @@ def prefix_to_log(prefix: str | None) -> str:
 
 
 def under_prefix(prefix: str) -> str:
-    """Return words that name a prefix after "an evaluation"; empty if the prefix is empty."""
+    """Return words that name a prefix after "an evaluation".
+
+    The text is empty if the prefix is empty.
+    """
     return f" under the prefix {prefix!r}" if prefix else ""
 
 

@@ -250,7 +250,10 @@ class _Job:
         )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
-        """Return a digest of source and grouping; empty if the source evaluation has no digests."""
+        """Return a digest of source and grouping.
+
+        The text is empty if the source evaluation has no digests.
+        """
         entries = names.digests(run.tags, self.source_prefix)
         evaluation = entries.get(names.digest_key(names.EVALUATION_FILE))
         if evaluation is None:

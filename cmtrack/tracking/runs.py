@@ -60,7 +60,10 @@ class TrackedRun(Run):
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Return why the evaluation under a prefix is incomplete; empty if it is complete."""
+        """Return why the evaluation under a prefix is incomplete.
+
+        The text is empty if the evaluation is complete.
+        """
         status = self.status(prefix)
         if status == "completed":
             return ""
@@ -498,11 +501,12 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
 
 
 def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
-    """Return the id of the logged model that was registered as a version; None if unknown.
+    """Return the id of the logged model that was registered as a version.
 
-    Only Databricks sets the field ``model_id``. The open-source registry stores the id in the
-    source of the version. The source of a copied version is the original version. A source
-    ``runs:/<run>/<name>`` refers to the model that the run logged under this name.
+    Returns None if unknown. Only Databricks sets the field ``model_id``. The open-source registry
+    stores the id in the source of the version. The source of a copied version is the original
+    version. A source ``runs:/<run>/<name>`` refers to the model that the run logged under this
+    name.
     """
     if getattr(version, "model_id", None):
         return str(version.model_id)
@@ -522,7 +526,10 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 
 
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of the only model of a run with a name; None for no or several models."""
+    """Return the id of the only model of a run with a name.
+
+    Returns None for no or several models.
+    """
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
     named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]

@@ -130,9 +130,10 @@ def segment_runs(
 def _places(
     evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None
 ) -> Any:
-    """Return the position in the table of each row of a run; None if the order is the same.
+    """Return the position in the table of each row of a run.
 
-    Raises ValueError if the rows of the table do not match the rows of the run.
+    Returns None if the order is the same. Raises ValueError if the rows of the table do not match
+    the rows of the run.
     """
     statistics = evaluation.statistics
     places = places_in(

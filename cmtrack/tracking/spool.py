@@ -144,7 +144,10 @@ def waiting(folder: str | Path | None = None) -> list[Path]:
 
 
 def made(name: str) -> int | None:
-    """Return the creation time in an entry's name, in ms since 1970; None if it has no time."""
+    """Return the creation time in an entry's name, in ms since 1970.
+
+    Returns None if the name contains no time.
+    """
     try:
         made_at = datetime.strptime(name.split("-")[0], STAMP).replace(tzinfo=UTC)
     except ValueError:

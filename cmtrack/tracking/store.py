@@ -89,7 +89,7 @@ def probe(tracking_uri: str) -> None:
 
 @contextmanager
 def tracking_store(uri: str | None) -> Iterator[str]:
-    """Use a tracking URI inside the block, and yield it; None keeps the current URI.
+    """Use a tracking URI inside the block, and yield it; None means the current URI.
 
     MLflow stores the URI in the process and in an environment variable; both are restored.
     """

@@ -226,7 +226,10 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
 
 
 def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
-    """Return an evaluation with probabilities rounded as in a file; None if nothing changes."""
+    """Return an evaluation with probabilities rounded as in a file.
+
+    Returns None if nothing changes.
+    """
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
         return None

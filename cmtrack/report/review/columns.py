@@ -308,7 +308,10 @@ def _count_blocks(entry: Ranked, ranking: Ranking) -> int:
 
 
 def _is_paired(entry: Ranked, ranking: Ranking) -> bool | None:
-    """Return whether a run's differences are paired by row; None if there is only one run."""
+    """Return whether a run's differences are paired by row.
+
+    Returns None if there is only one run.
+    """
     if len(ranking.runs) == 1:
         return None
     return not entry.unpaired

@@ -226,7 +226,10 @@ def roc_figure(ranking: Ranking) -> Figure | None:
 
 
 def _score_curves(ranking: Ranking, read_curve: Callable[[Evaluation], Any]) -> list[_RunCurve]:
-    """Return the curves of runs with scores of the positive group; empty if the groups differ."""
+    """Return the curves of runs with scores of the positive group.
+
+    The list is empty if the groups differ.
+    """
     if not alike(ranking, ranking.criterion.catalog.depends_on("binary/roc_auc")):
         return []
     curves = []

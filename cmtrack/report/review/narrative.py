@@ -44,7 +44,7 @@ RIVALS = 2
 _MANY = 1000
 """Multiple of the present number of rows from which only the multiple is given.
 
-A needed number of rows below this multiple is written as a number.
+A smaller number of rows is written as a number.
 """
 _LEAST_SELECTION = 0.01
 """Largest selection bias that is not mentioned, relative to the width of the leader's interval."""
@@ -185,7 +185,10 @@ def _nothing(review: Review) -> str:
 
 
 def _nothing_beside(review: Review) -> str:
-    """Return the sentence that no other runs exist; empty if there are runs without a rank."""
+    """Return the sentence that no other runs exist.
+
+    The text is empty if there are runs without a rank.
+    """
     return "" if not_ranked(review) else f" There is no {review.noun} to compare it with."
 
 
@@ -304,7 +307,10 @@ def _value(entry: Ranked) -> str:
 
 
 def selection(review: Review) -> str:
-    """Return the sentence on the selection bias of the leader's value; empty if it is small."""
+    """Return the sentence on the selection bias of the leader's value.
+
+    The text is empty if the selection bias is small.
+    """
     looks = review.looks
     if looks is None or looks.runs < 2:
         return ""
@@ -793,7 +799,10 @@ def break_evens(review: Review) -> list[str]:
 def _break_even(
     theirs: BaseEvaluation, ours: BaseEvaluation, confidence_level: float
 ) -> BreakEven | None:
-    """Return the break-even cost of two runs; None if there is none, or if a run has one class."""
+    """Return the break-even cost of two runs.
+
+    Returns None if there is no break-even cost, or if a run predicts only one class.
+    """
     if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
         return None
     if why_no_break_even(theirs, ours) or _predicts_one_side(theirs) or _predicts_one_side(ours):
@@ -815,7 +824,10 @@ def _predicts_one_side(evaluation: Evaluation) -> bool:
 
 
 def positives(review: Review) -> str:
-    """Return a warning if the positive groups of the runs differ; empty if they are the same."""
+    """Return a warning if the positive groups of the runs differ.
+
+    The text is empty if the positive groups are the same.
+    """
     by_group = fmt.by_reason(
         (review.say(run.name), quoted(run.evaluation.positive))
         for run in review.comparison.runs

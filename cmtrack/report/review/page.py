@@ -211,9 +211,10 @@ _OF_WHAT = {
 
 
 def probabilities(ranking: Ranking | None) -> Table | None:
-    """Return the table of losses and calibration of the first runs; None without probabilities.
+    """Return the table of losses and calibration of the first runs.
 
-    The column "Verdict" contains a word that assesses the calibration of each run.
+    Returns None if no probabilities are available. The column "Verdict" contains a word that
+    assesses the calibration of each run.
     """
     if ranking is None:
         return None
@@ -379,7 +380,10 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
 
 
 def gate_table(comparison: Comparison) -> Table | None:
-    """Return the table of gate results, runs that fail a gate first; None if there are no gates."""
+    """Return the table of gate results, runs that fail a gate first.
+
+    Returns None if there are no gates.
+    """
     if not comparison.gates:
         return None
     rows = [_gate_row(comparison, stop.name, stop.run_id, stop.gates) for stop in comparison.failed]

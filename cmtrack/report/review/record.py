@@ -83,7 +83,10 @@ def varying(runs: Sequence[Run]) -> list[str]:
 
 
 def address(run: Run) -> str:
-    """Return the address of a run's page, without credentials; empty if there is no page."""
+    """Return the address of a run's page, without credentials.
+
+    The text is empty if there is no page.
+    """
     uri = without_credentials(run.tracking_uri)
     if urlsplit(uri).scheme not in ("http", "https"):
         return ""
@@ -101,7 +104,10 @@ def stores(runs: Iterable[Run]) -> list[str]:
 
 
 def duration(run: Run) -> float | None:
-    """Return the seconds from a run's start to its end; None if one of these times is missing."""
+    """Return the seconds from a run's start to its end.
+
+    Returns None if the start or the end is not known.
+    """
     if not 0 < run.start_time <= run.end_time:
         return None
     return (run.end_time - run.start_time) / 1000
@@ -142,7 +148,10 @@ def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
 
 
 def _made(comparison: Comparison) -> str:
-    """Return words for the time and author of a comparison; empty if the time is unknown."""
+    """Return words for the time and author of a comparison.
+
+    The text is empty if the time is unknown.
+    """
     record = comparison.record
     if not record.made:
         return ""
@@ -151,7 +160,10 @@ def _made(comparison: Comparison) -> str:
 
 
 def _grouping(comparison: Comparison) -> str:
-    """Return words for the grouping of the comparison or of its runs; empty if there is none."""
+    """Return words for the grouping of the comparison or of its runs.
+
+    The text is empty if there is no grouping.
+    """
     grouping = comparison.how.get("grouping")
     if not grouping and comparison.ranking is not None:
         grouping = comparison.ranking.evaluation.grouping
@@ -256,7 +268,10 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _more(n: int) -> str:
-    """Return words for the number of parameters that are not shown; empty if all are shown."""
+    """Return words for the number of parameters that are not shown.
+
+    The text is empty if all parameters are shown.
+    """
     return f" and {n} more" if n > 0 else ""
 
 
@@ -275,14 +290,20 @@ def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: s
 
 
 def _rest(runs: Sequence[Run]) -> str:
-    """Return a sentence on the runs that a table does not show; empty if it shows all runs."""
+    """Return a sentence on the runs that a table does not show.
+
+    The text is empty if the table shows all runs.
+    """
     if len(runs) <= MAX_RUNS:
         return ""
     return f" See the JSON file for {len(runs) - MAX_RUNS} more runs."
 
 
 def _stamp(milliseconds: int) -> str:
-    """Return a time in UTC as text; empty if the time is missing or outside the calendar."""
+    """Return a time in UTC as text.
+
+    The text is empty if the time is missing or outside the calendar.
+    """
     if milliseconds <= 0:
         return ""
     try:
@@ -292,7 +313,10 @@ def _stamp(milliseconds: int) -> str:
 
 
 def _time(seconds: float | None) -> str:
-    """Return a duration as text in its two largest units; empty if the duration is unknown."""
+    """Return a duration as text in its two largest units.
+
+    The text is empty if the duration is unknown.
+    """
     if seconds is None:
         return ""
     if seconds < 60:
@@ -304,7 +328,10 @@ def _time(seconds: float | None) -> str:
 
 
 def _size(n: int) -> str:
-    """Return a number of bytes as text in its largest unit; empty if the number is unknown."""
+    """Return a number of bytes as text in its largest unit.
+
+    The text is empty if the number is unknown.
+    """
     if n <= 0:
         return ""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -62,12 +62,18 @@ class Review:
 
     @property
     def run_ranking(self) -> Ranking | None:
-        """The ranking of runs that decides; None if models are ranked or if nothing is ranked."""
+        """The ranking of runs that decides.
+
+        The value is None if models are ranked or if nothing is ranked.
+        """
         return None if self.comparison.repeated else self.comparison.ranking
 
     @cached_property
     def rival(self) -> Ranked | None:
-        """The run to compare with the chosen run; None if no ranking contains several runs."""
+        """The run to compare with the chosen run.
+
+        The value is None if no ranking contains several runs.
+        """
         return None if self.run_ranking is None else rival(self.run_ranking)
 
     @cached_property
@@ -109,7 +115,11 @@ class Review:
 
     @cached_property
     def positive(self) -> Label | None:
-        """The positive group of all runs; None if there is none or if it differs between runs."""
+        """The positive group of all runs.
+
+        The value is None if there is no positive group, or if the positive groups of the runs
+        differ.
+        """
         positives = {run.evaluation.positive for run in self.comparison.runs}
         return positives.pop() if len(positives) == 1 else None
 
@@ -135,19 +145,28 @@ class Review:
 
     @cached_property
     def why_apart(self) -> tuple[str, ...]:
-        """Sentences on why there is more than one ranking; empty if there is only one."""
+        """Sentences on why there is more than one ranking.
+
+        The result is empty if there is only one.
+        """
         return apart(self.comparison.rankings, self.comparison.reads)
 
     # -- class shares ------------------------------------------------------------------------------
 
     @property
     def shares(self) -> float | Mapping[Label, float] | None:
-        """The class shares that the comparison assumes; None for the actual shares."""
+        """The class shares that the comparison assumes.
+
+        The value is None for the actual shares.
+        """
         return self.comparison.how.get("at")
 
     @property
     def at(self) -> str:
-        """Words to add to a metric's heading, such as " at 2%"; empty for the actual shares."""
+        """Words to add to a metric's heading, such as " at 2%".
+
+        The text is empty for the actual shares.
+        """
         if self.shares is None:
             return ""
         if isinstance(self.shares, float):
@@ -156,17 +175,21 @@ class Review:
 
     @property
     def judged_at(self) -> str:
-        """The fact that names the assumed class shares; empty for the actual class shares."""
+        """The fact that names the assumed class shares.
+
+        The text is empty for the actual class shares.
+        """
         if self.shares is None:
             return ""
         return f"evaluated at {shares_in_words(self.shares, self.positive)}"
 
     @cached_property
     def assumed(self) -> str:
-        """The assumed class shares as an if-clause; empty for the actual class shares.
+        """The assumed class shares as an if-clause.
 
-        For example, "If 2% of the rows were “spam”". If the names of the positive group differ
-        between the runs, the clause is "If 2% of the rows were positive".
+        The text is empty for the actual class shares. For example, "If 2% of the rows were “spam”".
+        If the names of the positive group differ between the runs, the clause is "If 2% of the rows
+        were positive".
         """
         if self.shares is None:
             return ""

@@ -206,7 +206,10 @@ def _class_row(by_class: Flips, k: int) -> Row:
 
 
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
-    """Return a table of rows that only the other run predicts correctly; None if there are none."""
+    """Return a table of rows that only the other run predicts correctly.
+
+    Returns None if there are no such rows.
+    """
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
     )

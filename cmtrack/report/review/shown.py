@@ -29,7 +29,10 @@ def rival(ranking: Ranking) -> Ranked | None:
 
 
 def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
-    """Return the runs with single-label evaluations, best first; empty for code sets."""
+    """Return the runs with single-label evaluations, best first.
+
+    The list is empty for code sets.
+    """
     pairs = [
         (run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)
     ]
@@ -95,9 +98,10 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 
 
 def judged_section(ranking: Ranking) -> str:
-    """Return the section of calibration metrics to show for the runs; empty if there is none.
+    """Return the section of calibration metrics to show for the runs.
 
-    The section of the positive group comes before the section of the predictions' confidence.
+    The text is empty if there is no such section. The section of the positive group comes before
+    the section of the predictions' confidence.
     """
     for section, judge in JUDGES.items():
         options = ranking.criterion.catalog.depends_on(f"{section}/error")
