@@ -1,4 +1,4 @@
-"""``cmtrack at`` and ``plan``: metrics at other shares of classes, and rows for a difference."""
+"""``cmtrack at`` and ``plan``: metrics at different class shares, and numbers of rows to test."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store
 
 
 def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
-    """Print the headline metrics for the shares of the run and for the other shares."""
+    """Print the headline metrics for the shares of the run and for the different shares."""
     from cmtrack.report import formatting as fmt
 
     evaluation = transported.evaluation

@@ -1,4 +1,4 @@
-"""``cmtrack compare``, and the options shared by all commands on several runs."""
+"""``cmtrack compare``, and the options that all commands for several runs share."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _newest(
 
 
 def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Command]:
-    """Return the decorator of a command with the options of a comparison."""
+    """Return a decorator that creates a command and adds the options of a comparison."""
 
     def made(function: Callable[..., Answer]) -> click.Command:
         csv = click.option(
@@ -103,7 +103,7 @@ def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Com
 def compared(
     step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None, **options: Any
 ) -> Comparison:
-    """Compare runs, after all options were validated without a request to a store.
+    """Compare runs; validate all options before the first request to a store.
 
     ``options`` are the fields of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line
     gives them: a file by its path, a custom metric by FILE.py:NAME.
@@ -154,7 +154,7 @@ def compared(
 def _check_selection(
     runs: Sequence[str], experiments: Sequence[str], options: Mapping[str, Any]
 ) -> None:
-    """Refuse options that need another option."""
+    """Refuse options that need an option which is not given."""
     if runs and options.get("filter_string") and not experiments:
         raise click.UsageError(
             "--filter limits the runs of --experiment; leave it out if you name runs"
@@ -200,14 +200,14 @@ def check_gates(require: Sequence[str], against: str | None) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Validate a prefix."""
+    """Raise a usage error if a prefix is invalid."""
     from cmtrack.tracking import names
 
     parsed(names.check_prefix, prefix)
 
 
 def read_rank_by(metrics: Sequence[str]) -> str | list[str] | None:
-    """Return one metric, or several."""
+    """Return one metric as text, or several metrics as a list; None if there are none."""
     if not metrics:
         return None
     from cmtrack.comparison.criterion import Criterion
@@ -222,7 +222,7 @@ def read_rank_by(metrics: Sequence[str]) -> str | list[str] | None:
 
 
 def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | None, Any]:
-    """Return the grouping of a file, and the positive group by its name."""
+    """Read a grouping from a file, and find the positive group by its name."""
     if path is None:
         if positive is not None:
             raise click.UsageError(
@@ -241,14 +241,14 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:
-    """Write a row per run. A spreadsheet must not run names that others chose as formulas."""
+    """Write a CSV file with a row for each run; names cannot run as spreadsheet formulas."""
     if path is not None:
         with writing(path):
             comparison.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
 
 
 def _for_a_spreadsheet(value: Any) -> Any:
-    """Return a cell of a CSV file, with an apostrophe before text that looks like a formula."""
+    """Return a cell of a CSV file; put an apostrophe before text that looks like a formula."""
     if not isinstance(value, str):
         return value
     text = one_line(value)

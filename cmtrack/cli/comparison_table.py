@@ -25,7 +25,7 @@ MAX_LISTED = 10
 ALWAYS = 100
 DECIDES = 50
 _NAME = 18
-"""Width that each name gets at least. Longer names continue on the next line."""
+"""Smallest width of a column of names; longer names continue on the next line."""
 _ANY_WIDTH = 10_000
 
 
@@ -89,7 +89,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         print_table(console, title, printed, ranking.standings, below)
         if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
             console.print(plain(explained(ranking.confidence_level)))
-        # Runs on other rows have no paired difference; the list gives the reason.
+        # Runs on different rows have no paired difference; the list gives the reason.
         unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
         print_left_out(console, unpaired, "Not compared row by row")
     print_segments(console, comparison.segments)
@@ -116,7 +116,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
 
 def print_segments(console: Console, compared: SegmentComparison) -> None:
-    """Print the leader's differences from the other runs by segment.
+    """Print, for each segment, the differences between the leader and all other runs.
 
     Each pair of a column and a metric has its own table.
     """

@@ -1,4 +1,4 @@
-"""Command-line flags generated from the fields of a question when a command runs."""
+"""Command-line flags that are generated from the option records when a command runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 def answering(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Add --json to a command that returns an answer, and print the answer."""
+    """Add the option --json to a command, and print the answer that the command returns."""
 
     @wraps(function)
     def wrapped(*, as_json: bool, **options: Any) -> None:
@@ -69,7 +69,7 @@ def check_goes_with(flag: str, is_given: bool, **options: Any) -> None:
 
 
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
-    """Return a class of commands with the flags of a question.
+    """Return a command class whose flags are generated from a question.
 
     ``question`` is a function that returns the question. It is called only when a command needs
     its flags, so that other commands do not import it. ``names`` selects fields of the question;
@@ -106,7 +106,7 @@ def of_compare() -> type[Question]:
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # it is generic since click 8.2
-    """Choice among texts.
+    """A parameter whose value is one of several texts.
 
     A removed value raises an error that names what to use instead.
     """

@@ -47,13 +47,13 @@ class Failed(click.ClickException):
 
 
 class WorkFailed(Failed):
-    """Error while a command works, with exit code 1."""
+    """Error that occurs while a command works; the exit code is 1."""
 
     exit_code = 1
 
 
 class BadInput(Failed):
-    """Error of the input, with exit code 2 as for usage errors of click."""
+    """Error in the input; the exit code is 2, the code of click's usage errors."""
 
     exit_code = 2
 
@@ -92,7 +92,7 @@ def bad_input(*more: type[Exception], say: Callable[[str], str] = str) -> Iterat
 
 @contextlib.contextmanager
 def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
-    """Turn an error of writing a file into one sentence."""
+    """Turn an error that occurs while a file is written into one sentence."""
     try:
         yield
     except OSError as error:
@@ -142,7 +142,7 @@ def working() -> Iterator[Step]:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a line, with control characters escaped and without commands for a runner."""
+    """Print a line after escaping control characters and commands for a pipeline runner."""
     click.echo(inert(text), err=err)
 
 
@@ -169,7 +169,7 @@ def plain(text: object) -> Any:
 
 
 def echo_json(data: Any) -> None:
-    """Print one JSON object, with null for numbers that are not finite."""
+    """Print one JSON object; numbers that are not finite become null."""
     click.echo(
         printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str))
     )
@@ -186,5 +186,5 @@ def _finite(data: Any) -> Any:
 
 
 def warn(text: str) -> None:
-    """Print a warning on stderr and go on."""
+    """Print a warning on stderr, and continue."""
     echo(f"Warning: {text}", err=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class NotJudged(Failed):
-    """Error without a verdict.
+    """Error that prevents a verdict.
 
     The exit code is 2, because 1 means a failed gate.
     """
@@ -158,7 +158,8 @@ def gate_command(
         from cmtrack.report.review import Review
 
         if rule is not None:
-            # With its gates, the comparison would have no numbers of a run that fails them.
+            # If the rule kept its gates, the comparison would not contain the numbers of a run that
+            # fails them.
             options["rule"] = rule.without_gates(ALWAYS_DEFINED if require else None)
         elif require:
             # The default metric may be undefined for the run, and the gates may not need it.
@@ -191,7 +192,7 @@ def gate_command(
 
 
 class _Verdict(NamedTuple):
-    """A verdict with the run, the rule, the latest review and the number of rows, as shown."""
+    """A verdict, and the run, rule, latest review and number of rows that are shown with it."""
 
     verdict: Verdict
     run: Ranked
@@ -214,7 +215,7 @@ def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
 def _read_rule(
     path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None
 ) -> Rule:
-    """Return the rule of a file, which must not be mixed with other options that decide."""
+    """Read a rule from a file; refuse options that would also decide."""
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.rule import Rule
 

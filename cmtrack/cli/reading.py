@@ -1,4 +1,4 @@
-"""Reading the files of commands: columns of Parquet or CSV, groupings, metrics."""
+"""Functions that read the files of commands: Parquet and CSV columns, groupings, metrics."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class NamedColumns:
         The argument that takes the scores, ``y_prob`` or ``y_score``.
     segments : sequence of str
     label_kinds : sequence of type
-        The types that labels may have.
+        The allowed types of labels.
     missing : sequence of str
-        Texts that are missing values.
+        Texts that stand for missing values.
     """
 
     by_argument: Mapping[str, str | None]
@@ -193,7 +193,7 @@ def find(name: str, names: Sequence[str], path: Path) -> str:
 
 
 def _near(name: str, names: Sequence[str]) -> str:
-    """Return similar names for an error message, or the first names without similar ones."""
+    """Return similar names for an error message, or the first names if none are similar."""
     by_lower: dict[str, str] = {}
     for other in names:
         by_lower.setdefault(other.lower(), other)
@@ -205,7 +205,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
-    """Return columns by the text that the ``*`` matches."""
+    """Find the columns that match a pattern; the keys are the texts that ``*`` matches."""
     from cmtrack.sources import match_pattern
 
     with bad_input(say=lambda text: f"--y-prob: {text}"):
@@ -342,6 +342,6 @@ def _execute(module: str) -> dict[str, Any]:
 
 
 def read_file(read: Callable[[Path], Result], path: Path) -> Result:
-    """Return the grouping, costs or rule of a file. An error names the file."""
+    """Read a grouping, costs or a rule from a file; errors name the file."""
     with bad_input(say=lambda text: text if text.startswith(path.name) else f"{path.name}: {text}"):
         return read(path)

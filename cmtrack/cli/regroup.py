@@ -167,7 +167,7 @@ def _print(out: Sequence[RegroupedRun], grouping: Grouping, prefix: str) -> None
 
 
 def _print_common_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
-    """Print the most frequent warnings, with the number of runs unless all have them."""
+    """Print the most frequent warnings, and the number of their runs unless it is all runs."""
     from collections import Counter
 
     from rich.text import Text
@@ -187,7 +187,7 @@ def _print_common_warnings(console: Console, runs: Sequence[RegroupedRun]) -> No
 
 
 def _summarize(done: Sequence[RegroupedRun], n_runs: int, prefix: str) -> str:
-    """Return a sentence on the number of regrouped runs."""
+    """Return a sentence that gives the number of regrouped runs."""
     planned = any(run.status == "planned" for run in done)
     if planned:
         verb = "would be"

@@ -174,7 +174,7 @@ def _rows_of_run(
 def _rows_of_runs(
     comparison: Comparison, names: list[str], kind: str, asked: dict[str, Any]
 ) -> tuple[pd.DataFrame, str]:
-    """Return the rows that runs predict differently or incorrectly, and a sentence on them."""
+    """Return the rows that runs predict differently or incorrectly, and a sentence about them."""
     if kind == "missed":
         missed = comparison.missed(asked["missed"])
         return missed.to_frame(), missed.sentence
@@ -201,7 +201,7 @@ def _indexed_by(comparison: Comparison, names: list[str], kind: str) -> Evaluati
 def _join_table(
     frame: pd.DataFrame, evaluation: Evaluation, table: Path, row_ids: str | None
 ) -> pd.DataFrame:
-    """Return the rows with the columns of a table added."""
+    """Add the columns of a table to the rows."""
     from cmtrack.evaluation.rows import joined_columns
 
     columns = {}

@@ -152,7 +152,7 @@ def _check_table_flags(table: Path | None, by: Sequence[str], of_table: dict[str
 
 
 def _with_flags(error: str) -> str:
-    """Return an error of a search with flags instead of argument names."""
+    """Replace argument names by flags in the error message of a search."""
     error = error.replace("min_rows", "--min-rows")
     return error.replace("leave this column out", "leave this column out (--leave-out)")
 

@@ -1,4 +1,4 @@
-"""Commands on stored evaluations: their options, loading, and tables."""
+"""Shared parts of commands that read stored evaluations: options, loading and tables."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def run_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Return the decorator of a command on one run, a named one or the newest."""
+    """Return a decorator that creates a command for one run, named or newest."""
 
     def made(function: Callable[..., None]) -> click.Command:
         command = main.command(name, cls=asking(of_compare, "experiment_names", "filter_string"))

@@ -25,7 +25,7 @@ MAX_SENTENCES = 4
 MAX_ROWS = 40
 MAX_WORST = 10
 ENOUGH = 5
-"""Least number of rows of a class among the worst. With fewer rows, its F1 is luck."""
+"""Smallest number of rows of a class that is listed as worst; below it, F1 is mostly chance."""
 MAX_GROUPS = 8
 
 
@@ -97,7 +97,7 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
 
 
 def print_warnings(console: Console, warnings: Iterable[str]) -> None:
-    """Print warnings, a line each."""
+    """Print each warning on a separate line."""
     from rich.text import Text
 
     for warning in warnings:
@@ -233,7 +233,7 @@ def _families_of(evaluation: BaseEvaluation) -> list[str]:
 
 
 def _families(evaluation: BaseEvaluation) -> Table:
-    """Return the families with their confusions, starting with the most labels."""
+    """Return a table of the families and their confusions; families with most labels are first."""
     metrics = evaluation.metrics
     families = _families_of(evaluation)
     families.sort(key=lambda family: -metrics[f"family/{family}/support"])

@@ -19,7 +19,7 @@ _EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3, "REMOVED": 3}
 
 
 class NotVerified(BadInput):
-    """Error without an answer, with exit code 2 because 1 means a changed bundle."""
+    """Error that prevents an answer; the exit code is 2, because 1 means a changed bundle."""
 
 
 @main.command("verify")

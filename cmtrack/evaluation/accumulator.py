@@ -41,7 +41,7 @@ from cmtrack.statistics.segment_values import (
 from cmtrack.statistics.segmented import Segmented
 
 _MOST_WAITING = 1 << 16
-"""Number of buffered rows: counting a few rows takes about as long as counting many."""
+"""Number of buffered rows; counting many rows takes about the same time as counting a few."""
 
 
 @takes_options
@@ -314,7 +314,7 @@ class Accumulator:
         return np.concatenate(weights)
 
     def _add(self, size: int, part: Statistics) -> None:
-        """Add statistics, and merge those of equal size, like a binary counter that carries digits.
+        """Add statistics; merge parts of equal size, like a binary counter that carries digits.
 
         With this order of merging, each row takes part in only log n merges.
         """

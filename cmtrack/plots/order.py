@@ -114,7 +114,7 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
     """Return the ascending positions of ``n`` classes that are often confused with each other.
 
     First, the class that has the fewest errors with the remaining classes is removed, until ``n``
-    classes are left. Then classes are exchanged as long as an exchange increases the number of
+    classes are left. Then classes are exchanged while an exchange increases the number of
     errors between the selected classes.
     """
     values = np.asarray(counts, dtype=np.float64)
@@ -127,7 +127,7 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
 
 
 def _exchanged(errors: FloatArray, classes: list[int]) -> list[int]:
-    """Exchange classes as long as this increases the number of errors between them."""
+    """Exchange classes while this increases the number of errors between them."""
     chosen = list(classes)
     # Every exchange increases the errors, so the loop ends. The bound is a guard against rounding.
     for _ in range(len(errors)):

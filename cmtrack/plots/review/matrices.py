@@ -50,8 +50,8 @@ def plot_matrices(
     Class names are written only on the left and at the bottom of the figure.
 
     ``matrices``: for each run, from best to worst, its name and an array of shape (K, K), which
-    contains numbers or weights of rows by actual and predicted class. ``labels``, sequence of
-    length K: class names in the order of the rows and columns.
+        contains numbers or weights of rows by actual and predicted class.
+    ``labels``: the K class names in the order of the rows and columns.
     ``max_matrices``: largest number of matrices to draw.
     ``title``: title of the figure.
     """

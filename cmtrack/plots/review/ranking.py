@@ -71,8 +71,7 @@ def plot_ranking(
     test rows. If a run is far behind all other runs, the axis does not extend to it. Instead, an
     arrowhead next to its number points in its direction.
 
-    ``names``, sequence of length R: names of the runs, from best to worst. The first run is the
-    leader.
+    ``names``: the names of the R runs, from best to worst. The first run is the leader.
     ``values``, shape (R,): the metric of each run, from best to worst; NaN values are last.
     ``intervals``, shape (R, 2): the limits of each value's interval; NaN if there is no interval.
     ``differences``, shape (R,): each value minus the best value of all other runs. For the leader,
