@@ -1,12 +1,13 @@
-"""Estimates of the share and number of positives, with intervals and plans.
+"""Estimates of the share and the number of positives, with confidence intervals and sample plans.
 
-This room estimates the share or number of positives, or of each class, from scores and labelled
-scores. Start with :func:`estimate_prevalence`, which reads scores and options. It returns a result
-of ``results``. ``estimators`` has the ways to an estimate. They use ``densities`` (two classes),
+This package estimates the share and the number of positives, or of rows in each class. The
+estimates are computed from the scores of a target and from labelled scores. Start with
+:func:`estimate_prevalence`, which reads scores and options. It returns one of the classes in
+``results``. ``estimators`` contains the estimation methods. They use ``densities`` (two classes),
 ``mixture`` (maximum likelihood of shares), ``class_shares`` (K classes, by bins) and
-``class_moments`` (K classes, by recalibrated probabilities). ``metrics`` is the section
-``prevalence/`` of an evaluation. Scores are counted in ``cmtrack.statistics``, and
-``cmtrack.evaluation`` moves the metrics of an evaluation to an estimated prevalence.
+``class_moments`` (K classes, by recalibrated probabilities). ``metrics`` defines the section
+``prevalence/`` of an evaluation. ``cmtrack.statistics`` counts the scores, and
+``cmtrack.evaluation`` converts the metrics of an evaluation to an estimated prevalence.
 """
 
 from cmtrack.prevalence.estimate import estimate_prevalence

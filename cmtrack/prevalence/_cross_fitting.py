@@ -1,24 +1,25 @@
-"""Prevalence by matching a moment of the scores, with cross-fitted density ratios.
+"""Prevalence estimates that match a moment of the scores, with cross-fitted density ratios.
 
-For any densities and any function h of the score,
-mean_target h = pi mean_positives h + (1-pi) mean_negatives h. With density ratio r and sizes n, m1
-and m0, the h with the smallest variance is
+For any densities and any function h of the score, mean_target h = pi mean_positives h + (1-pi)
+mean_negatives h. Let r be the density ratio, and n, m1 and m0 the numbers of target rows, positives
+and negatives. Then the function h with the smallest variance is
 
     h = (r - 1) / ((pi r + 1 - pi)/n + pi^2 r/m1 + (1-pi)^2/m0),
 
 This is generalised least squares over the cells. It gives less weight to cells in which any of the
-three samples is noisy. If the densities are known (m1 and m0 are large), it is the likelihood
-score. An error of the ratio increases the variance and causes no bias, so the ratio's own error
-does not enter the variance to first order. Related methods: PACC (Bella et al. 2010), in which h
-is the posterior; method of moments, Hansen (1982). Stacks of densities: Smyth & Wolpert (1999); of
-posteriors, Wolpert (1992).
+three samples is noisy. If the densities are known (m1 and m0 are large), h is the likelihood score.
+An error in the ratio increases the variance but does not cause a bias, so the error of the ratio
+itself does not change the variance to first order. Related methods are PACC (Bella et al. 2010), in
+which h is the posterior, and the method of moments (Hansen 1982). Smyth & Wolpert (1999) stack
+densities, and Wolpert (1992) stacks posteriors.
 
-The estimate uses two sets of folds (:class:`TwoFoldings`). Alternating folds deal the labelled rows
-to the folds in turn, in the order of the scores. Their variance is low. But the folds share their
-noise, so the ratio of one fold fits the other too well. The classes then look farther apart than
-they are, and the estimate is pulled towards one half. This matters little for medium prevalences,
-but it can multiply rare ones. Random folds do not have this bias, but have more variance if there
-are few labelled rows. The weight of each depends on how far the two estimates disagree.
+The estimate uses two sets of folds (:class:`TwoFoldings`). With alternating folds, the labelled
+rows are sorted by score and dealt to the folds in turn. Estimates with alternating folds have a low
+variance. But the noise in all folds is similar, so a ratio that is fitted without a fold fits this
+fold too well. The classes then seem farther apart than they are, and the estimate is biased towards
+one half. This bias is small for medium prevalences, but it can multiply a low prevalence. Estimates
+with random folds do not have this bias, but they have a larger variance if there are few labelled
+rows. The weights of the two estimates depend on how much the estimates differ.
 """
 
 from __future__ import annotations
@@ -39,21 +40,23 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray
 # -- folds: functions of the counts alone, the same for every order of the rows -------------------
 
 Folding = Callable[[FloatArray, int], FloatArray]
-"""Function of counts (B,) and a number of folds: counts (folds, B) that sum to the given ones."""
+"""Function that splits counts (B,) into a given number of folds. It returns counts of shape (folds,
+B), whose sum over the folds equals the original counts.
+"""
 
 _SEED = 20230813
 _MOST = 10**9
-"""Rows up to which a hypergeometric distribution is drawn.
+"""Largest number of rows for which random numbers are drawn from a hypergeometric distribution.
 
-With more rows, random and alternating folds would hardly differ.
+If there are more rows, random and alternating folds would be nearly equal.
 """
 
 
 def in_turn(counts: FloatArray, folds: int) -> FloatArray:
-    """Deal the rows in score order to the folds in turn, shape (folds, B).
+    """Sort the rows by score and deal them to the folds in turn, shape (folds, B).
 
-    The folds are as similar as possible, so a model fitted on the other folds has almost seen this
-    one. Fractional counts (weights) are dealt in the same way.
+    The folds are as similar as possible, so a model that is fitted without a fold is almost the
+    same as a model that is fitted with it. Fractional counts (weights) are dealt in the same way.
     """
     ends = np.concatenate(([0.0], np.cumsum(counts)))
     turns, within = np.divmod(ends, folds)
@@ -85,16 +88,18 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
 
 FOLDS = 2
 _STEPS = 100
-"""Most steps of expectation-maximisation. Three digits of the weights are enough."""
+"""Largest number of steps of expectation-maximisation. Three correct digits of the weights are
+enough.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRatio:
-    """Log density ratios of the cells, fitted without each fold of labelled rows.
+    """Log density ratios of the cells, from fits that leave out each fold of labelled rows.
 
-    ``left``, shape (F, B): the log ratios, by the fold that was left out.
-    ``positives``, ``negatives``, shape (F, B): counts of the fold that was left out.
-    ``members``: weight of each model.
+    ``left``, shape (F, B): the log ratios. Each row is for the fold that was left out of the fit.
+    ``positives``, ``negatives``, shape (F, B): counts in the fold that was left out.
+    ``members``: weight of each model in the stack.
     """
 
     left: FloatArray
@@ -104,13 +109,14 @@ class FittedRatio:
 
 
 def fit_ratio(cells: ScoreCells, folding: Folding = in_turn, most: int = FOLDS) -> FittedRatio:
-    """Fit the stack of density models.
+    """Fit the stack of models of the density ratio.
 
-    A member's ratio r gives the probability r / (1 + r) of a positive if both classes are equally
-    frequent. These probabilities are averaged. The weights maximise the log score of the labelled
-    classes. Each class has weight one half, and members fitted without a row's fold predict that
-    row. The weight of one row is added to each member, so with few rows the average is close to the
-    unweighted one.
+    If both classes are equally frequent, the ratio r of a member means that a row is positive with
+    the probability r / (1 + r). These probabilities are averaged over the members. The weights of
+    the members maximise the log score of the labelled rows. In this score, the weight of each class
+    is one half, and each row is predicted by members that were fitted without the row's fold. The
+    weight of one row is added to each member, so the average is close to the unweighted average if
+    there are few rows.
     """
     positives = cells.positives
     negatives = cells.negatives
@@ -128,7 +134,7 @@ def fit_ratio(cells: ScoreCells, folding: Folding = in_turn, most: int = FOLDS) 
 
 
 def whole_ratio(cells: ScoreCells) -> FloatArray:
-    """Return each cell's log density ratio from all labelled rows, members averaged equally."""
+    """Return each cell's log density ratio, fitted to all labelled rows, as a plain average."""
     chances = _members(cells.place, cells.positives[None], cells.negatives[None])[:, 0]
     return _log_odds(chances.mean(axis=0))
 
@@ -138,11 +144,11 @@ def _log_odds(chance: FloatArray) -> FloatArray:
 
 
 def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Return the probabilities of each member (first axis).
+    """Return the probabilities of a positive from each member (first axis).
 
-    Probabilities are limited to what half a count among all rows would give. The number of
-    negatives limits a high ratio, as half a negative could have such a score. The number of
-    positives limits a low one.
+    The limits of the probabilities are the probabilities that result from half a count among all
+    rows. The number of negatives limits high ratios, because half a negative might have such a
+    score. The number of positives limits low ratios in the same way.
     """
     highest = np.log(2 * negatives.sum(axis=1) + 1)[:, None]
     lowest = -np.log(2 * positives.sum(axis=1) + 1)[:, None]
@@ -153,10 +159,10 @@ def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) ->
 
 
 def _weights(chances: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Return convex weights with the best log score, if both classes have weight one half.
+    """Return convex weights that maximise the log score if each class has the weight one half.
 
-    ``chances``, shape (members, F, B): probabilities of a positive without each fold.
-    ``positives``, ``negatives``, shape (F, B): rows of the fold.
+    ``chances``, shape (members, F, B): probabilities of a positive, from fits without each fold.
+    ``positives``, ``negatives``, shape (F, B): numbers of rows in each fold.
     """
     m1 = positives.sum()
     m0 = negatives.sum()
@@ -168,12 +174,12 @@ def _weights(chances: FloatArray, positives: FloatArray, negatives: FloatArray) 
 
 
 def stacking_weights(of_label: FloatArray, mass: FloatArray) -> FloatArray:
-    """Return the convex weights (members,) with the best log score, by expectation-maximisation.
+    """Return convex weights that maximise the log score, found by expectation-maximisation.
 
     The weight of one row is added to each member.
 
-    ``of_label``, shape (members, m): each member's probability of the actual class, without the
-        row's fold.
+    ``of_label``, shape (members, m): each member's probability of a row's actual class, from a fit
+        without the row's fold.
     ``mass``, shape (m,): weights of the rows.
     """
     weights = np.full(len(of_label), 1 / len(of_label))
@@ -190,23 +196,25 @@ def stacking_weights(of_label: FloatArray, mass: FloatArray) -> FloatArray:
 # -- the moment -----------------------------------------------------------------------------------
 
 _CLIP = 30.0
-"""Largest log ratio that is used; no data set that fits into memory shows a larger one."""
+"""Largest log ratio that is used. No data set that fits into memory can show a larger ratio."""
 _POINTS = 161
-"""Number of points at which an equation or a deviance is computed at a time."""
+"""Number of points at which an equation or a deviance is computed in one step."""
 
 
 @dataclass(frozen=True, eq=False)
 class MomentMatch:
-    """Three count vectors over cells, and the log density ratio of each cell.
+    """Counts of the target, the positives and the negatives by cell, and log density ratios.
 
-    With several folds, every labelled row is weighted by the h that was fitted without it, and the
-    target by the mean of all h (cross-fitting). An h fits the rows on which it was fitted too well,
-    which would make small shares too large.
+    If there are several folds, every labelled row is weighted by a function h that was fitted
+    without this row, and the target is weighted by the mean of all functions h (cross-fitting). A
+    function h fits the rows to which it was fitted too well, which would make small shares too
+    large.
 
-    ``log_ratio``, shape (F, B): by the fold that was left out of the fit.
+    ``log_ratio``, shape (F, B): log density ratios. Each row is for the fold that was left out of
+        the fit.
     ``target``, shape (B,): shares of the target rows by cell.
-    ``positives``, ``negatives``, shape (F, B): shares of the labelled rows of each class, by fold;
-        each sums to 1.
+    ``positives``, ``negatives``, shape (F, B): shares of the labelled rows in each class, by fold
+        and cell. The shares of each class sum to 1.
     ``sizes``, (n, m1, m0): (effective) numbers of rows.
     """
 
@@ -223,7 +231,7 @@ class MomentMatch:
 
     @cached_property
     def densities(self) -> tuple[FloatArray, FloatArray]:
-        """Densities (positives, negatives) by the ratio and the pooled mass of labelled scores."""
+        """Densities (positives, negatives), from the ratio and all labelled scores together."""
         chance = (self.odds / (1 + self.odds)).mean(axis=0)
         mass = (self.positives.sum(axis=0) + self.negatives.sum(axis=0)) / 2
         p = mass * chance
@@ -231,32 +239,34 @@ class MomentMatch:
         return p / p.sum(), q / q.sum()
 
     def weights(self, prevalence: FloatArray) -> FloatArray:
-        """Return the values of n h at each prevalence, shape (len(prevalence), F, B)."""
+        """Return n times h at each prevalence, as an array of shape (len(prevalence), F, B)."""
         n, m1, m0 = self.sizes
         pi = prevalence[:, None, None]
         noise = (pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0
         return (self.odds - 1) / noise
 
     def equation(self, prevalence: FloatArray) -> FloatArray:
-        """Return the gap between mean_target h and pi mean_positives h + (1-pi) mean_negatives h.
+        """Return mean_target h minus (pi mean_positives h + (1-pi) mean_negatives h).
 
-        The gap falls as the prevalence grows. It is 0 at the estimate.
+        This difference decreases as the prevalence pi increases. It is 0 at the estimate.
         """
         pi = prevalence[:, None, None]
         gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
         return np.einsum("pfb,pfb->p", gap, self.weights(prevalence))
 
     def solve(self) -> float:
-        """Return the root in [0, 1] that is nearest to a first estimate.
+        """Return the root of the equation in [0, 1] that is nearest to a first estimate.
 
-        Near 0 and 1, a few rows with extreme ratios can give the equation more roots, or remove its
-        only one. Without a root, the minimum of equation^2 / variance (continuous updating,
-        Hansen, Heaton & Yaron 1996) is an end of the range or the place of the removed root.
+        If the prevalence is near 0 or 1, a few rows with extreme ratios can add roots to the
+        equation or remove its only root. If there is no root, the method returns the minimum of
+        equation^2 / variance (continuous updating, Hansen, Heaton & Yaron 1996). This minimum is an
+        end of the range or the position of the removed root.
         """
         start = self._first_estimate()
         is_rising = self.equation(np.array([start]))[0] > 0
         end = 1.0 if is_rising else 0.0
-        # Steps grow with the distance from the first estimate, because the root should be near it.
+        # The size of the steps increases with the distance from the first estimate, because the
+        # root should be near this estimate.
         path = start + (end - start) * (np.arange(_POINTS) / (_POINTS - 1)) ** 2
         values = self.equation(path)
         turned = np.flatnonzero((values > 0) != is_rising)
@@ -272,7 +282,10 @@ class MomentMatch:
         return float(path[np.nanargmin(distance)])
 
     def _first_estimate(self) -> float:
-        """Return the estimate by h at prevalence 1/2, in which no single cell dominates."""
+        """Return the estimate that uses the function h for prevalence 1/2.
+
+        No single cell dominates this function.
+        """
         h = self.weights(np.array([0.5]))[0]
         target = float((h * (self.target / len(h))).sum())
         above = float((h * self.positives).sum())
@@ -282,7 +295,7 @@ class MomentMatch:
         return min(max((target - below) / (above - below), 0.0), 1.0)
 
     def _root(self, low: float, high: float) -> float:
-        """Return the root between two prevalences, by bisection to about 1e-14."""
+        """Return the root between two prevalences, found by bisection to about 1e-14."""
         for _ in range(46):
             middle = (low + high) / 2
             if self.equation(np.array([middle]))[0] > 0:
@@ -296,14 +309,15 @@ class MomentMatch:
         prevalence: FloatArray,
         unseen: tuple[bool | BoolArray, bool | BoolArray] = (False, False),
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the equation's variance by target, positives and negatives, and minus its slope.
+        """Return the parts of the equation's variance, and minus the slope of the equation.
 
-        The variance of h in a class is its variance over the m labelled rows of the class (with
-        weight m), averaged with the variance under the model (with weight 1).
+        The parts are due to the target, the positives and the negatives. The variance of h in a
+        class is an average of two variances: the variance over the m labelled rows of the class
+        (with weight m), and the variance under the model (with weight 1).
 
-        ``unseen``, (positives, negatives): whether to allow for scores that the class can have but
-            none of its labelled rows shows. If so, the variance under the model is used if it is
-            larger, and half a row is added that scores like the other class.
+        ``unseen``, (positives, negatives): whether to allow for scores that are possible in the
+            class, but do not occur in its labelled rows. If so, the variance under the model is
+            used if it is larger, and half a row with a score like the opposite class is added.
         """
         n, m1, m0 = self.sizes
         pi = prevalence
@@ -329,17 +343,18 @@ class MomentMatch:
     def about(
         self, estimate: float, prevalence: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return :meth:`spread` at candidates for an interval around the estimate.
+        """Return the result of :meth:`spread` for candidate prevalences around the estimate.
 
-        The labelled negatives may include none that score like positives although the target does.
-        Such negatives would make the true share smaller than estimated, never larger. For positives
-        that score like negatives, the opposite holds. So unseen scores of negatives widen the
-        interval below the estimate, and unseen scores of positives widen it above.
+        The target may contain negatives that score like positives, although the labelled negatives
+        do not. Such negatives can only make the true share smaller than the estimate, not larger.
+        For positives that score like negatives, the opposite holds. So the interval is widened
+        below the estimate to allow for unseen scores of negatives, and above the estimate to allow
+        for unseen scores of positives.
         """
         return self.spread(prevalence, unseen=(prevalence > estimate, prevalence < estimate))
 
     def variance(self, prevalence: float, unseen: bool = False) -> Variance:
-        """Return the estimate's variance by source, with the information of the likelihood."""
+        """Return the variance of the estimate by source, and the information of the likelihood."""
         parts = np.concatenate(self.spread(np.array([prevalence]), unseen=(unseen, unseen)))
         target, positives, negatives, slope = parts.tolist()
         if not slope > 0:
@@ -352,10 +367,12 @@ class MomentMatch:
     def deviance(
         self, estimate: float, grid: FloatArray, kind: str = "adjusted", realised: bool = False
     ) -> FloatArray:
-        """Return the quasi-deviance from the estimate to each point of an even grid.
+        """Return the quasi-deviance at each point of an even grid.
 
-        It is 2 |integral of slope x equation / variance|. "naive" includes only the target's part
-        of the variance. ``realised`` leaves out pi(1-pi)/n, the variance of the target's own share.
+        The quasi-deviance is 2 |integral of slope x equation / variance|, with the integral from
+        the estimate to the point. The kind "naive" includes only the part of the variance that the
+        target causes. If ``realised`` is true, the variance does not include pi(1-pi)/n, which is
+        the variance of the share in the target itself.
         """
         points = np.union1d(grid, [estimate])
         target, positives, negatives, slope = self.about(estimate, points)
@@ -376,7 +393,7 @@ class MomentMatch:
     def interval(
         self, kind: str, estimate: float, confidence_level: float, realised: bool = False
     ) -> Interval:
-        """Return the adjusted or naive interval for the population's or the target's share."""
+        """Return the adjusted or naive interval for the share in the population or target."""
         limit = deviance_limit(confidence_level)
 
         def deviance(grid: FloatArray) -> FloatArray:
@@ -389,7 +406,7 @@ class MomentMatch:
 
 
 def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and variance of h at each prevalence, over cells with the given shares."""
+    """Return the mean and the variance of h over the cells at each prevalence."""
     values = h.reshape(len(h), -1)
     weights = shares.ravel()
     mean = values @ weights
@@ -404,12 +421,12 @@ def _end(
 ) -> float:
     """Return the point at which the deviance exceeds the limit, or else 0 or 1.
 
-    ``reach``: the first distance from the estimate to try, negative for the lower end.
+    ``reach``: the distance from the estimate that is tried first. It is negative for the lower end.
     """
     while True:
         edge = min(max(estimate + reach, 0.0), 1.0)
         grid = np.linspace(estimate, edge, _POINTS)
-        # The deviance is an integral over an ascending grid.
+        # The deviance is computed as an integral over an ascending grid.
         values = deviance(grid) if edge >= estimate else deviance(grid[::-1])[::-1]
         beyond = np.flatnonzero(values > limit)
         if len(beyond):
@@ -429,21 +446,22 @@ def _end(
 
 @dataclass(frozen=True, eq=False)
 class TwoFoldings:
-    """One target and its labelled rows, matched with alternating and with random folds."""
+    """A target and its labelled rows, matched with alternating folds and with random folds."""
 
     in_turn: MomentMatch
     at_random: MomentMatch
 
     @cached_property
     def estimates(self) -> tuple[float, float]:
-        """Estimates by alternating and by random folds."""
+        """Estimates with alternating folds and with random folds."""
         return self.in_turn.solve(), self.at_random.solve()
 
     @cached_property
     def weight(self) -> float:
-        """Weight of the estimate by alternating folds.
+        """Weight of the estimate with alternating folds.
 
-        It is the variance, divided by the variance plus the squared difference of both estimates.
+        The weight is the variance divided by the sum of the variance and the squared difference
+        between the two estimates.
         """
         turn, drawn = self.estimates
         variance = self.in_turn.variance(turn, unseen=True).total
@@ -453,7 +471,7 @@ class TwoFoldings:
 
     @property
     def densities(self) -> tuple[FloatArray, FloatArray]:
-        """Class densities (positives, negatives) by cell."""
+        """Densities of both classes (positives, negatives) by cell."""
         return self.in_turn.densities
 
     def solve(self) -> float:
@@ -462,9 +480,10 @@ class TwoFoldings:
         return self.weight * turn + (1 - self.weight) * drawn
 
     def variance(self, prevalence: float) -> Variance:
-        """Return the weighted mean of both variances, plus the disagreement of both estimates.
+        """Return the weighted mean of both variances, plus the variance between the two estimates.
 
-        The labelled rows cause the disagreement, so it is divided among them.
+        The labelled rows cause the difference between the estimates, so this part is divided
+        between the positives and the negatives.
         """
         turn = self.in_turn.variance(prevalence)
         drawn = self.at_random.variance(prevalence)
@@ -485,7 +504,7 @@ class TwoFoldings:
     def deviance(
         self, grid: FloatArray, kind: str = "adjusted", realised: bool = False
     ) -> FloatArray:
-        """Return the smaller of the two quasi-deviances; 0 between the two estimates."""
+        """Return the smaller of the two quasi-deviances, which is 0 between the two estimates."""
         turn, drawn = self.estimates
         smaller = np.minimum(
             self.in_turn.deviance(turn, grid, kind, realised),

@@ -1,34 +1,38 @@
-"""Shares of more than two classes by matching moments of recalibrated probabilities.
+"""Shares of more than two classes, estimated by matching moments of recalibrated probabilities.
 
 For any densities and any functions h of the probabilities, mean_target h = sum_c pi_c mean_c h.
-Here mean_c is the mean over the labelled rows of class c. With the class ratios r and the sizes n
-and m_c, the K functions (of which K - 1 are free)
+Here mean_c is the mean over the labelled rows of class c. Let r be the class ratios, n the number
+of target rows, and m_c the number of labelled rows in class c. The following K functions (of which
+K - 1 are free)
 
     h_k = r_k / sum_c (pi_c / n + pi_c^2 / m_c) r_c
 
-are generalised least squares. With known ratios and many labelled rows they are the score of the
-likelihood, which spans the same space as the posteriors under the shares. Every labelled row is
-weighted by an h that was fitted without it, and the target by the mean of all h (cross-fitting), so
-wrong ratios increase the variance and cause no bias. For two classes see :mod:`._cross_fitting`.
-Method of moments: Hansen (1982, Econometrica 50, 1029-1054). Cross-fitting: Chernozhukov et al.
-(2018, Econometrics Journal 21, C1-C68).
+result in generalised least squares. If the ratios are known and there are many labelled rows, the
+functions are the score of the likelihood, which spans the same space as the posteriors under the
+shares. Every labelled row is weighted by a function h that was fitted without this row, and the
+target is weighted by the mean of all functions h (cross-fitting). Wrong ratios therefore increase
+the variance but do not cause a bias. For two classes, see :mod:`._cross_fitting`. The method of
+moments is described by Hansen (1982, Econometrica 50, 1029-1054), and cross-fitting by Chernozhukov
+et al. (2018, Econometrics Journal 21, C1-C68).
 
-The ratios are recalibrated probabilities divided by labelled shares. Up to four models are stacked
-by their cross-validated log score: the probabilities as they are; *temperature* (one slope, a bias
-per class); *vector* scaling (a slope and a bias per class); *matrix* scaling (all slopes).
-Sources: Guo, Pleiss, Sun and Weinberger (2017); Alexandari, Kundaje and Shrikumar (2020).
+The ratios are recalibrated probabilities divided by labelled shares. Up to four models are stacked,
+with weights from their cross-validated log score. They are the unchanged probabilities,
+*temperature* scaling (one slope for all classes, one bias per class), *vector* scaling (one slope
+and one bias per class) and *matrix* scaling (all slopes). The sources are Guo, Pleiss, Sun and
+Weinberger (2017), and Alexandari, Kundaje and Shrikumar (2020).
 
-Maximum likelihood with these ratios has the smaller error if they are correct, and a bias that does
-not vanish if they are not. The estimate therefore moves from the moments' estimate towards maximum
-likelihood by the fraction
+If these ratios are correct, the maximum-likelihood estimate has a smaller error than the moment
+estimate. If they are not correct, its bias does not vanish. The moment estimate is therefore moved
+towards the maximum-likelihood estimate by the fraction
 
     min(1, tr(V^-1 L) / (d' V^-1 d)),
 
-in which d is the difference of the two estimates, V the covariance of the moments' estimate, and L
-the part of V that comes from the labelled rows. L is approximately the covariance of d if the
-ratios are correct (Hausman 1978, Econometrica 46, 1251-1271). A bias makes d large, and the
-fraction falls with its square. After Green and Strawderman (1991, J. Amer. Statist. Assoc. 86,
-1001-1006), who combine an unbiased with a possibly biased estimate. The stated covariance is V.
+in which d is the difference of the two estimates, V the covariance of the moment estimate, and L
+the part of V that the labelled rows cause. If the ratios are correct, L is approximately the
+covariance of d (Hausman 1978, Econometrica 46, 1251-1271). A bias makes d large, and the fraction
+decreases with the square of d. This method follows Green and Strawderman (1991, J. Amer. Statist.
+Assoc. 86, 1001-1006), who combine an unbiased estimate with an estimate that may be biased. The
+reported covariance is V.
 """
 
 from __future__ import annotations
@@ -49,14 +53,20 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 _SEED = 20230813
 _FOLDS = 5
 _MOST_CELLS = 5_000_000
-"""Most target probabilities for which five folds' ratios are in memory at a time; else two."""
+"""Largest number of target probabilities for which the ratios of five folds are in memory
+simultaneously. If there are more, the ratios of two folds are in memory.
+"""
 _FLOOR = 1e-12
-"""Smallest probability whose logarithm is taken."""
+"""Smallest probability of which the logarithm is taken. Lower probabilities are replaced by it."""
 _RIDGE = {"temperature": 0.1, "vector": 0.1, "matrix": 1.0}
-"""Penalty, in log-likelihood, on the squared distance of the parameters from the identity's."""
+"""Penalty on the squared distance between the parameters and those of the identity, in units of
+log-likelihood.
+"""
 _STEPS = 100
 _FULL_STEPS = 8
-"""Number of full fixed-point steps; later ones are halved, as some problems alternate."""
+"""Number of full fixed-point steps. All later steps are halved, because full steps alternate
+between two points for some problems.
+"""
 
 
 # -- ratios ---------------------------------------------------------------------------------------
@@ -64,11 +74,11 @@ _FULL_STEPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Stacked recalibrations of probabilities, fitted without each fold of labelled rows.
+    """Stacked recalibrations of probabilities, from fits that leave out each fold of labelled rows.
 
-    ``members``: weight of each form.
-    ``parameters``, list of dict of str to ndarray of shape (P,): by the fold that was left out.
-    ``prior``, shape (K,): labelled shares.
+    ``members``: weight of each form of recalibration. ``parameters``, list of dict of str to
+        ndarray of shape (P,): for each fold, the parameters from the fit that leaves out this fold.
+    ``prior``, shape (K,): shares of the classes among the labelled rows.
     """
 
     members: dict[str, float]
@@ -76,11 +86,11 @@ class Scaling:
     prior: FloatArray
 
     def ratios(self, probabilities: FloatArray) -> FloatArray:
-        """Return densities (n, K) up to a factor per row: the posteriors if shares are equal."""
+        """Return densities up to a factor per row, which are the posteriors if shares are equal."""
         return self.by_fold(probabilities).mean(axis=0)
 
     def by_fold(self, probabilities: FloatArray) -> FloatArray:
-        """Return the :meth:`ratios` by each fold's models, shape (F, n, K)."""
+        """Return the :meth:`ratios` from the models for each fold, shape (F, n, K)."""
         features = np.log(np.maximum(probabilities, _FLOOR))
         return np.stack([self._ratios(features, fitted) for fitted in self.parameters])
 
@@ -92,7 +102,7 @@ class Scaling:
 
 
 def stacked_forms(n_classes: int) -> list[str]:
-    """Return the forms to stack; with many classes, some forms have too many parameters."""
+    """Return the forms to stack; if there are many classes, some forms need too many parameters."""
     forms = ["identity", "temperature"]
     if n_classes <= 50:
         forms.append("vector")
@@ -104,22 +114,23 @@ def stacked_forms(n_classes: int) -> list[str]:
 def fit_scaling(
     actual: IntArray, probabilities: FloatArray, folds: int = _FOLDS
 ) -> tuple[Scaling, FloatArray]:
-    """Fit recalibrations without each fold, and weight them by the log score of that fold.
+    """Fit recalibrations without each fold, and weight them by the log score in the left-out fold.
 
     Parameters
     ----------
     actual : ndarray of shape (m,)
-        Class codes 0..K-1, each at least twice.
+        Class codes 0..K-1. Each code must occur at least twice.
     probabilities : ndarray of shape (m, K)
-        Held out or out of fold.
+        Probabilities of the rows, which must be held out or out of fold.
     folds : int
-        Largest number of folds; it is never more than the number of rows of the rarest class.
+        Largest number of folds. The actual number is never larger than the number of rows in the
+        rarest class.
 
     Returns
     -------
     scaling : Scaling
     ratios : ndarray of shape (m, K)
-        Ratios of each labelled row, by the models that were fitted without it.
+        Ratios of each labelled row, computed by the models that were fitted without this row.
     """
     counts = np.bincount(actual, minlength=probabilities.shape[1])
     prior = counts / len(actual)
@@ -127,7 +138,7 @@ def fit_scaling(
     folds = int(min(folds, counts.min()))
     fold_of_row = _folds(actual, probabilities, folds)
     features = np.log(np.maximum(probabilities, _FLOOR))
-    # A fit without a fold starts from the fit to all rows, because the two are close.
+    # A fit without a fold starts from the fit to all rows, because the two fits are similar.
     starts = {form: _fit(form, features, actual) for form in forms}
     parameters = []
     ratios = np.empty((len(forms), *features.shape))
@@ -146,10 +157,10 @@ def fit_scaling(
 
 
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
-    """Return the fold of each row, random within a class with a fixed seed.
+    """Return the fold of each row, which is random within its class and uses a fixed seed.
 
-    Rows are numbered by the probability of their actual class, so the order of the rows or of the
-    classes does not change their folds.
+    The rows are sorted by the probability of their actual class, so their folds do not depend on
+    the order of the rows or of the classes.
     """
     of_label = probabilities[np.arange(len(actual)), actual]
     order = np.lexsort((*np.sort(probabilities, axis=1).T, of_label))
@@ -163,7 +174,7 @@ def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
 def _fit(
     form: str, features: FloatArray, actual: IntArray, start: FloatArray | None = None
 ) -> FloatArray:
-    """Return the parameters of the largest penalised likelihood."""
+    """Return the parameters that maximise the penalised likelihood."""
     m, size = features.shape
     slopes = np.ones(1)
     if form == "vector":
@@ -207,7 +218,7 @@ def _logits(form: str, features: FloatArray, parameters: FloatArray) -> FloatArr
 def _balanced(
     form: str, features: FloatArray, parameters: FloatArray, prior: FloatArray
 ) -> FloatArray:
-    """Return posteriors at equal shares, from a model fitted at the labelled shares."""
+    """Return posteriors for equal shares, from a model that was fitted at the labelled shares."""
     return np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
 
 
@@ -216,12 +227,13 @@ def _balanced(
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Ratios of labelled and of target rows.
+    """Ratios of the labelled rows and of the target rows.
 
     ``actual``, shape (m,): class codes 0..K-1.
-    ``labelled``, shape (m, K): ratios by a fit without the row.
-    ``target``, shape (F, n, K): ratios by the fit without each fold.
-    ``weights``, shape (n,): their sum is the number of rows for which the target's rows count.
+    ``labelled``, shape (m, K): ratios of each labelled row, from a fit without this row.
+    ``target``, shape (F, n, K): ratios of the target rows, from the fit without each fold.
+    ``weights``, shape (n,): weights of the target rows. Their sum is the number of rows that the
+        target counts as.
     """
 
     actual: IntArray
@@ -231,7 +243,7 @@ class ClassMoments:
 
     @cached_property
     def counts(self) -> FloatArray:
-        """Labelled rows of each class, shape (K,)."""
+        """Number of labelled rows in each class, shape (K,)."""
         return np.bincount(self.actual, minlength=self.labelled.shape[1]).astype(np.float64)
 
     @cached_property
@@ -244,13 +256,13 @@ class ClassMoments:
         return [np.flatnonzero(self.actual == k) for k in range(len(self.counts))]
 
     def at(self, shares: FloatArray, cautious: bool = True) -> Moments:
-        """Return the moments of the h that is best at given shares.
+        """Return the moments of the functions h that are optimal for the given shares.
 
         Half a row is added to each class.
 
-        The few labelled rows of a class may all be easy ones. ``cautious`` also computes the
-        variance of a class over all labelled rows, weighted by their ratios for that class, and
-        uses the larger variance.
+        If a class has only few labelled rows, all of them may be easy to classify. If ``cautious``
+        is true, the variance in a class is also computed over all labelled rows, weighted by their
+        ratios for this class, and the larger variance is used.
         """
         shares = (shares * self.n + 0.5) / (self.n + len(shares) / 2)
         noise = shares * (1 + shares * self.n / self.counts)
@@ -279,7 +291,7 @@ class ClassMoments:
         return Moments(row_shares @ target_h, means, of_target, of_classes)
 
     def solve(self, start: FloatArray) -> FloatArray:
-        """Return the shares (K,) that match their own moments; else the nearest ones in [0, 1]."""
+        """Return the shares that match their own moments, or the nearest shares in [0, 1]."""
         shares = start
         for step in range(_STEPS):
             before = shares
@@ -293,13 +305,13 @@ class ClassMoments:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Means of K functions h.
+    """Means of the K functions h, with their covariances.
 
-    ``target``, shape (K,).
-    ``classes``, shape (K, K): means of each class (columns).
-    ``of_target``, shape (K, K): covariance, caused by the target rows, of the difference of both
-        sides.
-    ``of_classes``, shape (K, K, K): covariance that each class's labelled rows cause.
+    ``target``, shape (K,): means over the target.
+    ``classes``, shape (K, K): means over the labelled rows of each class, by column.
+    ``of_target``, shape (K, K): covariance of the difference between both sides of the equations,
+        as far as the target rows cause it.
+    ``of_classes``, shape (K, K, K): covariance that the labelled rows of each class cause.
     """
 
     target: FloatArray
@@ -309,7 +321,7 @@ class Moments:
 
     @cached_property
     def precision(self) -> FloatArray:
-        """Inverse of the whole covariance in directions that vary; h has K - 1 free functions."""
+        """Inverse of the total covariance in the K - 1 directions in which h can vary."""
         return _inverse(self.of_target + self.of_classes.sum(axis=0))
 
     def solve(self) -> FloatArray:
@@ -317,7 +329,7 @@ class Moments:
         strength, directions = np.linalg.eigh(self.precision)
         root = np.sqrt(np.maximum(strength, 0.0))[:, None] * directions.T
         matrix = root @ self.classes
-        # A row that outweighs all others makes the shares sum to 1.
+        # An additional row of the equations, which outweighs all others, makes the shares sum to 1.
         heavy = 1e4 * max(float(np.abs(matrix).max()), 1e-9)
         size = len(self.target)
         shares, _ = nnls(
@@ -329,7 +341,7 @@ class Moments:
 
     @cached_property
     def gain(self) -> FloatArray:
-        """Return the change of the shares (rows) by the means of h (columns), shape (K, K)."""
+        """Return how much the shares (rows) change with the means of h (columns), shape (K, K)."""
         size = len(self.target)
         free = np.linalg.svd(np.ones((1, size)))[2][1:].T  # directions in which shares sum to 0
         slope = self.classes @ free
@@ -337,9 +349,10 @@ class Moments:
         return free @ inverse @ slope.T @ self.precision
 
     def covariances(self) -> tuple[FloatArray, FloatArray]:
-        """Return the shares' covariance by source.
+        """Return the covariance of the shares by source.
 
-        The target's part has shape (K, K), the part of each class's labelled rows (K, K, K).
+        The part that the target causes has the shape (K, K). The parts that the labelled rows of
+        each class cause have the shape (K, K, K).
         """
         gain = self.gain
         return gain @ self.of_target @ gain.T, gain @ self.of_classes @ gain.T
@@ -352,11 +365,12 @@ def scaled_shares(
     confidence_level: float = 0.95,
     weights: FloatArray | None = None,
 ) -> ClassShares:
-    """Return the classes' shares in a target (n, K), their covariance by source and intervals.
+    """Estimate the class shares in a target, their covariance by source, and intervals.
 
-    ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios of
-        :func:`fit_scaling`.
-    ``weights``, shape (n,): their sum is the number of rows for which the target's rows count.
+    ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios from
+    :func:`fit_scaling`.
+    ``weights``, shape (n,): weights of the target rows. Their sum is the number of rows that the
+        target counts as.
     """
     if weights is None:
         weights = np.ones(len(target))
@@ -378,7 +392,7 @@ def scaled_shares(
 
 
 def folds_for(target: FloatArray) -> int:
-    """Return how many folds' ratios of a target (n, K) are in memory at a time."""
+    """Return for how many folds the ratios of a target are in memory simultaneously."""
     return _FOLDS if target.size <= _MOST_CELLS else 2
 
 
@@ -387,10 +401,11 @@ def matching_factors(
 ) -> FloatArray:
     """Return factors q (K,) for which the mean over rows of q_k r_k / sum_c q_c r_c is share_k.
 
-    They sum to 1. They are the minimum of a convex function of log q, found by Newton's method.
+    The factors sum to 1. They minimise a convex function of log q, and are found with Newton's
+    method.
 
-    ``ratios``, shape (n, K).
-    ``shares``, shape (K,): if a share is NaN, all factors are NaN.
+    ``ratios``, shape (n, K): the ratios r of each row.
+    ``shares``, shape (K,): the shares. If a share is NaN, all factors are NaN.
     ``weights``, shape (n,).
     """
     if np.isnan(shares).any():
@@ -416,7 +431,7 @@ def matching_factors(
         curvature = np.diag(mean) - (chance * row_shares[:, None]).T @ chance
         step = np.linalg.lstsq(curvature, -gap, rcond=1e-12)[0]
         low = height(log_factors)
-        # A whole step may overshoot far from the minimum.
+        # Far from the minimum, a whole step may be too long.
         while height(log_factors + step) > low and np.abs(step).max() > 1e-12:
             step /= 2
         log_factors = log_factors + step
@@ -426,7 +441,7 @@ def matching_factors(
 
 
 def _explained(difference: FloatArray, covariance: FloatArray, labelled: FloatArray) -> FloatArray:
-    """Return the part of a difference that the noise of the labelled rows explains."""
+    """Return the fraction of a difference that the noise of the labelled rows explains."""
     precision = _inverse(covariance)
     noise = float((precision * labelled).sum())
     seen = float(difference @ precision @ difference)
@@ -436,13 +451,13 @@ def _explained(difference: FloatArray, covariance: FloatArray, labelled: FloatAr
 
 
 def _inverse(covariance: FloatArray) -> FloatArray:
-    """Return the inverse in the directions that vary, for any scales of the shares."""
+    """Return the inverse of a covariance in the directions that vary, for any scale of shares."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     inner = np.linalg.pinv(covariance / scale / scale[:, None], rcond=1e-8, hermitian=True)
     return inner / scale / scale[:, None]
 
 
 def _covariance(values: FloatArray, row_shares: FloatArray) -> FloatArray:
-    """Return the covariance (K, K) of rows (n, K) with weights that sum to 1."""
+    """Return the covariance, shape (K, K), of rows (n, K) with weights that sum to 1."""
     centred = values - row_shares @ values
     return (centred * row_shares[:, None]).T @ centred

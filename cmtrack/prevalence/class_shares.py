@@ -1,10 +1,11 @@
-"""Joint shares of K classes in a target by bins, with their covariance and without a model.
+"""Joint shares of K classes in a target, estimated from bins, with their covariance.
 
-The bin of a row is its most probable class and the quantile group of that class's probability.
-Labelled counts give each class's density over the bins. One count is added to each class and spread
-evenly over the bins (with two classes: half a count in each bin). Expectation-maximisation gives
-the shares, and a sandwich estimator their covariance. For recalibrated probabilities see
-:mod:`.class_moments`.
+The estimate does not need a model of the densities. The bin of a row is determined by its most
+probable class and by the quantile group of this class's probability. The density of each class over
+the bins is computed from labelled counts. One count is added to each class and spread evenly over
+the bins. If there are two classes, half a count is added to each bin instead.
+Expectation-maximisation is used to estimate the shares, and a sandwich estimator to estimate their
+covariance. For estimates from recalibrated probabilities, see :mod:`.class_moments`.
 """
 
 from __future__ import annotations
@@ -28,13 +29,19 @@ from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cell_middles
 
 GROUPS = 5
 _MOST_TILTED = 10
-"""Most classes for which the score of each is tilted: it takes a tenth of a second per class."""
+"""Largest number of classes for which the score of every class is tilted, because tilting takes a
+tenth of a second per class.
+"""
 _FARTHEST = 5.0
-"""Largest tilt that is tried: exp of this many standard deviations of the score's logit."""
+"""Largest tilt that is tried, in standard deviations of the score's logit."""
 _LEAST = 1e-9
-"""Information per row below which no target, however large, can determine a direction of shares."""
+"""If the information per row is lower than this, even the largest target cannot determine a
+direction of the shares.
+"""
 _MOST_JOINT = 30
-"""With more classes, each interval is Wald's, cut at 0 and 1: a joint one would take seconds."""
+"""Largest number of classes for which joint intervals are computed. If there are more classes, each
+interval is a Wald interval, limited to 0 and 1, because joint intervals would take seconds.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,18 +51,19 @@ class ClassShares:
     Attributes
     ----------
     values, low, high : ndarray of shape (K,)
-        Shares that sum to 1, and the ends of their intervals; NaN for classes without labelled
-        rows.
+        Shares that sum to 1, and the ends of their intervals. They are NaN for classes without
+        labelled rows.
     realised : ndarray of shape (2, K)
-        Ends of the intervals of the target's own shares.
+        Ends of the intervals for the actual shares in the target itself.
     covariance : ndarray of shape (K, K)
     of_labelled : ndarray of shape (K, K)
-        The part of each share's variance (columns) that each class's labelled rows (rows) cause.
+        For each share (columns), the part of its variance that the labelled rows of each class
+        (rows) cause.
     identified : bool ndarray of shape (K,)
-        False if other classes could take over any part of the class's share without a worse fit to
-        the target. The value is then NaN.
+        False if any part of the class's share could be moved to different classes without a worse
+        fit to the target. The value is then NaN.
     refused : str
-        Why there are no shares although they are identified; else empty.
+        The reason why there are no shares although they are identified, and otherwise empty.
     """
 
     values: FloatArray
@@ -77,9 +85,9 @@ class ClassShares:
         level: float,
         n: float,
     ) -> ClassShares:
-        """Make shares of a target of n rows with their intervals; NaN if not identified.
+        """Return the shares in a target of n rows with their intervals; NaN if not identified.
 
-        The variance of the target's own shares is smaller by share (1 - share) / n.
+        The variance for the actual shares in the target itself is smaller by share (1 - share) / n.
         """
         values = np.where(identified, values, math.nan)
         variance = np.maximum(np.diag(covariance), 0.0)
@@ -92,7 +100,7 @@ class ClassShares:
         return cls(values, low, high, np.stack(realised), covariance, of_labelled, identified)
 
     def covering(self, others: Sequence[ClassShares]) -> ClassShares:
-        """Return the shares with intervals widened to include the shares of others."""
+        """Return the shares with intervals that are widened to include the shares in ``others``."""
         values = np.array([shares.values for shares in others])
         values[:, np.isnan(self.values)] = math.nan
         lowest = np.fmin.reduce(values, initial=math.inf)
@@ -103,7 +111,7 @@ class ClassShares:
         return replace(self, low=low, high=high, realised=np.stack(realised))
 
     def withdrawn(self, reason: str) -> ClassShares:
-        """Return shares that are all NaN, with the reason."""
+        """Return shares that are all NaN, together with the reason."""
         nothing = np.full(len(self.values), math.nan)
         realised = np.full_like(self.realised, math.nan)
         return replace(
@@ -112,7 +120,7 @@ class ClassShares:
 
     @classmethod
     def nothing(cls) -> ClassShares:
-        """Return shares of no classes."""
+        """Return an empty result, without any classes."""
         empty = np.empty(0)
         return cls(empty, empty, empty, empty, empty, empty, np.empty(0, dtype=bool))
 
@@ -120,13 +128,14 @@ class ClassShares:
 def joint_ends(
     values: FloatArray, covariance: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the lowest and the highest of each share within ``reach`` standard errors.
+    """Return the lowest and the highest value of each share within ``reach`` standard errors.
 
-    These are Wald's ends, restricted to sets of shares that are all at least 0. If the scores
-    hardly separate two classes, one share can be larger only as far as the other can be smaller.
-    Wald's interval of each share would go far beyond that.
+    These values are the ends of Wald intervals, but only sets of shares that are all at least 0 are
+    allowed. If the scores hardly separate two classes, the share of one class can increase only as
+    far as the share of the second class can decrease. A Wald interval for each share would be much
+    wider.
 
-    ``reach``, shape (K,): number of standard errors.
+    ``reach``, shape (K,): number of standard errors for each share.
     """
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low = np.clip(values - reach * error, 0, 1)
@@ -139,7 +148,7 @@ def joint_ends(
     distance = _distances(estimate, spread)
     for index, k in enumerate(defined):
         for ends, side in ((low, -1.0), (high, 1.0)):
-            # The most likely values of the other shares if this share is at its Wald end.
+            # These are the most likely values of the other shares if this share is at its Wald end.
             others = estimate + side * reach[k] * spread[index] / (error[k] or 1.0)
             if np.delete(others, index).min() >= 0 or distance(ends[k], index) <= reach[k]:
                 continue
@@ -152,15 +161,17 @@ def joint_ends(
 
 
 def _distances(estimate: FloatArray, spread: FloatArray) -> Callable[[float, int], float]:
-    """Return how many standard errors away the nearest shares with one given share are.
+    """Return a function that computes the distance to shares with one fixed share.
 
-    The function takes this share and its index. No other share is below 0.
+    The arguments of the function are this share and its index. It returns the number of standard
+    errors to the nearest set of shares in which no other share is below 0.
     """
     size = len(estimate)
     strength, directions = np.linalg.eigh(spread)
     varies = strength > 1e-12 * strength[-1]
     root = (directions[:, varies] / np.sqrt(strength[varies])).T
-    # Rows that outweigh all others hold exactly: the sum, all else that does not vary, the share.
+    # Equations that outweigh all others are fulfilled exactly. They fix the sum, all other
+    # directions that do not vary, and the share.
     heavy = 1e4 * np.abs(root).max(initial=1.0)
     rows = np.vstack((root, heavy * directions[:, ~varies].T))
 
@@ -182,11 +193,11 @@ def class_shares(
 ) -> ClassShares:
     """Estimate the shares of all classes.
 
-    ``labelled``, TopScoreCounts of shape (K, K, cells): by actual class.
-    ``target``, TopScoreCounts of shape (1, K, cells), or None: the target is the labelled rows,
-        and each row is left out of its class's density.
-    ``scales``: effective over nominal size of the labelled and of the target rows, if these
-        have weights.
+    ``labelled``, TopScoreCounts of shape (K, K, cells): labelled rows by actual class. ``target``,
+        TopScoreCounts of shape (1, K, cells), or None: rows of the target. None means that the
+        target consists of the labelled rows. Each row is then left out of the density of its class.
+    ``scales``: the effective number of rows divided by the nominal number, for the labelled rows
+        and for the target rows. They are needed if rows have weights.
     """
     labelled_scale, target_scale = scales
     if target is None:
@@ -236,7 +247,7 @@ def covariance_parts(
     of_labelled : ndarray of shape (K, K)
         The covariance that the labelled rows cause.
     variances : ndarray of shape (K, K)
-        What each class's labelled rows (rows) add to the variance of each share (columns).
+        How much the labelled rows of each class (rows) add to the variance of each share (columns).
     identified : bool ndarray of shape (K,)
     """
     gap = densities[:, :-1] - densities[:, -1:]
@@ -244,8 +255,8 @@ def covariance_parts(
     information = scaled.T @ gap
     del gap
     spread, identified = inverse_information(information)
-    # One labelled row of class c in bin b moves the shares by -share_c / m_c times row b of
-    # `pull`, less its mean.
+    # One labelled row of class c in bin b changes the shares by -share_c / m_c times row b of
+    # `pull`, minus the mean of the rows.
     pull = scaled @ spread.T
     del scaled
     weight = shares**2 / labelled
@@ -256,10 +267,11 @@ def covariance_parts(
 
 
 def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Return the change of all K shares (rows) by a score of the first K-1, and who is identified.
+    """Return how much all K shares change with the score, and which classes are identified.
 
-    A direction of the shares without information is left out. The classes that it would change are
-    not identified.
+    The rows of the result are the K shares, and its columns belong to the score of the first K - 1
+    shares. If there is no information about a direction of the shares, this direction is left out,
+    and the classes whose shares it would change are not identified.
     """
     size = len(information)
     shares = np.vstack((np.eye(size), -np.ones(size)))
@@ -271,10 +283,10 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
 
 
 def _added(counts: FloatArray) -> float:
-    """Return the part of a count that is added to each bin of labelled counts (K, B).
+    """Return the fraction of a count that is added to each bin of labelled counts (K, B).
 
-    It is a half with two classes and 1 / B with more. Half a count in each of many bins would hide
-    the densities of many classes.
+    The fraction is a half if there are two classes, and 1 / B if there are more classes. Half a
+    count in each of many bins would hide the densities of many classes.
     """
     n_classes, n_bins = counts.shape
     return 0.5 if n_classes == 2 else 1 / n_bins
@@ -289,11 +301,13 @@ def _densities(counts: FloatArray) -> FloatArray:
 def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     """Return maximum-likelihood shares of the classes, shape (K,), from labelled counts (K, B).
 
-    The densities equal :func:`_densities`: a small part of a count in every bin, and whole counts
-    in few bins. So the time of a step grows with the bins with counts, not with bins times classes.
+    The densities are equal to the result of :func:`_densities`. They consist of a small fraction of
+    a count in every bin, and whole counts in few bins. So the time for a step is proportional to
+    the number of bins that contain counts, and not to the number of bins times the number of
+    classes.
 
-    ``target``, shape (B,), or None: the target is the labelled rows, and each row is left out of
-        its own class's density.
+    ``target``, shape (B,), or None: target rows in each bin. None means that the target consists of
+        the labelled rows. Each row is then left out of the density of its class.
     """
     size, n_bins = counts.shape
     added = _added(counts)
@@ -310,7 +324,8 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
 
     if target is not None:
         return climb(mix, pull, target, size)
-    # One point for the rows of a class in a bin, whose own density is lower without one of them.
+    # The rows of each class in a bin are one point, because the density of their own class is lower
+    # if one of them is left out.
     actual, bins = np.nonzero(counts)
     n_own = counts[actual, bins]
     n_out = np.minimum(n_own, 1.0)
@@ -329,9 +344,9 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
 
 
 def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
-    """Return the bin of each (predicted class, cell).
+    """Return the bin of each pair (predicted class, cell).
 
-    It is a quantile group of all labelled rows with that predicted class.
+    A bin is a quantile group of all labelled rows with the same predicted class.
     """
     size = labelled.table.shape[1]
     per_cell = np.bincount(labelled.cells[1], labelled.sums, size * CELLS).reshape(size, CELLS)
@@ -345,7 +360,7 @@ def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
 def _grouped(
     labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return counts (K, bins) of the labelled and (bins,) of the target rows.
+    """Return counts of the labelled rows, shape (K, bins), and of the target rows, (bins,).
 
     The labelled rows define the bins. Bins without any row are left out.
     """
@@ -368,11 +383,11 @@ def _grouped(
 
 @dataclass(frozen=True, eq=False)
 class BinnedShares:
-    """Maximum-likelihood shares of K classes by labelled counts over B bins.
+    """Maximum-likelihood shares of K classes, from labelled counts in B bins.
 
-    ``counts``, shape (K, B): labelled rows.
-    ``target``, shape (B,).
-    ``place``, shape (B,): where a bin's scores are, on the scale of logits.
+    ``counts``, shape (K, B): number of labelled rows by class and bin. ``target``, shape (B,):
+        number of target rows in each bin.
+    ``place``, shape (B,): position of the scores in each bin, on the scale of logits.
     ``best``, shape (B,): the most probable class of each bin, if each bin belongs to one class.
     ``given``, shape (K,): the shares, if they are already known.
     """
@@ -387,14 +402,14 @@ class BinnedShares:
     def of_tops(
         cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None
     ) -> BinnedShares:
-        """Make bins by most probable class and quantile group of its probability."""
+        """Create bins by the most probable class and the quantile group of its probability."""
         counts, binned = _grouped(labelled, target, GROUPS)
         bins = _bins(labelled, GROUPS)
         is_used = np.zeros(len(bins), dtype=bool)
         is_used[labelled.cells[1]] = True
         is_used[target.cells[1]] = True
         used, number = np.unique(bins[is_used], return_inverse=True)
-        # The place of a bin with target rows only is the mean of its cells.
+        # The position of a bin that contains only target rows is the mean of its cells.
         rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[is_used] + 1e-9
         middles = np.tile(cell_middles(), len(bins) // CELLS)[is_used]
         place = np.bincount(number, rows * middles) / np.bincount(number, rows)
@@ -402,17 +417,17 @@ class BinnedShares:
 
     @property
     def n(self) -> float:
-        """Rows of the target."""
+        """Number of rows in the target."""
         return float(self.target.sum())
 
     @cached_property
     def labelled(self) -> FloatArray:
-        """Labelled rows of each class, shape (K,)."""
+        """Number of labelled rows in each class, shape (K,)."""
         return np.asarray(self.counts.sum(axis=1))
 
     @cached_property
     def densities(self) -> FloatArray:
-        """Each class's share of the bins, shape (B, K)."""
+        """Density of each class over the bins, shape (B, K)."""
         return _densities(self.counts)
 
     @cached_property
@@ -439,16 +454,19 @@ class BinnedShares:
 
     @cached_property
     def _smoothed(self) -> FloatArray:
-        """Densities with half a count in each bin, shape (B, K)."""
+        """Densities after adding half a count to each bin, shape (B, K)."""
         return np.stack([smoothed(row) for row in self.counts], axis=1)
 
     @cached_property
     def _error(self) -> FloatArray:
-        """Standard error of the target's share less the mixture's share of each bin, shape (B,)."""
+        """Standard error of the difference between the shares of each bin in target and mixture."""
         return np.sqrt(self._smoothed @ (self.shares / self.n + self.shares**2 / self.labelled))
 
     def _statistic(self, part: FloatArray, least: bool) -> float:
-        """Return Pearson's X^2 of parts (B,), or with ``least`` its minimum over class shares."""
+        """Return Pearson's X^2 for parts of the bins.
+
+        If ``least``, it is the minimum over class shares.
+        """
         densities = self._smoothed
         gap = (part - densities @ self.shares) / self._error
         if least:
@@ -458,32 +476,33 @@ class BinnedShares:
 
     @property
     def degrees(self) -> int:
-        """Degrees of freedom of the test."""
+        """Degrees of freedom of the test of the fit."""
         return len(self.target) - len(self.counts)
 
     @cached_property
     def statistic(self) -> float:
-        """Pearson's X^2 of the target's bins against the mixture.
+        """Pearson's X^2 statistic that compares the bins of the target with the mixture.
 
-        With two classes it is computed at their shares. With more, it is the minimum over shares,
-        with the errors at the estimated shares. Shares that use more information than the bins
-        would not cost a degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25,
-        579-586). The densities add half a count to each bin. With a smaller part, bins in which a
-        rare class has no labelled rows would make the test reject too often.
+        If there are two classes, the statistic is computed at their estimated shares. If there are
+        more classes, it is the minimum over all shares, with the standard errors at the estimated
+        shares. The estimated shares use more information than the bins, so they would not use up
+        one degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25, 579-586). For
+        the densities, half a count is added to each bin. If less were added, bins without labelled
+        rows of a rare class would make the test reject too often.
         """
         return self._statistic(self.target / self.n, least=len(self.counts) > 2)
 
     @property
     def fit_pvalue(self) -> float:
-        """The p-value of the statistic; NaN without a degree of freedom."""
+        """The p-value of the statistic; NaN if there are no degrees of freedom."""
         if self.degrees <= 0:
             return math.nan
         return float(chdtrc(self.degrees, self.statistic))
 
     def tilted(self, table: FloatArray, tilt: float) -> FloatArray:
-        """Return distributions over bins (..., B) times exp(tilt times the standardised score).
+        """Multiply distributions over bins by exp(tilt times the standardised score).
 
-        Each sums to 1 again.
+        The results are scaled so that each distribution sums to 1.
         """
         part = self.target / self.n
         centred = self.place - part @ self.place
@@ -493,20 +512,20 @@ class BinnedShares:
         return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
     def _tilted_target(self, tilt: float, n: float = 1.0) -> FloatArray:
-        """Return the bins' parts (B,) of a large target with tilted scores and unchanged shares."""
+        """Return the bin shares in a large target with tilted scores and unchanged classes."""
         return (n * self.tilted(self.densities.T, tilt).T) @ self.shares
 
     @cached_property
     def missed(self) -> tuple[float, ...]:
-        """The smallest tilts, down and up, that the test would detect in half of all cases.
+        """The smallest downward and upward tilts that the test would detect in half of all cases.
 
-        They tilt the scores of all classes, by at most five standard deviations either way.
-        Empty if the fit cannot be tested.
+        These tilts change the scores of all classes, by at most five standard deviations in each
+        direction. The tuple is empty if the fit cannot be tested.
         """
         if self.degrees < 1 or not self.identified:
             return ()
         critical = float(chdtri(self.degrees, DOUBTFUL))
-        # The noncentrality with which the statistic exceeds its limit in half of all cases.
+        # With this noncentrality, the statistic exceeds its limit in half of all cases.
         wanted = brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4)
 
         def excess(tilt: float) -> float:
@@ -522,17 +541,18 @@ class BinnedShares:
         return tuple(tilts)
 
     def fitted_to(self, tilt: float) -> FloatArray:
-        """Return the shares estimated for a large target with tilted scores, shape (K,)."""
+        """Return the shares that would be estimated for a large target with tilted scores."""
         fitted = self._fitted(self._tilted_target(tilt, self.n))
         return np.maximum(fitted, 1e-12)  # so that bins of a single class stay defined
 
     @cached_property
     def ways(self) -> tuple[BinnedShares, ...]:
-        """Bins with each of the scores that are tilted.
+        """The bins, once for each score that is tilted.
 
-        With two classes these are the bins themselves. With more, each class's score is tilted, as
-        far as the bins show the score. With more than ten classes only the largest probability is
-        tilted, which moves shares less.
+        If there are two classes, the result contains only the bins themselves. If there are more
+        classes, the score of each class is tilted, as far as the bins show this score. If there are
+        more than ten classes, only the largest probability is tilted, which changes the shares
+        less.
         """
         if self.best is None or not 2 < len(self.counts) <= _MOST_TILTED:
             return (self,)
@@ -545,9 +565,9 @@ class BinnedShares:
 
     @cached_property
     def missed_move(self) -> FloatArray:
-        """The largest effect on each share of a tilt that the test would miss; NaN without a test.
+        """The largest change of each share that is due to a tilt that the test would miss.
 
-        Shape (K,).
+        The array has the shape (K,). It contains NaN if there is no test.
         """
         moves = [
             np.abs(binned.fitted_to(tilt) - self.shares)
