@@ -6,22 +6,23 @@ draws it and add one entry here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
+from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.names import encode_label, near
-from cmtrack.names import MAY_BE_BEST, RULED_OUT
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
+from cmtrack.plots.order import IN_GIVEN_ORDER
 from cmtrack.plots.style import as_png
 from cmtrack.plots.svg import CSS_DPI, as_svg, as_svg_and_png
 from cmtrack.report.formatting import BETWEEN, short
-from cmtrack.report.narrative import MISMATCHES
 from cmtrack.report.review import figures as of_comparisons
 from cmtrack.report.segments import segments_figure, views
 
@@ -41,7 +42,7 @@ class FigureEntry:
         A name such as ``reduced_<step>`` stands for one figure per part of the evaluation, in this
         case one figure per grouping step.
     ``title``: heading of the figure; ``<step>`` in the heading stands for the name of the part.
-    ``reading``: a few sentences on how to read the figure.
+    ``reading``: at most two lines on how to read the figure.
     ``draw``: function that draws the figure. Its arguments are the evaluation (or the ranking of a
         comparison) and, if the figure has parts, one part. It returns the figure, or None if the
         figure does not apply.
@@ -56,6 +57,8 @@ class FigureEntry:
         figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
     ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
     ``folded``: whether pages show the figure below a fold, because few readers need it.
+    ``notes``: sentences to add to ``reading``, each with a function that takes the evaluation and
+        returns whether the sentence applies to its figure.
     """
 
     name: str
@@ -68,6 +71,12 @@ class FigureEntry:
     logged: str = "report"
     on_pages: bool = True
     folded: bool = False
+    notes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+
+    def caption(self, subject: Any) -> str:
+        """Return the sentences on how to read the figure of an evaluation or comparison."""
+        notes = [note for note, applies in self.notes.items() if applies(subject)]
+        return " ".join([self.reading, *notes])
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Return the name, the title and the drawing function of each figure of an entry."""
@@ -139,24 +148,41 @@ class About:
         )
 
 
+_COMES_TRUE = (
+    "On the dotted line, a score of 30% comes true 30% of the time. Scores below the line are too "
+    "high; scores above it are too low."
+)
+_CROSSING = "If two curves cross, neither run is better at every threshold."
+
+
+def _is_reordered(evaluation: Evaluation) -> bool:
+    return len(evaluation.labels) > IN_GIVEN_ORDER
+
+
+def _has_orange_text(evaluation: Evaluation) -> bool:
+    calibration = evaluation.class_calibration()
+    pvalues = [row.pvalue_holm for row in calibration.classes]
+    pvalues.append(evaluation.metrics.get("confidence/pvalue", math.nan))
+    return any(round(pvalue + calibration.level, 9) <= 1 for pvalue in pvalues)
+
+
 CLASSES = (
     FigureEntry(
         "confusion_matrix",
         "Confusion matrix",
-        "Rows are actual classes, columns are predicted classes; the diagonal counts correct "
-        "predictions. Colours are shares of the actual class. Classes with fewer than 20 rows of "
-        "data are pale, except the positive class. With more than 12 classes, classes that are "
-        "often confused are next to each other. With more than 30, the figure shows the most "
-        "confused classes and puts the others into one group.",
+        "Rows are actual classes and columns are predicted classes, so correct predictions are on "
+        "the diagonal. Colours show shares of the actual class.",
         of_classes.confusion_matrix_figure,
+        notes={"Classes that are often confused are next to each other.": _is_reordered},
         section="confusions",
         chart=of_classes.confusion_chart,
         logged="file",
     ),
     FigureEntry(
         "reduced_<step>",
-        "Reduced matrix: <step>",
-        f"Rows are actual groups, columns are predicted groups. {MISMATCHES}",
+        "Reduced confusion matrix “<step>”",
+        "Rows are actual groups and columns are predicted groups. Colours show shares of the "
+        "actual group.",
         of_classes.reduced_figure,
         parts=lambda evaluation: [(str(step.name), step) for step in evaluation.reduced],
         section="confusions",
@@ -165,28 +191,25 @@ CLASSES = (
     FigureEntry(
         "roc",
         "ROC curve",
-        "Up and left is better. The dotted line is chance. A dashed horizontal line, if shown, is "
-        "the ceiling: the largest recall that any threshold can reach. The marker shows the "
-        "predicted labels.",
+        "The closer the curve is to the top left corner, the better. The dotted line shows random "
+        "guessing.",
         of_classes.roc_figure,
         logged="file",
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
-        "Up and right is better. Precision is the share of positive predictions that are correct; "
-        "recall is the share of positive rows that are found. The dotted line is chance. A dashed "
-        "vertical line, if shown, is the ceiling: the largest recall that any threshold can "
-        "reach. The marker shows the predicted labels.",
+        "Precision is the share of positive predictions that are correct. Recall is the share of "
+        "positive rows that are found. The closer the curve is to the top right corner, the "
+        "better.",
         of_classes.precision_recall_figure,
         folded=True,
     ),
     FigureEntry(
         "class_curves",
         "Each class against all others",
-        "The score of each class is its probability. ROC: up and left is better. Precision and "
-        "recall: up and right is better. Gains: up and left is better; the curve shows how much "
-        "of the class is found among the rows with the highest scores. Dotted lines are chance.",
+        "Each curve treats one class as positive and all others as negative. The score is the "
+        "probability of the class. Higher curves are better in all three panels.",
         of_classes.class_curves_figure,
         logged="",
         folded=True,
@@ -194,37 +217,27 @@ CLASSES = (
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true. On the dotted line, a score of 30% comes true in 30% of "
-        "the rows. Below the line scores are too high, above it too low. A curve that leaves the "
-        "band deviates more than chance explains. If it stays inside, the test may still find "
-        "signs of miscalibration. The lower panel shows how often each score occurs. If most "
-        "scores are close to 0, the axes are in log-odds.",
+        f"{_COMES_TRUE} The lower panel shows how often each score occurs.",
         of_classes.reliability_figure,
         section="probabilities",
     ),
     FigureEntry(
         "reliability_classes",
         "Reliability by class",
-        "How often each score comes true. The first panel shows the probabilities of the "
-        "predicted classes, the others show the probability of one class each. Below the dotted "
-        "line scores are too high, above it too low. A curve that leaves the band deviates more "
-        "than chance explains. Orange: signs of miscalibration, with p adjusted for the number of "
-        "classes. n counts correct rows in the first panel and rows of the class in the others. "
-        "If all scores are small, both axes end early.",
+        "The first panel shows the probability of the predicted class. Each of the other panels "
+        "shows the probability of one class, with p adjusted for the number of classes.",
         of_classes.reliability_classes_figure,
+        notes={"Orange text marks signs of miscalibration.": _has_orange_text},
         section="probabilities",
         logged="",
         folded=True,
     ),
     FigureEntry(
         "spcc_matrix",
-        "Correlation within pairs of classes (one-vs-one sPCC at equal shares)",
-        "The correlation of a class with its score over the rows of two classes, weighted as if "
-        "both had the same number of rows. 1 means that the score is constant within each class, "
-        "0 that both classes have the same mean score. Dark cells are low. Grey cells have fewer "
-        "than 20 rows of a class. With more than 12 classes, the figure shows the pairs with the "
-        "lowest values. The sPCC metrics use the actual class shares and are lower for rare "
-        "classes.",
+        "One-vs-one sPCC at equal shares",
+        "The correlation between a class and its score among the rows of two classes with equal "
+        "weight. 1 means that the score is constant within each class, 0 that both classes have "
+        "the same mean score.",
         of_classes.spcc_figure,
         section="confusions",
         folded=True,
@@ -232,8 +245,8 @@ CLASSES = (
     FigureEntry(
         "score_histogram",
         "Score histogram",
-        "Scores by actual class, as shares of each class. The less the classes overlap, the "
-        "better a threshold separates them.",
+        "Each histogram shows the scores of one actual class. The less the histograms overlap, "
+        "the better a threshold separates the classes.",
         of_classes.score_figure,
         section="probabilities",
         logged="",
@@ -242,10 +255,8 @@ CLASSES = (
     FigureEntry(
         "prevalence_likelihood",
         "Prevalence likelihood",
-        "How plausible each share of positives is, given the scores: the lower, the more "
-        "plausible. It assumes that scores within each class are distributed as in the labelled "
-        "rows. The interval ends where the solid curve crosses the dotted line. Lines and markers "
-        "show the actual share and simpler estimates.",
+        "Given the scores, a share of positives is more plausible if the curve is lower. The "
+        "interval ends where the solid curve crosses the dotted line.",
         of_classes.likelihood_figure,
         section="prevalence",
         folded=True,
@@ -253,9 +264,7 @@ CLASSES = (
     FigureEntry(
         "at_prevalence",
         "At other shares of positives",
-        "The accuracy if positives were rarer or more common and nothing else changed. With a "
-        "grouping, it is the accuracy of the last step. Grey: always predicting the same class is "
-        "just as good. The dotted line is the test set.",
+        "Shows the accuracy if positives were rarer or more common and nothing else changed.",
         of_classes.at_prevalence_figure,
         logged="",
         folded=True,
@@ -263,9 +272,9 @@ CLASSES = (
     FigureEntry(
         "decision_curve",
         "Decision curve",
-        "Up is better: hits per row, minus the cost of false alarms. The threshold sets that "
-        "cost: at 20%, one hit is worth four false alarms. The score is useful where its curve is "
-        "above both other lines, which predict all rows or no rows as positive.",
+        "Net benefit subtracts the cost of false alarms from the hits per row. At a threshold of "
+        "20%, one hit is worth four false alarms. The score is useful wherever its curve is above "
+        "both other lines.",
         of_classes.decision_curve_figure,
         logged="",
         folded=True,
@@ -273,10 +282,9 @@ CLASSES = (
     FigureEntry(
         "gains",
         "Gains",
-        "Up and left is better: the share of all positive rows that is found among the rows with "
-        "the highest scores. The lift is this share divided by the share that chance would find. A "
-        "dashed horizontal line, if shown, is the ceiling: the largest recall that any threshold "
-        "can reach.",
+        "Shows the share of positives that are found if the rows with the highest scores are "
+        "predicted positive (higher is better). Lift divides this share by the share found by "
+        "random guessing.",
         of_classes.gains_figure,
         logged="",
         folded=True,
@@ -284,10 +292,8 @@ CLASSES = (
     FigureEntry(
         "risk_coverage",
         "Risk by coverage",
-        "Down is better: the share of errors if you accept only the most confident predictions "
-        "and hand the others to a person. On the dotted line, the confidence is uninformative. "
-        "Markers are operating points with their intervals. The curve is pale where fewer than 20 "
-        "predictions are accepted.",
+        "The error rate if you accept only the most confident predictions and hand the rest to a "
+        "person (lower is better). The dotted line shows what uninformative confidence would give.",
         of_classes.risk_coverage_figure,
         section="probabilities",
         logged="",
@@ -296,9 +302,8 @@ CLASSES = (
     FigureEntry(
         "segments_<column>",
         "Segments by <column>",
-        "Each line is a segment, the worst first. The intervals hold for all segments together. "
-        "The dashed line is the value for all rows. Only orange segments are significantly worse "
-        "than the rows outside them.",
+        "Each line shows one segment, and the worst segment comes first. The dashed line marks "
+        "the value for all rows.",
         segments_figure,
         parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],
         section="failures",
@@ -311,9 +316,8 @@ FAMILIES = (
     FigureEntry(
         "family_matrix",
         "The family with the most confused labels",
-        "Rows are actual codes, columns are predicted codes; the diagonal counts matches. The "
-        "separate row and column count codes that are out of family (OOF): the document has no "
-        "unmatched code of the family on the other side.",
+        "Rows are actual codes and columns are predicted codes, so matches are on the diagonal. "
+        "The separate row and column are for codes that are out of family (OOF).",
         of_families.worst_matrix_figure,
         section="confusions",
         chart=of_families.family_chart,
@@ -322,8 +326,8 @@ FAMILIES = (
     FigureEntry(
         "worst_families",
         "Families with the most confused labels",
-        "Rows are actual codes, columns are predicted codes. The last column is out of family "
-        "(OOF).",
+        "Rows are actual codes and columns are predicted codes. The last column is for codes that "
+        "are out of family (OOF).",
         of_families.worst_families_figure,
         section="confusions",
         logged="file",
@@ -331,8 +335,8 @@ FAMILIES = (
     FigureEntry(
         "code_shares",
         "The code with the largest share of confused labels",
-        "Left: the documents in which the code is predicted, by their actual code. Right: the "
-        "documents in which the code is actual, by their predicted code.",
+        "The left panel shows the actual codes when this code is predicted. The right panel shows "
+        "the predicted codes when this code is the correct one.",
         of_families.worst_code_figure,
         section="confusions",
         logged="file",
@@ -344,69 +348,65 @@ RUNS = (
     FigureEntry(
         "ranking",
         "Ranking",
-        "Left: the value of each run with its confidence interval. Right: the difference from the "
-        f"best other run. Blue runs {MAY_BE_BEST}; orange runs are {RULED_OUT}.",
+        "The left panel shows each run's value with its confidence interval. The right panel "
+        "shows the difference from the best other run.",
         of_comparisons.ranking_figure,
     ),
     FigureEntry(
         "metrics",
         "Headline metrics",
-        "Each column is a metric in which the runs differ. A run that is good in one column and "
-        "bad in another is a trade-off.",
+        "Each column shows a metric in which the runs differ. You face a trade-off if a run is "
+        "good in one column and bad in another.",
         of_comparisons.metrics_figure,
     ),
     FigureEntry(
         "confusion_difference",
         "Which confusions change",
-        "The first run compared with its closest rival. In blue cells the first run is better, in "
-        "orange cells it is worse.",
+        "Compares the confusion matrices of the chosen run and its closest rival.",
         of_comparisons.confusion_difference_figure,
     ),
     FigureEntry(
         "confusion_matrices",
         "Confusion matrices",
-        "Rows are actual classes, columns are predicted classes. Colours are shares of the actual "
-        "class.",
+        "Rows are actual classes and columns are predicted classes. Colours show shares of the "
+        "actual class.",
         of_comparisons.confusion_matrices_figure,
         folded=True,
     ),
     FigureEntry(
         "roc",
         "ROC curves",
-        "Up and left is better. If two curves cross, neither run is better at every threshold.",
+        f"The closer a curve is to the top left corner, the better. {_CROSSING}",
         of_comparisons.roc_figure,
         folded=True,
     ),
     FigureEntry(
         "class_curves",
         "Classes against all others",
-        "ROC, precision and recall, and gains for the classes with the smallest areas under the "
-        "ROC curve in the first run. Dotted lines are chance. If two curves cross, neither run is "
-        "better at every threshold.",
+        "Shows the classes with the smallest areas under the ROC curve in the first run. Higher "
+        f"curves are better in all panels. {_CROSSING}",
         of_comparisons.class_curves_figure,
         folded=True,
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
-        "Up and right is better. If two curves cross, neither run is better at every threshold.",
+        f"The closer a curve is to the top right corner, the better. {_CROSSING}",
         of_comparisons.precision_recall_figure,
         folded=True,
     ),
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true, for the first runs of the ranking. On the dotted line, "
-        "a score of 30% comes true in 30% of the rows. Below the line scores are too high, above "
-        "it too low.",
+        _COMES_TRUE,
         of_comparisons.reliability_figure,
         folded=True,
     ),
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "The probability of each rank for each run. The probability of rank 1 is the probability "
-        "of being the best run.",
+        "Each row shows the probabilities of one run's possible ranks. The first column shows the "
+        "probability that the run is the best.",
         of_comparisons.rank_distribution_figure,
         # The page bases its answer on tests, and readers might mistake these probabilities for the
         # answer.
@@ -415,8 +415,7 @@ RUNS = (
     FigureEntry(
         "parameter",
         "Effect of a parameter",
-        "The metric of each run by the value of one parameter. The star is the chosen run. Blue "
-        f"runs {MAY_BE_BEST}; orange runs are {RULED_OUT}.",
+        "Shows how the metric changes with the value of one parameter. Each point is one run.",
         of_comparisons.parameter_figure,
     ),
 )
@@ -426,7 +425,7 @@ MODELS = (
     FigureEntry(
         "metric_by_block",
         "Every model in every block",
-        "Each column is one block, such as a seed, a fold or a data set.",
+        "Each column shows one block, such as a seed, a fold or a data set.",
         of_comparisons.metric_by_block_figure,
     ),
 )
@@ -554,7 +553,7 @@ def draw_pictures(
         return Picture(
             name,
             title,
-            entry.reading,
+            entry.caption(shown),
             file_name(name, review=is_review),
             png,
             svg,

@@ -36,8 +36,8 @@ from cmtrack.report.probabilities import average, confidence, judgement
 from cmtrack.statistics import BinaryCounts
 
 MISMATCHES = (
-    "IM (intragroup mismatch) counts predictions of the wrong class in the right group. Each "
-    "mismatch is shown twice, in a row and in a column."
+    "IM (intragroup mismatch) counts the rows whose predicted group is correct but whose "
+    "predicted class is wrong. Each of them is counted twice: in the IM row and in the IM column."
 )
 LEAST_WITHOUT_COUNTS = 50
 """Smallest number of rows for which a share is written without its counts.

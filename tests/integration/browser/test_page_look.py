@@ -269,7 +269,7 @@ def test_a_figure_stands_once_and_in_its_section(pages, name):
     (first,) = re.findall(r"<svg .*?<title>(.*?)</title>", head, re.DOTALL)
     leading = {
         "two": "Confusion matrix",
-        "grouped": "Reduced matrix: level",
+        "grouped": "Reduced confusion matrix “level”",
         "sixty": "Confusion matrix",
         "families": "The family with the most confused labels",
     }

@@ -228,7 +228,7 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     assert plain[1] == said[1]
     pictures = [line for line in lines if line.startswith("!")]
     picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
-    assert pictures == [f"![Reduced matrix: two]({picture})"]
+    assert pictures == [f"![Reduced confusion matrix “two”]({picture})"]
     assert sum(line.startswith("| val set/") for line in lines) == 6
     files = {file.path for file in store.list_artifacts(run_id)}
     assert {"val_set_cmtrack_report.html", "val_set_cmtrack_reduced_two.png"} <= files

@@ -145,7 +145,7 @@ def test_the_reduced_matrix_stands_in_the_printed_layout(html: str, evaluation: 
         ["IM", str(im), str(im2), "0"],
     ]
     assert im2 > 0
-    assert "Each mismatch is shown twice, in a row and in a column." in html
+    assert "counted twice: in the IM row and in the IM column." in html
 
 
 def test_warnings_are_prominent(evaluation: Evaluation) -> None:
@@ -342,7 +342,7 @@ def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_t
 
 def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:
     page = Page(html).words
-    assert "as if both had the same number of rows" in page
+    assert "rows of two classes with equal weight" in page
     assert "0 is chance" not in page
 
 
