@@ -6,20 +6,17 @@ draws it and add one entry here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.result import Comparison, ModelComparison, RunComparison
-from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.names import encode_label, near
 from cmtrack.plots import evaluation as of_classes
 from cmtrack.plots import families as of_families
-from cmtrack.plots.order import IN_GIVEN_ORDER
 from cmtrack.plots.style import as_png
 from cmtrack.plots.svg import CSS_DPI, as_svg, as_svg_and_png
 from cmtrack.report.formatting import BETWEEN, short
@@ -42,7 +39,7 @@ class FigureEntry:
         A name such as ``reduced_<step>`` stands for one figure per part of the evaluation, in this
         case one figure per grouping step.
     ``title``: heading of the figure; ``<step>`` in the heading stands for the name of the part.
-    ``reading``: at most two lines on how to read the figure.
+    ``reading``: at most two lines on how to read the figure, true of every such figure.
     ``draw``: function that draws the figure. Its arguments are the evaluation (or the ranking of a
         comparison) and, if the figure has parts, one part. It returns the figure, or None if the
         figure does not apply.
@@ -57,8 +54,6 @@ class FigureEntry:
         figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
     ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
     ``folded``: whether pages show the figure below a fold, because few readers need it.
-    ``notes``: sentences to add to ``reading``, each with a function that takes the evaluation and
-        returns whether the sentence applies to its figure.
     """
 
     name: str
@@ -71,12 +66,6 @@ class FigureEntry:
     logged: str = "report"
     on_pages: bool = True
     folded: bool = False
-    notes: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
-
-    def caption(self, subject: Any) -> str:
-        """Return the sentences on how to read the figure of an evaluation or comparison."""
-        notes = [note for note, applies in self.notes.items() if applies(subject)]
-        return " ".join([self.reading, *notes])
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Return the name, the title and the drawing function of each figure of an entry."""
@@ -155,17 +144,6 @@ _COMES_TRUE = (
 _CROSSING = "If two curves cross, neither run is better at every threshold."
 
 
-def _is_reordered(evaluation: Evaluation) -> bool:
-    return len(evaluation.labels) > IN_GIVEN_ORDER
-
-
-def _has_orange_text(evaluation: Evaluation) -> bool:
-    calibration = evaluation.class_calibration()
-    pvalues = [row.pvalue_holm for row in calibration.classes]
-    pvalues.append(evaluation.metrics.get("confidence/pvalue", math.nan))
-    return any(round(pvalue + calibration.level, 9) <= 1 for pvalue in pvalues)
-
-
 CLASSES = (
     FigureEntry(
         "confusion_matrix",
@@ -173,7 +151,6 @@ CLASSES = (
         "Rows are actual classes and columns are predicted classes, so correct predictions are on "
         "the diagonal. Colours show shares of the actual class.",
         of_classes.confusion_matrix_figure,
-        notes={"Classes that are often confused are next to each other.": _is_reordered},
         section="confusions",
         chart=of_classes.confusion_chart,
         logged="file",
@@ -227,7 +204,6 @@ CLASSES = (
         "The first panel shows the probability of the predicted class. Each of the other panels "
         "shows the probability of one class, with p adjusted for the number of classes.",
         of_classes.reliability_classes_figure,
-        notes={"Orange text marks signs of miscalibration.": _has_orange_text},
         section="probabilities",
         logged="",
         folded=True,
@@ -553,7 +529,7 @@ def draw_pictures(
         return Picture(
             name,
             title,
-            entry.caption(shown),
+            entry.reading,
             file_name(name, review=is_review),
             png,
             svg,

@@ -95,8 +95,8 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
     assert page.count("<svg ") == len(names)
     for entry in [entry for entry in entries if entry.drawings(evaluation)]:
         assert entry.title.split("<")[0] in page
-        assert entry.caption(evaluation) in page
-        assert len(entry.caption(evaluation)) <= 210
+        assert entry.reading in page
+        assert len(entry.reading) <= 210
     with mlflow.start_run() as run:
         log_evaluation(evaluation, strict=True)
     found = {file.path for file in store.list_artifacts(run.info.run_id)}
