@@ -1,4 +1,4 @@
-"""``python -m cmtrack``, which runs the command line if ``cmtrack`` is not on the path."""
+"""Entry point of ``python -m cmtrack``, which works even if ``cmtrack`` is not on the path."""
 
 from cmtrack.cli import main
 

@@ -1,4 +1,4 @@
-"""Imports that happen at first use: names listed in a package's stub, and optional libraries."""
+"""Lazy imports of optional libraries and of the names that a package's stub lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ else:
         """A property that is computed once, without the lock that Python 3.11 uses.
 
         All objects of a class share this lock. If a worker is forked while another thread computes
-        the property, the worker inherits the locked lock and waits for ever.
+        the property, the worker inherits the locked lock and waits forever.
         """
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -44,7 +44,7 @@ def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
 
 
 def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return ``__getattr__`` for a package that re-exports names of other modules.
+    """Return ``__getattr__`` for a package that re-exports names from other modules.
 
     ``modules``: for each exported name, the module that defines it.
     """
@@ -63,7 +63,7 @@ def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
 @contextmanager
 def needs(use: str, install: str) -> Iterator[None]:
-    """If a library cannot be imported, raise an error with its use and how to install it."""
+    """Explain an import error: say what needs the library and how to install it."""
     try:
         yield
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Import of pandas when a frame is first needed; the error says how to install pandas."""
+"""Lazy import of pandas; if it is missing, the error says how to install it."""
 
 from cmtrack._lazy import needs
 

@@ -1,4 +1,4 @@
-"""Saved evaluations of all kinds: a versioned JSON file and a Parquet file with the rows."""
+"""Format of saved evaluations: a versioned JSON file, and a Parquet file for the rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_ROWS_BYTES = 32 << 20
 """Maximum size of the rows that ``rows="auto"`` saves, in bytes before compression."""
 CLASSES = "classes"
 FAMILIES = "families"
-"""Values of ``kind`` in stored files; a file without a kind is an evaluation of classes."""
+"""Values of ``kind`` in stored files; a file without ``kind`` contains an evaluation of classes."""
 _READERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
 DAMAGED = (
     KeyError,
@@ -46,25 +46,25 @@ MAX_BYTES = 1 << 30
 """Maximum size of an evaluation in bytes. A larger evaluation would fill the memory."""
 
 _MOST_BYTES_OF_ROWS = 4 << 30
-"""Maximum size of a file of rows in bytes."""
+"""Maximum size in bytes of a Parquet file with rows."""
 _BYTES_BY_PAIR = 16 * (5 + 4 * 64)
-"""Maximum number of bytes that the arrays of an evaluation may take for each pair of classes.
+"""Maximum size of an evaluation's arrays, in bytes per pair of classes.
 
-For each pair there are a count, four moments and four tables of 64 cells, and each number takes 8
-bytes. With weights, the sums of squared weights are also stored, which doubles the size.
+Each pair needs a count, four moments and four tables of 64 cells, with 8 bytes per number. With
+weights, the sums of squared weights are also stored, which doubles the size.
 """
 _ALWAYS_READ = 1 << 30
-"""Number of unpacked bytes up to which rows are read from a file of any size."""
+"""Rows that take at most this many bytes when unpacked are read from a file of any size."""
 _MAX_RATIO = 1000
-"""Maximum ratio of unpacked bytes to bytes of the file, if the rows take more than 1 GB."""
+"""Maximum ratio of the unpacked size to the file's size, if the unpacked size exceeds 1 GB."""
 
 
 def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
     """Write an evaluation to a JSON file and, optionally, its rows to a Parquet file next to it.
 
-    Both files are written under temporary names before they replace older files. The rows are
-    replaced first. If the process ends between the two replacements, the new rows are next to the
-    old evaluation, and reading them raises an error.
+    Both files are written under temporary names before they replace older files. The file with the
+    rows is replaced first. If the process ends between the two replacements, the new rows are next
+    to the old evaluation, and reading them raises an error.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
 
 
 def _why_not_kept(size: int) -> str:
-    """Return why ``rows="auto"`` does not save rows of this size; empty if it saves them."""
+    """Return the reason why ``rows="auto"`` does not save rows of this size, or an empty text."""
     if size > MAX_ROWS_BYTES:
         return (
             f"they need {size / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by "
@@ -119,7 +119,7 @@ def _why_not_kept(size: int) -> str:
 
 
 def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
-    """Attach the rows to an evaluation, if there is a file of rows next to the evaluation's file.
+    """Attach the rows to an evaluation if they were saved next to the evaluation's file.
 
     Raises ValueError if the rows are damaged, or belong to another evaluation.
     """
@@ -150,7 +150,7 @@ def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
     """Return the text of an evaluation's file.
 
     ``stored``: the fields that evaluations of this kind store. The text also contains metrics,
-    intervals and warnings for people who read the file, although they can be computed from these
+    intervals and warnings for people who read the file, although these could be recomputed from the
     fields.
     """
     # JSON has no NaN or infinity, so an undefined metric is null, and "undefined" gives the reason.
@@ -201,7 +201,7 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
 
 
 def _check_sizes(data: dict[str, Any]) -> None:
-    """Raise ValueError if arrays are larger than they can be for the number of classes.
+    """Raise ValueError if arrays are too large for the number of classes.
 
     The sizes are computed from the shapes, without unpacking the arrays.
     """
@@ -249,7 +249,7 @@ def write_table(file: Path | BinaryIO, columns: dict[str, Any]) -> None:
 
 
 class _Refused(ValueError):
-    """Error for a file of rows that is damaged or too large."""
+    """Error for a Parquet file with rows that is damaged or too large."""
 
 
 def checked_table(
@@ -258,8 +258,8 @@ def checked_table(
     """Read the named columns of a Parquet file, after checking its metadata.
 
     Raises ValueError if the file is damaged, or if its number of rows or the type of a column is
-    not the expected one. Also raises ValueError if the unpacked data are larger than 1 GB and
-    larger than 1,000 times the file.
+    not as expected. Also raises ValueError if the unpacked data exceed both 1 GB and 1,000 times
+    the size of the file.
 
     ``rows``: number of rows that the file must contain; None accepts the number in its metadata.
     ``texts``: names of the columns that contain texts. ``numbers``: names of the columns that

@@ -42,7 +42,7 @@ class Digests(Protocol):
 
 
 class Rows(Protocol):
-    """Protocol for the evaluated rows, which are rows of data or documents."""
+    """Protocol for the evaluated rows, each of which is a row of data or a document."""
 
     @property
     def design(self) -> Design:
@@ -67,9 +67,9 @@ class BaseEvaluation(ABC):
     """
 
     kind: ClassVar[str]
-    """Value of ``kind`` in stored files of this class."""
+    """Value of ``kind`` in files that store objects of this class."""
     unit: ClassVar[str] = "row"
-    """The word that sentences use for a row of this evaluation."""
+    """The word for a row of this evaluation in messages and reports."""
     statistics: Digests
     spec: Question
     rows: Rows | None
@@ -81,7 +81,7 @@ class BaseEvaluation(ABC):
 
     @property
     def grouping(self) -> Grouping | None:
-        """The groups of classes, if the evaluation has any."""
+        """The groups of classes, if the evaluation uses groups."""
         return None
 
     @property
@@ -95,7 +95,7 @@ class BaseEvaluation(ABC):
         """Remarks that were added when the evaluation was created."""
 
     def asking(self, **changes: Any) -> Self:
-        """Evaluate the same data with other options."""
+        """Evaluate the same data with different options."""
         spec = replace(self.spec, **changes)
         # Every evaluation is a dataclass, which this abstract class cannot declare.
         changed: Self = replace(self, spec=spec)  # type: ignore[type-var]
@@ -114,17 +114,17 @@ class BaseEvaluation(ABC):
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """Confidence interval (low, high) of each metric that has one, by name."""
+        """Confidence intervals (low, high) by metric name, for all metrics with an interval."""
         return ByName(self._results.intervals, "interval of")
 
     @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard error of each metric that has one, by name."""
+        """Standard errors by metric name, for all metrics with a standard error."""
         return ByName(self._results.errors, "standard error of")
 
     @property
     def infinite(self) -> frozenset[str]:
-        """Names of undefined metrics that are infinitely bad, so that a ranking puts them last."""
+        """Names of undefined metrics that are infinitely bad, so that rankings put them last."""
         return frozenset(self._results.infinite)
 
     @property
@@ -145,10 +145,11 @@ class BaseEvaluation(ABC):
     def influence(self, metric: str) -> FloatArray | None:
         """Return the contribution of each row to a metric's standard error, shape (n,).
 
-        If rows have sets of codes, the contributions belong to documents. With contributions psi
-        and weights w, the standard error of the metric is ``sqrt(sum (w psi)^2) / sum w``. For the
-        standard error of the difference between two models on the same rows, subtract their
-        contributions row by row. The result is None if the metric has no influence function.
+        If rows are labelled with sets of codes, the result contains one contribution per document.
+        With contributions psi and weights w, the standard error of the metric is
+        ``sqrt(sum (w psi)^2) / sum w``. To get the standard error of the difference between two
+        models on the same rows, subtract their contributions row by row. The result is None if the
+        metric has no influence function.
 
         Raises
         ------
@@ -189,7 +190,7 @@ class BaseEvaluation(ABC):
         Raises
         ------
         TypeError
-            If there are custom metrics and the rows of the evaluation do not have single labels.
+            If custom metrics are given, but the rows do not have exactly one label each.
 
         Examples
         --------
@@ -218,7 +219,7 @@ class BaseEvaluation(ABC):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of classes, codes or other parts of the labels, by name."""
+        """Numbers of classes, codes or other parts of the labels, by the name of the part."""
         return {}
 
     @property
@@ -228,13 +229,13 @@ class BaseEvaluation(ABC):
 
     @property
     def labels_digest(self) -> str:
-        """Digest of the actual labels of all rows; it is the same for the same test rows."""
+        """Digest of the actual labels of all rows; identical test rows have the same digest."""
         return str(self.statistics.digest)
 
     @property
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Names and values of the options that must be equal to rank two evaluations together."""
+        """Names and values of the options that must be equal for two evaluations to be ranked."""
 
     @property
     @abstractmethod
@@ -243,10 +244,10 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """Return the classes, groups or codes that an average skips, as they are not predicted."""
+        """Return the labels that an average skips because they are never predicted."""
 
     def at_level(self, confidence_level: float) -> Self:
-        """Return the evaluation with intervals at another confidence level."""
+        """Return the evaluation with intervals at a different confidence level."""
         if confidence_level == self.confidence_level:
             return self
         return self.asking(confidence_level=confidence_level)
@@ -381,7 +382,7 @@ class BaseEvaluation(ABC):
     # -- views -----------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame with a row per metric: value, interval, direction, reason if undefined."""
+        """Return a frame with each metric's value, interval and direction."""
         from cmtrack._pandas import pd
 
         intervals = self.intervals
@@ -396,14 +397,14 @@ class BaseEvaluation(ABC):
     def figures(
         self, *, on_error: Callable[[str, Exception], object] | None = None
     ) -> Mapping[str, Figure]:
-        """Return every figure that applies, by name.
+        """Return all figures that apply to this evaluation, by name.
 
         Parameters
         ----------
         on_error : callable (name, error), optional
-            Function that is called for each figure that cannot be drawn; the result then lacks this
-            figure. If you pass it, all figures are drawn at once. By default, each figure is drawn
-            when it is first used, and an error in drawing it is raised then.
+            Function that is called for each figure that cannot be drawn. The result does not
+            contain these figures. If you pass ``on_error``, all figures are drawn at once. By
+            default, each figure is drawn when it is first used, and errors are raised at that time.
 
         Notes
         -----
@@ -476,7 +477,7 @@ class BaseEvaluation(ABC):
         return write_report(self, path, title, rows, table, row_ids, images)
 
     def card(self, title: str = "Evaluation") -> str:
-        """Return a Markdown section for a model card, which uses the sentences of the report.
+        """Return a Markdown section for a model card, with the sentences from the report.
 
         The section contains the result, the headline metrics with intervals, a description of the
         data, the segments and the warnings.

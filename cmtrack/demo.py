@@ -26,7 +26,7 @@ SEED = 1996
 
 
 class Data(NamedTuple):
-    """Features and answers of three sets of people: for fitting, calibration and evaluation."""
+    """Features and answers of the people used for fitting, for calibration and for evaluation."""
 
     x_fit: Any
     y_fit: Any
@@ -40,11 +40,11 @@ def load() -> Data:
     """Split the 944 people: 60% to fit, 20% for calibration, 20% to evaluate.
 
     The answer is the party identification, from 0 (strong Democrat) to 6 (strong Republican).
-    ``vote`` is not used as a feature, because the intended vote almost determines the answer.
+    ``vote`` is not used as a feature, because the intended vote almost reveals the answer.
     ``popul`` is not used either, because ``logpopul`` is its logarithm.
 
-    The labelled scores for calibration come from people who were not used to fit the model. Scores
-    from cross-validation would come from several models that were fitted on other data. A decision
+    The labelled calibration scores come from people who were not used to fit the model. Scores from
+    cross-validation would come from several models that were fitted on different data. A decision
     tree returns only a few distinct scores, and they would differ from the scores of the evaluated
     tree, so the estimated prevalence would be wrong.
 
@@ -74,13 +74,13 @@ def load() -> Data:
 def question() -> Grouping:
     """Return the grouping of the demo: the parties, then Democrats against everybody else.
 
-    The first step is relaxed, because it does not matter how strongly somebody leans to a party.
-    The positive group of the second step contains the people who do not support the Democrats. This
-    step is strict, as in equation 46 of Markoulidakis et al. (2021), because a campaign may still
-    convince an independent, so an independent must not be predicted as a Republican. Such a
-    prediction is inside the positive group but is not a hit. It is an intragroup mismatch (IM).
-    Most independents are predicted as another class, so no threshold finds all positives, and the
-    ROC curve ends below 1.
+    The first step is relaxed, because it does not matter how strongly somebody leans towards a
+    party. The positive group of the second step contains the people who do not support the
+    Democrats. This step is strict, as in equation 46 of Markoulidakis et al. (2021), because a
+    campaign may still convince an independent, so an independent must not be predicted as a
+    Republican. Such a prediction is inside the positive group but is not a hit. It is an intragroup
+    mismatch (IM). Most independents are predicted as another class, so no threshold finds all
+    positives, and the ROC curve ends below 1.
     """
     party = Grouping(
         {"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party"
@@ -106,11 +106,11 @@ class Model(NamedTuple):
 
 
 def models(quick: bool = False) -> list[Model]:
-    """Return seven classifiers and a baseline, or only three of these models if ``quick``.
+    """Return seven classifiers and a baseline, or only three of these models if ``quick`` is true.
 
     The parameters come from tables A1 to A5 and A7 of Markoulidakis et al. (2021). The scores of
     the support vector machine are converted to probabilities by a sigmoid. The sigmoid is fitted on
-    folds that were not used to fit the machine.
+    folds that were not used to fit the support vector machine.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.dummy import DummyClassifier

@@ -1,8 +1,8 @@
 """Formatting of numbers for people: on pages, in figures, in messages and on the command line.
 
-Every number is rounded in this module with one rule. The shortest decimal number that represents
-the float is rounded, with halves to the even digit. A format specification would round the float
-itself and show 0.8115 both as 0.811 and as 81.2%.
+This module rounds every number by the same rule. It takes the shortest decimal number that
+represents the float, and rounds halves to the even digit. A format specification would round the
+float itself and show 0.8115 both as 0.811 and as 81.2%.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def minus(text: str) -> str:
 
 
 def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) -> str:
-    """Return a number with fixed decimals and a typographic minus; never "−0".
+    """Format a number with fixed decimals and a typographic minus, but never as "−0".
 
     ``times_ten``: power of ten by which the number is multiplied, for example 2 for percent.
     ``sign``: whether to write a plus before a positive number. If so, a number that is rounded to 0
@@ -44,7 +44,7 @@ def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) 
 
 
 def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
-    """Return a number with at most ``digits`` significant digits: "0.812", "20", "1,300"."""
+    """Format a number with at most ``digits`` significant digits: "0.812", "20", "1,300"."""
     if not math.isfinite(value):
         return minus(f"{value:g}")
     shifted = _shifted(value, times_ten)
@@ -53,7 +53,7 @@ def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
 
 
 def significant_with_interval(value: float, low: float, high: float) -> str:
-    """Return ``0.25 [0.164, 0.491]``; only the number if the interval is undefined."""
+    """Format as ``0.25 [0.164, 0.491]``, or only the number if the interval is undefined."""
     if math.isnan(value):
         return "undefined"
     if not math.isfinite(low + high):
@@ -67,7 +67,7 @@ def _shifted(value: float, times_ten: int) -> Decimal:
 
 
 def number(value: float, ends: Interval | None = None) -> str:
-    """Return a number with decimals that suit its interval's width; "undefined" for NaN."""
+    """Format a number with decimals that suit its interval's width; NaN becomes "undefined"."""
     if math.isnan(value):
         return "undefined"
     if value == math.inf:
@@ -85,7 +85,7 @@ def number(value: float, ends: Interval | None = None) -> str:
 
 
 def count(value: float) -> str:
-    """Return a number of rows as a whole number, or a sum of weights with one decimal."""
+    """Format a number of rows as a whole number, or a sum of weights with one decimal."""
     if math.isnan(value):
         return "undefined"
     if float(value).is_integer():
@@ -94,7 +94,7 @@ def count(value: float) -> str:
 
 
 def in_words(n: int) -> str:
-    """Return a whole number for a sentence: as a word up to ten, and from 11 in digits."""
+    """Write a whole number for a sentence: up to ten as a word, and larger numbers in digits."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     if n < len(words):
         return words[n]
@@ -111,7 +111,7 @@ def interval(value: float, ends: Interval | None) -> str:
 
 
 def _limit(limit: float, places: int) -> str:
-    """Return a limit of an interval; a limit that is not 0 is not printed as 0."""
+    """Format a limit of an interval; only a limit of exactly 0 is printed as 0."""
     if 1e-9 < abs(limit) < 0.5 * 10**-places:
         places = -math.floor(math.log10(abs(limit)))
     return fixed(limit, places)
@@ -132,7 +132,7 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent with one decimal, or with three close to 0% and 100%."""
+    """Format a share in percent with one decimal, or with three decimals close to 0% and 100%."""
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
@@ -158,10 +158,10 @@ def percent_with_interval(share: float, ends: Interval | None) -> str:
 
 
 def points(difference: float, ends: Interval | None) -> str:
-    """Return the difference between two shares: ``3.7 percentage points [1.2, 6.2]``.
+    """Format the difference between two shares: ``3.7 percentage points [1.2, 6.2]``.
 
-    A limit is printed as 0 only if 0 is inside the interval, because readers use this to decide
-    whether the difference is significant.
+    A limit is printed as 0 only if 0 is inside the interval, because readers look for 0 in the
+    interval to see whether the difference is significant.
     """
     places = max(1, _places(ends) - 2)
     if ends is None or not all(map(math.isfinite, ends)):
@@ -175,7 +175,7 @@ def points(difference: float, ends: Interval | None) -> str:
 
 
 def _places(ends: Interval | None) -> int:
-    """Return three to seven decimals, so that an interval's width has two significant digits."""
+    """Return the number of decimals (3 to 7) that shows two digits of an interval's width."""
     if ends is None or not all(map(math.isfinite, ends)):
         return 3
     width = ends[1] - ends[0]
@@ -190,7 +190,7 @@ def level(confidence_level: float) -> str:
 
 
 def plain_numbers(values: Sequence[Any]) -> list[str]:
-    """Return the values of a tie-breaker as texts; different numbers have different texts."""
+    """Format the values of a tie-breaker so that different numbers give different texts."""
     exact = {_plain_number(value, 17) for value in values}
     for digits in range(3, 17):
         texts = [_plain_number(value, digits) for value in values]
@@ -210,7 +210,7 @@ def _plain_number(value: Any, digits: int) -> str:
 
 
 def signed(value: float, ends: tuple[float, float] | None = None) -> str:
-    """Return a difference with its sign and, if given, its interval."""
+    """Format a difference with its sign and, if given, its interval."""
     shown = with_interval(value, ends)
     is_shown_as_zero = shown.startswith("0.000 ")
     if value > 0 and not is_shown_as_zero:
@@ -219,7 +219,7 @@ def signed(value: float, ends: tuple[float, float] | None = None) -> str:
 
 
 def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
-    """Return a difference with its sign and its interval, or why the interval is undefined."""
+    """Format a difference with its sign and its interval, or why the interval is undefined."""
     shown = signed(value, ends)
     if reason:
         shown += f" ({reason})"
@@ -227,7 +227,7 @@ def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
 
 
 def p_text(value: float, least: float = 0.001) -> str:
-    """Return a p-value or a share of simulated draws, with ``≤`` for the smallest value."""
+    """Format a p-value or a share of simulated draws, with ``≤`` for the least possible value."""
     if math.isnan(value):
         return "–"
     if value < 0.001:
@@ -238,7 +238,7 @@ def p_text(value: float, least: float = 0.001) -> str:
 
 
 def p_equals(value: float) -> str:
-    """Return a p-value for a sentence: "p = 0.012", "p < 0.001", "p ≤ 0.001" from 999 draws."""
+    """Format a p-value as "p = 0.012" or "p < 0.001"; 999 draws may also give "p ≤ 0.001"."""
     shown = p_text(value)
     if shown[0] in "<≤":
         return f"p {shown}"
@@ -246,7 +246,7 @@ def p_equals(value: float) -> str:
 
 
 def two_places(value: float) -> str:
-    """Return a number with two decimals."""
+    """Format a number with two decimals."""
     return fixed(value, 2)
 
 
@@ -265,14 +265,14 @@ def rounded(value: float) -> float | None:
 
 
 def short_percent(share: float) -> str:
-    """Return a share in percent with three significant digits: "81.2%", "0.0123%", "20%"."""
+    """Format a share in percent with three significant digits: "81.2%", "0.0123%", "20%"."""
     if not math.isfinite(share):
         return "undefined"
     return f"{significant(share, 3, 2)}%"
 
 
 def short_count(value: float) -> str:
-    """Return a count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
+    """Format a count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if value >= 0.9995 * unit:  # with three digits it is rounded up to 1 unit
             return f"{significant(value / unit)}{name}"
@@ -282,7 +282,7 @@ def short_count(value: float) -> str:
 
 
 def whole_percent(share: float) -> str:
-    """Return a share in whole percent for a figure; empty for NaN, 0 and 100 only if exact."""
+    """Format a share in whole percent; "0%" and "100%" mean exact values, and NaN gives ""."""
     if not math.isfinite(share):
         return ""
     if 0 < share < 0.005:

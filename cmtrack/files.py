@@ -1,4 +1,4 @@
-"""Atomic writing of files, which writes either all files of a call or none of them."""
+"""Atomic writing of several files: a call writes either all of its files or none of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_whole(
     ``files``: the content for each path, or a function that writes the content to an open file.
     Missing folders are created.
     ``private``: whether to let only the owner read the files and enter the created folders.
-    ``synced``: whether to flush the files to disk before they are renamed, so that a loss of power
+    ``synced``: whether to flush the files to disk before they are renamed, so that a power failure
     does not leave half a file.
     """
     folder_mode = 0o777

@@ -55,7 +55,7 @@ def elide(text: str, width: int) -> str:
 
 
 def distinct(names: Sequence[object], width: int) -> list[str]:
-    """Return short names that are as different as the full names.
+    """Shorten names in such a way that different names stay different.
 
     The function first removes words with which all long names start or end. It then cuts the middle
     of the remaining text. It does not append a number, because readers could mistake the number for
@@ -73,7 +73,7 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
     -------
     list of str
         The short names in the order of ``names``. Names with at most ``width`` characters are
-        unchanged. Short names of different names are different.
+        unchanged. Different names have different short names.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _without_common(
 
 
 def _count_common(pieces: Sequence[Sequence[str]]) -> int:
-    """Return the number of leading pieces that all sequences have in common; 0 for only one."""
+    """Return how many leading pieces all sequences have in common; 0 for a single sequence."""
     if len(pieces) < 2:
         return 0
     columns = zip(*pieces, strict=False)
@@ -147,7 +147,7 @@ def _count_common(pieces: Sequence[Sequence[str]]) -> int:
 
 
 def _fit(first: str, middle: str, last: str, width: int) -> str:
-    """Join three parts to a name that has at most `width` characters.
+    """Join three parts into a name that has at most `width` characters.
 
     ``first`` and ``last`` occur in all names, so they are shortened before ``middle``.
     """
@@ -162,7 +162,7 @@ def _fit(first: str, middle: str, last: str, width: int) -> str:
 
 
 def _whole_words(text: str, width: int) -> str:
-    """Return the words of a text that fit into `width` characters; cut a single long word."""
+    """Return as many words of a text as fit into `width` characters; cut a single long word."""
     head = text[: max(width, 0)]
     if text[width : width + 1].isalnum():
         whole = re.sub(r"[^\W_]+$", "", head)

@@ -25,7 +25,7 @@ _WIDTH = 60
 
 
 def view(*parts: str, notes: Iterable[str] = ()) -> str:
-    """Return an HTML element that shows the parts below each other and then a list of notes."""
+    """Return an HTML element that shows the parts one below the other, followed by the notes."""
     content = "".join(parts)
     remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
     if remarks:
@@ -94,10 +94,10 @@ def _is_low(name: str) -> bool:
 
 
 def _intervals(shown: pd.DataFrame, low: str, high: str) -> list[str]:
-    """Return the cells ``[low, high]`` for the column of an interval.
+    """Format the cells ``[low, high]`` for the column of an interval.
 
-    The number of digits depends on the column of values to which the interval belongs. This is
-    ``share`` for ``share_low``, and ``value`` or ``difference`` for ``low``.
+    The number of digits depends on the column of values to which the interval belongs. This column
+    is ``share`` for ``share_low``, and ``value`` or ``difference`` for ``low``.
     """
     stem = low.removesuffix("low").removesuffix("_")
     names = [stem] if stem else ["value", "difference"]
@@ -113,7 +113,7 @@ def _heading(name: str) -> str:
 
 
 def _text(name: object, value: Any) -> str:
-    """Return the text of a cell: rounded numbers, "yes" or "no" for truth values."""
+    """Format a cell: numbers are rounded, and truth values become "yes" or "no"."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, (bool, np.bool_)):

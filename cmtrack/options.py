@@ -2,8 +2,8 @@
 
 A record such as :class:`cmtrack.evaluation.spec.Spec` is a frozen dataclass whose fields are
 created by :func:`entry`. Signatures, docstrings, command-line flags, checks, stored forms and merge
-rules are derived from its entries, so a new entry appears in all of them. A test fails unless the
-new option changes some number.
+rules are derived from its entries, so a new entry appears in all of them. A test checks that the
+new option changes at least one result.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Taker = TypeVar("Taker", bound=Callable[..., Any])
 
 
 def probabilities_of(y_prob: Any, options: Any) -> Any:
-    """Return the probabilities, which may be in ``options`` as ``y_proba``, and remove them there.
+    """Return the probabilities; if they are in ``options`` as ``y_proba``, remove them there.
 
     Raises
     ------
     TypeError
-        If both spellings are given.
+        If both ``y_prob`` and ``y_proba`` are given.
     """
     if "y_proba" not in options:
         return y_prob
@@ -54,13 +54,13 @@ class Entry:
     Attributes
     ----------
     kind : str
-        Type and default in the form of numpydoc. An entry without a kind is not an option that a
-        caller can set, because its value follows from the call.
+        Type and default in the form of numpydoc. Callers cannot set an entry without a kind,
+        because its value follows from the other arguments.
     text : str
     default : object
     check : callable, optional
         Function that converts the value in the call to the value that is used. It raises an error
-        if the value is invalid for all data.
+        if the value is invalid no matter what the data are.
     flag, help : str
         The command-line flag and its help text. An option without a flag cannot be set on the
         command line, or is read from a file.
@@ -121,14 +121,14 @@ def late(path: str, *arguments: Any, optional: bool = False) -> Callable[[Any], 
 def entry(
     kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **details: Any
 ) -> Any:
-    """Declare an option as a field; ``details`` are other attributes of its :class:`Entry`."""
+    """Declare an option as a field; ``details`` are further attributes of its :class:`Entry`."""
     described = Entry(kind, text, default, **details)
     return dataclasses.field(default=default, compare=compare, metadata={"entry": described})
 
 
 @dataclass(frozen=True)
 class Question:
-    """Base class for the options of all kinds of evaluations, which share a confidence level."""
+    """Base class for the options of all kinds of evaluations; all have a confidence level."""
 
     if TYPE_CHECKING:
 
@@ -160,8 +160,8 @@ class Question:
         Raises
         ------
         ValueError, TypeError
-            If an option does not exist, or its value is invalid for all data. The message states
-            the rule and the invalid value.
+            If an option does not exist, or its value is invalid no matter what the data are. The
+            message states the rule and the invalid value.
         """
         cls.check_names(given, caller)
         values = {}

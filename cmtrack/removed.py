@@ -1,16 +1,16 @@
 """Names that were removed after version 0.2, and what to use instead.
 
 In this version, using one of these names raises an error that states the replacement. The next
-version will no longer do so. Each key is written as users write the name:
+version will no longer raise these errors. Each key is written as users write the name:
 
 - ``cmtrack.attribute_subsets`` or ``cmtrack.rows.Pair``: a name of a module;
 - ``Comparison.deciding``: an attribute or a method of a class;
 - ``compare(rope=)`` or ``Evaluation.at(calibration=)``: an option of a function or a method;
-- ``Evaluation.at(scores)``: values that a method no longer takes;
+- ``Evaluation.at(scores)``: values that a method no longer accepts;
 - ``compare(block_kind="datasets")`` or
   ``Evaluation.threshold(subject_to="METRIC.low >= number")``: a value of an option, and of the flag
   with that name;
-- ``compare(rank_by={metric: weight})``: another kind of value;
+- ``compare(rank_by={metric: weight})``: a kind of value that is no longer accepted;
 - ``cmtrack rows --deciding``: a flag of a command;
 - ``cmtrack[server]`` and other names that cannot raise an error: only the changelog lists them.
 
@@ -218,7 +218,7 @@ STORED: frozenset[str] = frozenset(
         "repeated.models.average_rank",
     )
 )
-"""Keys in ``review.json`` that only a removed feature wrote, without positions in lists."""
+"""Keys in ``review.json`` that only a removed feature wrote; positions in lists are omitted."""
 
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
 """The text that ``cmtrack verify`` prints for a bundle that needs a removed feature."""

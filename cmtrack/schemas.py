@@ -20,7 +20,7 @@ class Stored:
     ``newest``: the schema that cmtrack writes.
     ``migrations``: for each older schema, a function that converts its plain data to plain data of
     the next schema.
-    ``unnumbered``: the schema of files that do not contain a number.
+    ``unnumbered``: the schema of files that do not contain a schema number.
     """
 
     name: str
@@ -102,6 +102,6 @@ ENTRY = Stored("entry.json", 1)
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
 """The file that cmtrack 0.1 and 0.2 wrote for a complete entry instead of ``entry.json``."""
 INTENT = Stored("intent.json", 1, unnumbered=1)
-"""The file with the destination of an entry that cmtrack 0.1 or 0.2 did not finish."""
+"""The file with the destination of an entry that cmtrack 0.1 or 0.2 did not complete."""
 BUNDLE = Stored("the bundle", 1)
 """The manifest of a review that is stored together with all of its inputs."""

@@ -36,7 +36,7 @@ class ComposedStep:
     Attributes
     ----------
     name : str
-        Name of the step, which is a part of metric names.
+        Name of the step, which becomes part of metric names.
     labels : tuple
         The M group names, in order.
     group_of_class : ndarray of shape (K,), int64
@@ -91,16 +91,16 @@ class Grouping:
     mode : "relaxed", "strict" or mapping, default "relaxed"
         Rule that decides which pairs of classes in the same group are hits, for all groups or for
         each group by name.
-        ``"relaxed"`` means that every pair is a hit, and ``"strict"`` means that only equal classes
-        are hits. For a hybrid group, give an iterable of ``(actual, predicted)`` pairs, or a
-        callable ``(actual, predicted) -> bool``. In a hybrid group, equal classes are hits unless
-        ``include_diagonal=False``. Groups that are not in the mapping are relaxed.
+        ``"relaxed"`` means that every pair is a hit, and ``"strict"`` means that only the exact
+        class is a hit. For a hybrid group, give an iterable of ``(actual, predicted)`` pairs, or a
+        callable ``(actual, predicted) -> bool``. In a hybrid group, predictions of the exact class
+        are hits unless ``include_diagonal=False``. Groups that are not in the mapping are relaxed.
     positive : group name, optional
         The positive group, if there are two groups; by default the last group.
     name : str, optional
-        Name of the step, which is a part of metric names; by default ``"<M>_groups"``.
+        Name of the step, which becomes part of metric names; by default ``"<M>_groups"``.
     include_diagonal : bool, default True
-        Whether pairs of equal classes are hits in a hybrid group.
+        Whether predictions of the exact class are hits in a hybrid group.
 
     Raises
     ------
@@ -110,9 +110,9 @@ class Grouping:
 
     Notes
     -----
-    The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs
-    are written as (actual, predicted). In the printed equations 19 and 20, the membership signs are
-    exchanged. The sum over the *accepted* pairs is the number of hits, and the sum over the
+    The set of accepted pairs corresponds to G_TP in Markoulidakis et al. (2021), equations 4-8.
+    Accepted pairs are written as (actual, predicted). The printed equations 19 and 20 swap the
+    membership signs. The sum over the *accepted* pairs is the number of hits, and the sum over the
     remaining pairs is the number of intragroup mismatches.
 
     Examples
@@ -250,7 +250,7 @@ class Grouping:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grouping:
-        """Read plain data that :meth:`to_dict` or a person wrote.
+        """Create a grouping from plain data, which :meth:`to_dict` or a person wrote.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class Grouping:
         FileNotFoundError
             If the file does not exist.
         ValueError
-            If the file's name has a different ending, its text cannot be parsed, or the grouping is
+            If the file has a different extension, its text cannot be parsed, or the grouping is
             invalid.
         """
         return cls.from_dict(read_file(path, "a grouping file"))
@@ -367,7 +367,7 @@ class Grouping:
 
 
 def _check_grouped(labels: Sequence[Label], step: Step) -> None:
-    """Raise ValueError if some labels are in no group of a step."""
+    """Raise ValueError if a label does not belong to any group of a step."""
     named = numbers_of_groups(step)
     missing = [label for label in labels if label not in named]
     if not missing:

@@ -19,27 +19,27 @@ from cmtrack.names import quoted
 from cmtrack.untrusted import printable
 
 _SHOWN = 12
-"""Maximum number of pairs in a repr or a description; longer lists are not readable."""
+"""Maximum number of pairs in a repr or a description; longer lists are hard to read."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Costs:
-    """Costs of pairs (actual, predicted) of classes, or of pairs of the groups in a step.
+    """Costs of (actual, predicted) pairs of classes, or of the groups in a step.
 
     Parameters
     ----------
     costs : mapping of (actual, predicted) to float
         For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``. A negative
-        cost is a gain. If all names are classes, they are costs of classes. Otherwise, they are
-        costs of groups in the step that contains groups with all these names.
+        cost is a gain. If all names are classes, the costs apply to classes. Otherwise, they apply
+        to groups in the step that contains groups with all these names.
     default : float, default 1.0
         Cost of an error that is not listed in ``costs``. A correct prediction costs 0 unless
         ``costs`` lists it.
     mismatch : mapping of group to float, optional
-        For each group, the cost of an intragroup mismatch, which is a wrong class in the actual
-        group that the grouping does not accept. The default is ``default``, so that you cannot
-        forget the cost of a mismatch. Accepted pairs inside a group cost the same as predicting the
-        correct group.
+        For each group, the cost of an intragroup mismatch, which is a wrong prediction inside the
+        actual group that the grouping does not accept. The default is
+        ``default``, so that you cannot forget the cost of a mismatch. Accepted pairs inside a group
+        cost the same as predicting the correct group.
     step : str, optional
         Name of the step that contains the groups; needed if several steps contain groups with these
         names.
@@ -145,7 +145,7 @@ class Costs:
 
     @classmethod
     def from_matrix(cls, matrix: Any, labels: Sequence[Any], **options: Any) -> Costs:
-        """Return costs that are read from a square matrix with all pairs.
+        """Create costs from a square matrix with the costs of all pairs.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Costs:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Costs:
-        """Read plain data that :meth:`to_dict` or a person wrote.
+        """Create costs from plain data, which :meth:`to_dict` or a person wrote.
 
         Parameters
         ----------
@@ -257,7 +257,7 @@ class Costs:
         FileNotFoundError
             If the file does not exist.
         ValueError
-            If the file's name has a different ending, its text cannot be parsed, or the costs are
+            If the file has a different extension, its text cannot be parsed, or the costs are
             invalid.
         """
         return cls.from_dict(read_file(path, "a file of costs"))
@@ -345,7 +345,7 @@ class Costs:
         return costs
 
     def _matrix_of_groups(self, step: ComposedStep) -> npt.NDArray[np.float64]:
-        """Return the costs of pairs of classes from the costs of their groups, shape (K, K)."""
+        """Compute the costs of pairs of classes from the costs of their groups, shape (K, K)."""
         mismatch = dict(self.mismatch)
         mismatch_costs = np.array([mismatch.get(group, self.default) for group in step.labels])
         group = step.group_of_class
@@ -399,7 +399,7 @@ def _costs_by_key(rows: Any, length: int, rule: str) -> dict[Any, Any]:
     """Map the names in each plain row, such as [actual, predicted, cost], to the row's cost.
 
     ``length``: number of values that each row must contain.
-    ``rule``: description of the form of the rows for the error message.
+    ``rule``: description of the expected form of the rows, for the error message.
     """
     costs: dict[Any, Any] = {}
     for row in rows if isinstance(rows, list) else [rows]:

@@ -45,7 +45,7 @@ def numbers_of_groups(step: Step) -> dict[Label, int]:
 
 
 def accepted_pairs(step: Step, labels: Sequence[Label]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the pairs of classes that are hits; both must be in the same group."""
+    """Return a mask of the class pairs that are hits; both classes must be in the same group."""
     number_of = numbers_of_groups(step)
     group = np.array([number_of[label] for label in labels])
     accept: npt.NDArray[np.bool_] = group[:, None] == group[None, :]
@@ -70,7 +70,7 @@ def mode_of(rule: str | Pairs) -> str:
 
 
 def plain(value: Any) -> Label:
-    """Return the Python scalar that equals a NumPy scalar, and any other value unchanged."""
+    """Convert a NumPy scalar to a Python scalar, and return any other value unchanged."""
     if isinstance(value, np.generic):
         return value.item()
     return value
@@ -112,7 +112,7 @@ def stored_label(value: Any) -> Label:
 
 
 def same_label(label: Any) -> Any:
-    """Return the integer that equals a boolean or whole float, and any other label unchanged.
+    """Convert a boolean or whole float to an integer, and return any other label unchanged.
 
     The classes ``False``, ``0`` and ``0.0`` are the same class in every comparison, because Python
     considers them equal. Their texts differ, so code that compares labels by text must call this
@@ -124,7 +124,7 @@ def same_label(label: Any) -> Any:
 
 
 def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
-    """Check that groups have distinct names and classes, and return their members as tuples."""
+    """Check that no group name or class is repeated, and return the groups' members as tuples."""
     if not isinstance(groups, Mapping):
         raise TypeError(f"groups must map group names to classes, got {type(groups).__name__}")
     if len(groups) < 2:
@@ -336,7 +336,7 @@ def describe_step(step: Step) -> str:
 
 
 def _list_classes(classes: tuple[Label, ...]) -> str:
-    """Return classes as a text: a list, or a range such as ``0-6`` for at least three."""
+    """Format classes as a list, or as a range such as ``0-6`` if there are at least three."""
     first = classes[0]
     if isinstance(first, int) and len(classes) > 2:
         consecutive = range(first, first + len(classes))

@@ -1,15 +1,15 @@
 """Sources of rows: files and frames that are read in batches, and clusters of workers.
 
-This package converts tables of other libraries to batches for the kernel in ``statistics``. It does
-not count rows and does not compute metrics. Start with ``source``, which defines the interface of
-all sources, and then read a short source such as ``polars``. ``columns`` finds the columns for an
-evaluation and checks their types, ``batches`` creates the batches for the kernel, and ``texts``
+This package converts tables from other libraries to batches for the kernel in ``statistics``. It
+does not count rows and does not compute metrics. Start with ``source``, which defines the interface
+of all sources, and then read a short source such as ``polars``. ``columns`` finds the columns for
+an evaluation and checks their types, ``batches`` creates the batches for the kernel, and ``texts``
 defines the rules for CSV files, whose columns have no types.
 
 To add a source, write a module in this package with a subclass of a class in
-:mod:`cmtrack.sources.source` and a function ``opened``. The function returns a source for the
-tables of its library, and None for any other table. Then add the module's name to :data:`MODULES`.
-The modules are tried in this order, with files first.
+:mod:`cmtrack.sources.source` and a function ``opened``. The function returns a source for tables
+from its library, and None for any other table. Then add the module's name to :data:`MODULES`. The
+modules are tried in this order, with files first.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from cmtrack.sources.source import Stream
 
 
 def opened(table: Any) -> ArrowStream | None:
-    """Open an Arrow table, batch or data set, or an object that can be read as one repeatedly."""
+    """Open an Arrow table, batch or data set, or a similar object that can be read repeatedly."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):

@@ -22,7 +22,7 @@ from cmtrack.statistics.segment_values import SegmentRows, check_fractions
 _MOST_ROWS = 1 << 17
 _FEWEST_ROWS = 1 << 13
 _VALUES = 1 << 21
-"""Number of values in a batch, about 16 MB; a batch of wide rows therefore has fewer rows."""
+"""Number of values in a batch, about 16 MB; a batch of wide rows therefore contains fewer rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Work:
     def read(self, batch: pa.RecordBatch, copies: npt.NDArray[Any] | None = None) -> Batch:
         """Convert an Arrow batch to NumPy columns; columns of strings remain Arrow arrays.
 
-        ``copies``: for each row of the batch, the number of equal rows that it represents; by
+        ``copies``: for each row of the batch, the number of identical rows that it represents; by
             default 1.
         """
         columns = self.columns
@@ -149,7 +149,7 @@ def packed_sum(packed: Iterable[Any]) -> bytes:
 
 
 def _packed(result: Any) -> bytes:
-    """Return a tally as compressed bytes; it is mostly zeros if scores are counted by cell."""
+    """Return a tally as compressed bytes; it is mostly zeros if scores are counted by grid cell."""
     return zlib.compress(pickle.dumps(result, protocol=5), 1)
 
 
@@ -181,7 +181,7 @@ def _labels(column: pa.Array, coded: bool) -> Any:
 
 
 def _segments(name: str, column: pa.Array) -> SegmentRows:
-    """Return the segment of each row by one column; numbers are never divided into bins."""
+    """Return the segment of each row, given one column; each number is a separate segment."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values = [None if is_missing(value) else value for value in coded.dictionary.to_pylist()]
     missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
@@ -205,7 +205,7 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:
-    """Return the entries of lists as columns, if all lengths are equal, and rows by length."""
+    """Convert lists of equal length to columns; also return the number of rows of each length."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_list(column.type):

@@ -32,7 +32,7 @@ class Columns:
     what : str
         The name of the argument that selects the scores.
     segments : tuple of tuples of str
-        Columns, or crossings of several columns, that divide the rows.
+        Columns, or combinations of columns, that divide the rows into segments.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Columns:
 
     @property
     def dividing(self) -> list[str]:
-        """All columns that divide the rows, without repetition."""
+        """All columns that divide the rows into segments, without repetition."""
         return list(dict.fromkeys(name for division in self.segments for name in division))
 
     def parts(self, width: int) -> list[str]:
@@ -151,7 +151,7 @@ def _names_of_scores(y_prob: Any, what: str) -> Sequence[str] | Mapping[Label, s
 
 
 def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
-    """Find columns by a pattern such as ``p_*``, and map the text that the star matches to each.
+    """Find columns by a pattern such as ``p_*``, and map what the star matches to the column.
 
     Raises
     ------

@@ -32,7 +32,7 @@ from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
-"""Number of rows in which distinct labels are counted first, to check that they are classes."""
+"""Number of rows at the start in which distinct labels are counted, to reject non-classes."""
 _BUFFER = 1 << 18
 """Number of bytes of a column to read at a time."""
 _FEW = 1000
@@ -45,8 +45,8 @@ class FileStream(DuckDBStream):
 
     If an evaluation needs only labels, DuckDB groups the rows by their labels.
 
-    ``parquet``: local Parquet files. If their columns do not need a conversion by DuckDB, PyArrow
-    reads them, which takes half the time.
+    ``parquet``: local Parquet files. If DuckDB does not need to convert their columns, PyArrow
+    reads the files, which takes half the time.
     """
 
     parquet: Sequence[str] = ()
@@ -61,7 +61,7 @@ class FileStream(DuckDBStream):
         return super().batches(names)
 
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count groups of rows with equal labels, or single rows if more than labels is needed."""
+        """Count groups of rows with the same labels, or each row if more columns are needed."""
         import duckdb
 
         tally = Tally(work.kernel)
@@ -75,7 +75,7 @@ class FileStream(DuckDBStream):
         return super().count(work, watch)
 
     def _groups(self, work: Work) -> list[pa.RecordBatch]:
-        """Return the distinct labels with row counts; empty if more than labels is needed."""
+        """Return the distinct labels with row counts; empty if other columns are also needed."""
         columns = work.columns
         names = columns.names
         if columns.row_ids or columns.weight or columns.scores or columns.segments:
@@ -115,7 +115,7 @@ class CSVStream(FileStream):
         super().__init__(self._with_clean_names(guessed), connection)
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> FileStream:
-        """Return a source with types for labels, ids and segments that preserve every text."""
+        """Return a source whose types for labels, ids and segments preserve every text."""
         numbers = {columns.weight, *columns.scores}
         texts = [name for name in columns.names if name not in numbers]
         if not texts:

@@ -1,4 +1,4 @@
-"""Source for pandas data frames; Arrow uses their columns of numbers without a copy."""
+"""Source for pandas data frames; Arrow uses numeric columns without copying them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def as_arrow(frame: Any) -> pa.Table:
 
 
 def schema_of(frame: Any) -> pa.Schema:
-    """Return the Arrow types of a frame's columns; null for a column of objects without rows."""
+    """Return the Arrow types of a frame's columns; null for an empty column of objects."""
     fields = []
     for name in frame.columns:
         column = frame[name]

@@ -34,7 +34,7 @@ class PolarsStream(Stream):
         return self.frame.lazy().limit(0).collect().to_arrow().schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """Return the values of an Enum column; the values of a Categorical have no order."""
+        """Return the ordered values of an Enum column; None for all other columns."""
         kind = self.frame.lazy().collect_schema()[name]
         if type(kind).__name__ != "Enum":
             return None

@@ -1,4 +1,4 @@
-"""The interface of a source of rows: a stream is counted here, a cluster on its workers.
+"""Interface of a source of rows: this process counts a stream, and workers count a cluster.
 
 If a library can return Arrow batches, a source for it is a class of about thirty lines. The class
 must return the names and types of the columns. It must also return batches of selected columns
@@ -57,7 +57,7 @@ class Source(ABC):
         return None
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> Source:
-        """Return a source with types for labels, ids and segments that preserve every text.
+        """Return a source whose types for labels, ids and segments preserve every text.
 
         A source whose columns already have types returns itself.
 
@@ -71,7 +71,7 @@ class Source(ABC):
 
 
 class Stream(Source):
-    """Source whose batches of rows are read in this process and counted by a thread per core.
+    """Source whose batches of rows are read in this process and counted by one thread per core.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Stream(Source):
 
     @abstractmethod
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read only the named columns; each time the table is read, this is called once.
+        """Read only the named columns; this method is called once each time the table is read.
 
         Several threads take turns to read the batches. If a library can be used only in one thread,
         like sqlite3, its source must override :meth:`count`.
@@ -177,17 +177,18 @@ class _Shared:
 
 
 Reading = Callable[[str, int | None], Watch]
-"""Function that starts showing the progress of a reading. Its arguments are a name and, if it is
-known, the number of rows. It returns the function to call after each batch.
+"""Function that starts showing the progress while a table is read. Its arguments are a name and, if
+it is known, the number of rows. It returns the function to call after each batch.
 """
 
 
 @contextlib.contextmanager
 def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
-    """Show on stderr the name and number of the current reading, and the rows counted so far.
+    """Show on stderr which reading of how many is in progress, and the rows counted so far.
 
-    ``show``: by default, if stderr is a terminal.
-    ``n_readings``: the expected number; an error in the rows may need one more.
+    ``show``: whether to show the progress; by default only if stderr is a terminal.
+    ``n_readings``: how often rows are expected to be read; an error in the rows may add one
+    reading.
     """
     if show is False:
         yield lambda name, n_rows: lambda rows: None

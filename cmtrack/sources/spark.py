@@ -14,7 +14,7 @@ from cmtrack.sources.batches import Work, packed_sum
 from cmtrack.sources.source import Cluster, kind_of
 
 FAN_IN = 16
-"""Number of tallies that one task adds up before they go to the driver."""
+"""Number of tallies that one task adds up before it sends the sum to the driver."""
 
 
 def opened(table: Any) -> SparkCluster | None:

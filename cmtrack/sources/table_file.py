@@ -157,7 +157,7 @@ def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
 
 
 def readable(path: Path, read: Callable[[], Result]) -> Result:
-    """Read a file with a function; raise ValueError if it is not a plain file or is damaged."""
+    """Read a file with a function; raise ValueError if it is not a regular file or is damaged."""
     try:
         open_file(path, own=True).close()
         return read()

@@ -129,8 +129,8 @@ def usual_separator(name: str) -> str:
 def lossless_kinds(texts: Any) -> set[type]:
     """Return the types to which all texts of an Arrow array can be converted without loss.
 
-    A text is an integer if it has no leading zeros and fits 64 bits. A text is a float if it is an
-    exact whole number, or if Python writes the float exactly like the text.
+    A text is an integer if it has no leading zeros and fits into 64 bits. A text is a float if it
+    is an exact whole number, or if Python prints the float exactly as in the text.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def grouped_labels(grouping: Grouping | None) -> list[Any]:
 
 
 def has_codes(texts: Any) -> bool:
-    """Return whether some text in an Arrow array has leading zeros or does not fit 64 bits."""
+    """Return whether some text in an Arrow array has leading zeros or does not fit into 64 bits."""
     distinct = texts.unique().drop_null()
     return any(_is_code(text.strip()) for text in distinct.to_pylist())
 

@@ -2,7 +2,7 @@
 
 This package checks rows and computes statistics from them, in this process or on workers. It reads
 input once (``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``) and stores
-statistics as plain data (``plain``). It does not depend on metrics, tables of other libraries or
+statistics as plain data (``plain``). It does not depend on metrics, tables from other libraries or
 files.
 
 Start with ``collected``. In it, ``Statistics`` lists all statistics, and ``count_rows`` is the

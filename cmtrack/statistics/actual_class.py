@@ -1,8 +1,8 @@
 """Proper scores and ranks, which are computed from the probability of the actual class.
 
 Sources: Good (1952) for the log loss, Brier (1950), and Roby (1965) for the spherical score.
-Probabilities are not clipped. If the actual class has the probability 0, the log loss is infinite,
-so such rows are counted separately.
+Probabilities are not clipped. If the actual class has probability 0, the log loss is infinite, so
+such rows are counted separately.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LOSSES = ("log", "brier", "spherical", "within")
 """Names of the losses. The first three are computed for classes, and all four for groups.
 
 They are minus the logarithm of the actual class's probability, the Brier term, one minus the cosine
-between the probabilities and the actual class, and minus the logarithm of the class's probability
-given its group.
+between the probabilities and the actual class, and minus the logarithm of the class's conditional
+probability given its group.
 """
 _CLASS_LOSSES = 3
 _STEP_LOSSES = len(LOSSES)
@@ -122,7 +122,7 @@ class ProperScores(Record):
     ``groups``, shape (S, K): the group of each class in each step, numbered by :func:`in_order`.
     ``n``, shape (K,): number of rows (or weight) of each actual class.
     ``impossible``, shape (1 + S, K): number of rows (or weight) whose actual class, or whose group
-        in a step, has the probability 0.
+        in a step, has probability 0.
     ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss. There are
         three losses for the classes and four losses for each step. A logarithm of 0 is replaced
         with 0.
@@ -174,7 +174,7 @@ class ProperScores(Record):
         return cls(groups, n.sum(axis=0), impossible, mean, m2)
 
     def select(self, classes: IntArray) -> ProperScores:
-        """Return the scores for the given classes; a number below 0 gives a class without rows."""
+        """Return the scores for the given classes; negative numbers mean classes without rows."""
         arrays = [self.n[classes], self.impossible.T[classes], self.mean[classes], self.m2[classes]]
         for array in arrays:
             array[classes < 0] = 0
@@ -269,7 +269,7 @@ class RankCounts(plain.Table):
         return cls(SparseCounts.of_array(counts))
 
     def select(self, classes: IntArray) -> RankCounts:
-        """Return the counts for the given classes; a number below 0 gives a class without rows."""
+        """Return the counts for the given classes; negative numbers mean classes without rows."""
         counts = self.counts[classes]
         counts[classes < 0] = 0
         return RankCounts.of_array(counts)

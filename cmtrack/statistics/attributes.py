@@ -18,7 +18,7 @@ from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray, is_categorical, listed, n_nulls
 
 _RANGE = 1 << 16
-"""Range of whole numbers up to which a lookup table numbers them; many rows raise it."""
+"""Largest range of integers for a lookup table; four times the number of rows is added."""
 
 
 @dataclass(frozen=True)

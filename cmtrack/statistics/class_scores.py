@@ -1,4 +1,4 @@
-"""Counts of rows by several scores, which all belong to the same rows.
+"""Counts of rows by several scores of the same rows.
 
 The scores are the probability of each class, and the probability that a prediction is a hit. As in
 :mod:`cmtrack.statistics.scores`, the scores of few rows are counted one by one, and the scores of

@@ -98,10 +98,10 @@ class Statistics:
     score_moments : ScoreMoments of shape (2, 1)
         Moments of the positive group's score, for negatives and for positives.
     labels_variance : float
-        Sum of s (1-s) over all rows, with s the positive group's score.
+        Sum of s (1-s) over all rows, where s is the positive group's score.
     tops : TopScoreCounts
-        Counts by highest probability and actual class. Only for more than two classes, and only if
-        they are not grouped into two groups.
+        Counts by highest probability and actual class. These are counted only for more than two
+        classes that are not grouped into two groups.
     labelled, target : ScoreCounts
         Counts of calibration scores, with the channels negatives and positives, and counts of
         unlabelled target scores, if given. If one model scored the target, out-of-fold calibration
@@ -459,7 +459,7 @@ def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
 
 
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
-    """Sum the probabilities of the positive group's classes to its score, shape (n,).
+    """Add up the probabilities of the positive group's classes, shape (n,).
 
     See :func:`cmtrack.statistics.score_pass.sum_of_group`.
     """
