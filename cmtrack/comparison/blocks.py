@@ -45,8 +45,9 @@ class Blocks:
 
     ``by``: the parameter, tag or name of a run that identifies its block, such as
     ``"params.fold"``, ``"tags.seed"`` or ``"name"``.
-    ``model``: the parameter, tag or name of a run that identifies its model. With None, all
-    parameters except the block identify the model or, if no parameter differs, the run's name.
+    ``model``: the parameter, tag or name of a run that identifies its model. If ``model`` is None,
+    all parameters except the block identify the model or, if no parameter differs between runs, the
+    run's name identifies it.
     ``kind``: "auto", "folds" or "seeds".
     ``test_train_ratio``: number of test rows of a fold divided by its number of training rows. The
     default for J blocks is 1 / (J - 1), which is the ratio of a cross-validation with J folds.
@@ -72,8 +73,8 @@ class Blocks:
 
         If the user specified the kind, this method checks that the rows agree with it.
 
-        ValueError if only some blocks have the same rows, if the rows contradict the given kind, or
-        if the blocks are neither seeds nor folds, such as several data sets.
+        Raises ValueError if only some blocks have the same rows, if the rows contradict the given
+        kind, or if the blocks are neither seeds nor folds, such as several data sets.
         """
         sharing: dict[object, list[str]] = {}
         for block, evaluation in evaluations.items():
@@ -113,9 +114,9 @@ class Blocks:
     def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
         """Return whether two evaluations with equal digests always contain the same rows.
 
-        This is the case if all evaluations have row ids. Without ids, folds that are sorted by
-        class may have the same labels in the same order although their rows differ. If the order of
-        rows is unknown, the labels may also be equal although the rows differ.
+        Equal digests are conclusive if all evaluations have row ids. Without ids, folds that are
+        sorted by class may have the same labels in the same order although their rows differ. If
+        the order of rows is unknown, the labels may also be equal although the rows differ.
         """
         for evaluation in evaluations:
             statistics = evaluation.statistics
@@ -125,7 +126,7 @@ class Blocks:
         return True
 
     def _kind_of_separate_rows(self, evaluations: list[BaseEvaluation]) -> str:
-        """Return "folds" if blocks that all have different rows are folds."""
+        """Return "folds" if the blocks are folds, given that no two blocks have the same rows."""
         if self._are_named_folds or _in_equal_parts(evaluations):
             return "folds"
         raise RemovedFeature(
@@ -150,10 +151,11 @@ class RepeatedRanking(Ranking):
     """A ranking of models over blocks.
 
     ``kind``: "folds" or "seeds".
-    ``scores``, of shape (N, k): value of the metric for each block and model, with models in the
-    order of ``models``; NaN for a missing value.
-    ``result``: the tests of the differences between models. Its models are in a different order
-    than ``models``, and its values have the sign that makes larger values better.
+    ``scores``, of shape (N, k): value of the metric for each block (row) and each model (column, in
+    the order of ``models``); NaN if the value is missing.
+    ``result``: the tests of the differences between models. The result lists the models in a
+    different order than ``models``, and the signs of its values are chosen so that larger values
+    are better.
     """
 
     noun: ClassVar[str] = "model"
@@ -190,8 +192,8 @@ def rank_models(
     Returns a tuple (ranking, failed, notes). The ranking is None if no model passes the gates.
     ``failed`` contains the models that failed a gate, and ``notes`` are remarks for the reader.
 
-    ValueError if the criterion is not a single metric, if a run has no model name, or if no model
-    has runs in two blocks.
+    Raises ValueError if the criterion is not a single metric, if a run has no model name, or if no
+    model has runs in two blocks.
     """
     if not criterion.single:
         raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")
@@ -291,7 +293,7 @@ def _models(
 
 
 def _evaluations_by_block(models: Sequence[_Model]) -> dict[str, BaseEvaluation]:
-    """Return one evaluation for each block: the run of the first model that has a run in it."""
+    """Return one evaluation for each block, from the first model that has a run in the block."""
     evaluations: dict[str, BaseEvaluation] = {}
     for model in reversed(models):
         for block, run in model.by_block.items():
@@ -305,9 +307,10 @@ def _constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> tuple[ConstantAnswer, ...]:
-    """Return the best constant answer over the blocks, with the gain of each model over it.
+    """Return the best constant answer over the blocks, and each model's gain over this answer.
 
-    ``models``: for each model's name, its runs, one run for each block. The leading model is first.
+    ``models``: maps the name of each model to the model's runs, one run for each block. The first
+    entry is the leading model.
     """
     leader, runs = next(iter(models.items()))
     constant = _mean_constant(leader, runs, criterion.metrics[0])
@@ -329,11 +332,11 @@ def _constant(
 
 
 def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> ConstantAnswer | None:
-    """Return the best constant answer in the blocks of a model, with its mean over the blocks.
+    """Return the best constant answer in the blocks of a model, with the answer's mean value.
 
-    The answer is not yet compared with the model. If the best answers of the blocks differ, the
-    most frequent answer is used in all blocks. The result is None if a block has no constant
-    answer, or if the classes of the blocks differ.
+    This function does not compare the answer with the model. If the best answers of the blocks
+    differ, the most frequent answer is used in all blocks. The result is None if a block has no
+    constant answer, or if the classes of the blocks differ.
     """
     answers = [constant_answer(run.evaluation, metric) for run in runs]
     present = [answer for answer in answers if answer is not None]
@@ -367,7 +370,7 @@ def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> Const
 
 @dataclass(frozen=True)
 class _Gap:
-    """Difference between a model and the constant answer, as a mean over the blocks."""
+    """Mean difference between a model and the constant answer over the blocks."""
 
     difference: float
     standard_error: float = math.nan
@@ -392,7 +395,7 @@ def _gap_from_constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> _Gap:
-    """Compute the gain of a model over the constant answer by the analysis for two models."""
+    """Compute the gain of a model over the constant answer as if the answer were a second model."""
     metric = criterion.metrics[0]
     answered = _answered(runs, metric, constant.answer)
     model_values = np.array([_value(run, metric) for run in runs])
@@ -500,7 +503,7 @@ def _influence(run: Candidate, metric: str) -> FloatArray | None:
 def _errors_of_pairs(
     models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
 ) -> FloatArray:
-    """Return the standard error of each pair's mean difference that is due to the test rows."""
+    """Return the part of each mean difference's standard error that is due to the test rows."""
     joint = _covariance_of_means(models, metric, ratio)
     variance = np.diag(joint)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * joint, 0)))
@@ -512,11 +515,10 @@ def _covariance_of_means(
     """Return the covariance of the models' means that is due to the sampling of the test rows.
 
     The covariance is NaN if the influence values of a run are unknown, or if the runs of a block
-    are not paired. Seeds (no ratio) share their test rows. Folds have disjoint test rows, so their
-    errors are independent. Repeated cross-validation and random splits evaluate a row several
-    times. The data can be divided into only 1 + 1 / ratio disjoint test parts, so the sampling
-    error of the mean over more parts is not smaller than the sampling error of the mean over this
-    number of parts.
+    are not paired. Runs with different seeds (no ratio) share their test rows. Folds have disjoint
+    test rows, so their errors are independent. Repeated cross-validation and random splits evaluate
+    a row several times. The data can be divided into only 1 + 1 / ratio disjoint test sets, so a
+    mean over more test sets does not reduce the sampling error any further.
     """
     shape = (len(models), len(models))
     blocks = list(zip(*models, strict=True))
@@ -550,7 +552,7 @@ def _read_key(run: Run, by: str) -> str | None:
 
 
 def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:
-    """Return for each run the name of its model."""
+    """Return the name of each run's model."""
     if blocks.model is not None:
         return _stated_names(candidates, blocks.model, blocks.by)
     varying = _varying_params(candidates, blocks.by)
@@ -570,7 +572,7 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
 def _stated_names(candidates: Sequence[Candidate], model: str, by: str) -> list[str]:
     """Return the model names that the runs specify.
 
-    ValueError if a run specifies a block but no model name.
+    Raises ValueError if a run specifies a block but no model name.
     """
     names = [_read_key(candidate.run, model) for candidate in candidates]
     lacking = [
@@ -661,7 +663,7 @@ def _check_alike(
 
 
 def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
-    """Return whether the blocks have nearly equal numbers of rows of each class, as in folds."""
+    """Return whether the blocks have nearly equal numbers of rows of each class, as folds do."""
     counts = [
         evaluation.confusion_matrix.counts.sum(axis=1)
         for evaluation in evaluations
@@ -674,7 +676,7 @@ def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
 
 
 def _natural_order(text: str) -> tuple[bool, float, str]:
-    """Return a sort key that orders numeric texts by their value and puts them before others."""
+    """Return a sort key that puts numeric texts, ordered by value, before all other texts."""
     try:
         return False, float(text), text
     except ValueError:

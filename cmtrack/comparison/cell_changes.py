@@ -19,7 +19,7 @@ from cmtrack.statistics.predictions import Predictions
 MAX_CLASSES = 30
 """Largest number of classes to compare cell by cell.
 
-With more classes, the groups of a step are compared instead.
+If there are more classes, the groups of a step are compared instead.
 """
 
 
@@ -28,7 +28,7 @@ class CellChanges:
     """Cell-by-cell differences of two confusion matrices of the same data: second minus first.
 
     ``labels``: the classes, or the groups of a step if groups are compared.
-    ``step``: the step's name; empty for the classes.
+    ``step``: the step's name; empty if classes are compared.
     ``difference``, of shape (K, K): for each cell, the change of its share among the rows of its
     actual class; NaN if the class has no rows.
     ``counts``, of shape (K, K): for each cell, the change of its number of rows or of their weight.
@@ -68,7 +68,7 @@ class CellChanges:
         return np.nan_to_num(self.adjusted, nan=1.0) <= 1 - confidence_level
 
     def gains(self) -> FloatArray:
-        """Return the differences, with a reversed sign for confusions, so that larger is better."""
+        """Return the differences, with the sign of confusions reversed so that larger is better."""
         return np.where(np.eye(len(self.labels), dtype=bool), self.difference, -self.difference)
 
 
@@ -82,7 +82,7 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     proportions. If the evaluations have more than 30 classes, the groups of the first step with at
     most 30 groups are compared instead, if such a step exists.
 
-    ValueError if the classes differ.
+    Raises ValueError if the classes differ.
     """
     second = in_order_of(first, second)
     if first.labels != second.labels:
@@ -118,9 +118,9 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
 
 
 def _step(evaluation: Evaluation) -> ComposedStep | None:
-    """Return the step to compare by if an evaluation has more than 30 classes, else None.
+    """Return the step whose groups replace more than 30 classes; None for at most 30 classes.
 
-    It is the first step with at most 30 groups.
+    The function chooses the first step with at most 30 groups.
     """
     if len(evaluation.labels) <= MAX_CLASSES or evaluation.grouping is None:
         return None
@@ -171,7 +171,7 @@ def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def _paired(
     first: Predictions, second: Predictions, size: int, step: ComposedStep | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return, for each cell, the numbers of rows that only one side puts into it, and p-values."""
+    """Return the numbers of rows that only one evaluation puts into each cell, and p-values."""
     first_cells = _cells(first, step)
     second_cells = _cells(second, step)
     moved = np.flatnonzero(first_cells != second_cells)
@@ -183,7 +183,7 @@ def _paired(
     design = first.design.take(moved)
 
     def count(cells: IntArray) -> FloatArray:
-        """Count the moved rows in each cell; a mismatch is not in any cell."""
+        """Count the moved rows in each cell; mismatches do not belong to any cell."""
         inside = cells >= 0
         flat = actual[inside] * size + cells[inside]
         counts = np.bincount(flat, design.row_weights[inside], size * size)

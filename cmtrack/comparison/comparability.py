@@ -1,4 +1,4 @@
-"""Checks if evaluations can be ranked together or compared row by row."""
+"""Checks whether evaluations can be ranked together or compared row by row."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class Reason(Enum):
     ALONE = "no other run kept its predictions by row"
 
     def between(self, first: BaseEvaluation, second: BaseEvaluation) -> str:
-        """Return the reason as a sentence about two given evaluations."""
+        """Return the reason as a sentence about two evaluations."""
         return self.value.format(first=list(first.labels)[:5], second=list(second.labels)[:5])
 
 
 @dataclass(frozen=True)
 class Traits:
-    """Traits that decide if evaluations are comparable; unknown traits are None.
+    """Traits that decide whether evaluations are comparable; unknown traits are None.
 
     ``content``: digest of the rows' labels, independent of the order of rows.
     ``order``: digest of the labels in order; None if the order is unknown, as for tables.
@@ -159,25 +159,25 @@ class Traits:
 
 
 _READ = (Reason.GROUPING, Reason.POSITIVE, Reason.COSTS)
-"""Reasons that apply only if the comparison depends on the trait that they compare."""
+"""Reasons that matter only if the comparison depends on the trait in question."""
 _DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
-"""Reasons with the same name as the trait that they compare."""
+"""Reasons that are named after the trait in which the evaluations differ."""
 
 
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
     """Return all reasons why two evaluations are not comparable.
 
     Two evaluations have the same data if the digests of their labels are equal and their row ids
-    are not known to differ. The rows may be in a different order if their ids and labels are in the
-    same order as each other. The digest of a table is independent of the order of rows. Without row
-    ids, equal digests only show that each label has the same number of rows. This is sufficient to
-    rank a table together with tables and arrays, but the standard errors of their differences are
-    then not paired by rows.
+    are not known to differ. The rows may be in a different order, provided that the ids and the
+    labels are reordered in the same way. The digest of a table is independent of the order of rows.
+    Without row ids, equal digests only show that each label has the same number of rows. This is
+    sufficient to rank a table together with tables and arrays, but the standard errors of their
+    differences are then not paired by rows.
 
-    ``first``, ``second``: traits of evaluations, or traits in a store's tags.
+    ``first``, ``second``: traits of two evaluations, or traits that were read from tags in a store.
     ``read``: traits, in addition to the labels, that the criterion, the gates and the tie-breakers
-    depend on ("grouping", "positive", "costs"). Evaluations may differ in those of the three that
-    are not included.
+    depend on ("grouping", "positive", "costs"). Evaluations may differ in each of these three
+    traits that ``read`` does not contain.
     """
     reasons = []
     if _differ_in_data(first, second):
@@ -248,14 +248,14 @@ def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason
 
 
 def design_of_rows(evaluation: BaseEvaluation) -> Design:
-    """Return the sampling design of a paired evaluation's rows; ValueError without rows."""
+    """Return the sampling design of a paired evaluation's rows; ValueError if it has no rows."""
     if evaluation.rows is None:
         raise ValueError(f"paired evaluations must have their rows, got {evaluation!r}")
     return evaluation.rows.design
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
-    """Return the reason why each unpaired evaluation cannot be compared row by row, by position."""
+    """Return why evaluations cannot be compared row by row, by the position of each evaluation."""
     first = next((e for e in evaluations if e.rows is not None), None)
     reasons = {}
     for place, evaluation in enumerate(evaluations):
@@ -411,9 +411,9 @@ def _ids_of(evaluation: BaseEvaluation) -> RowIds | None:
 
 
 def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | Reason:
-    """Return, for each row of the first evaluation, the second's row with the same id.
+    """Return the row of the second evaluation that has the same id as each row of the first.
 
-    If a row has no counterpart, the result is a reason instead.
+    If any row has no counterpart, the function returns a reason instead.
     """
     if first.rows is None:
         return Reason.FIRST_WITHOUT_ROWS
@@ -450,8 +450,8 @@ def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | R
 def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
     """Return ids in a form that two evaluations share, shape (n,).
 
-    If one evaluation stores hashed ids, the result contains hashes. Otherwise it contains texts,
-    because files store ids as texts.
+    If one evaluation stores hashed ids, the result contains hashes. Otherwise the result contains
+    texts, because files store ids as texts.
     """
     if ids.hashed:
         return ids.values
@@ -461,9 +461,10 @@ def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
 
 
 def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> Evaluation:
-    """Return the second evaluation with its rows in the order of the first; no number changes.
+    """Reorder the rows of the second evaluation like the first; no metric changes.
 
-    ``places``: for each row of the first evaluation, the position of this row in the second.
+    ``places``: for each row of the first evaluation, the position of the same row in the second
+    evaluation.
     """
     rows = cast("Predictions", second.rows).take(places)
     facts = second.of_rows
@@ -491,7 +492,7 @@ def _differ_in_data(first: Traits, second: Traits) -> bool:
 def of_classes(evaluation: BaseEvaluation) -> Evaluation:
     """Return the evaluation itself if it has single labels.
 
-    ValueError for any other kind of evaluation, because a grouping requires single labels.
+    Raises ValueError for any other kind of evaluation, because a grouping requires single labels.
     """
     if not isinstance(evaluation, Evaluation):
         raise ValueError(
@@ -503,8 +504,8 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
     """Check classes against a grouping, and return notes on classes that only the grouping lists.
 
-    ValueError if a group contains none of the evaluation's classes, or if a class is not in any
-    group.
+    Raises ValueError if a group contains none of the evaluation's classes, or if a class is not in
+    any group.
     """
     for step in grouping.compose(labels):
         empty = [
@@ -592,7 +593,7 @@ def _grouped(evaluation: BaseEvaluation) -> str:
 
 
 def _reasons_between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
-    """Return the reasons for separate rankings, except for traits that the comparison ignores."""
+    """Return the reasons for separate rankings, except reasons about traits that are ignored."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
     reasons = {
         reason
@@ -626,7 +627,7 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
 def _with_contents_of_groupings(
     words: Sequence[str], evaluations: Sequence[BaseEvaluation]
 ) -> list[str]:
-    """Replace the names of groupings by their contents if groupings with equal names differ."""
+    """Replace the names of groupings by their contents if groupings with the same name differ."""
     groupings = [dict(evaluation.design).get("grouping") for evaluation in evaluations]
     if len(set(zip(words, groupings, strict=True))) == len(set(words)):
         return list(words)
@@ -656,7 +657,7 @@ def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
     """Return two sentences: why the runs are in several rankings, and how to rank them together.
 
-    Returns no sentences for a single ranking.
+    If there is only one ranking, the result is empty.
     """
     if len(rankings) < 2:
         return ()

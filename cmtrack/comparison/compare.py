@@ -50,17 +50,17 @@ NO_RUN = "no run was found{}: the experiments are empty, or no run matches the f
 
 
 class NothingFound(ValueError):
-    """Error for a comparison without any run."""
+    """Error raised if a comparison contains no runs."""
 
 
 @dataclass(frozen=True, eq=False)
 class CompareOptions(CompareSpec):
-    """Checked options of a comparison, with the gates, the criterion and the blocks in them.
+    """Checked options of a comparison, with the gates, criterion and blocks that they specify.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or an option is given without another option that it needs.
+        If a number is out of range, or if an option requires another option that is not given.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class CompareOptions(CompareSpec):
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
-        """The custom metrics, after a check that they are valid."""
+        """The custom metrics, which are checked first."""
         return own_metrics(self.extra_metrics)
 
     @cached_property
@@ -158,7 +158,7 @@ class CompareOptions(CompareSpec):
             getattr(self, name)  # Reading a property checks it.
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """Return the arguments for a review, without credentials, and with names of metrics."""
+        """Return the arguments to show in a review: metrics by name, and no credentials."""
         arguments = {name: getattr(self, name) for name in self.entries()}
         arguments["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
@@ -199,7 +199,7 @@ class CompareOptions(CompareSpec):
 
 
 def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...]:
-    """Return the tie-breakers, with their metrics resolved by the catalog."""
+    """Return the tie-breakers, with their metrics looked up in the catalog."""
     return tuple(TieBreaker.parse(text, catalog) for text in several(options.tie_breakers))
 
 
@@ -213,7 +213,7 @@ def compare_evaluations(
     options: CompareOptions,
     progress: Progress = lambda *_: None,
 ) -> Comparison:
-    """Compare evaluations in memory, given by name; see :func:`cmtrack.compare`.
+    """Compare named evaluations that are in memory; see :func:`cmtrack.compare`.
 
     Raises
     ------
@@ -264,14 +264,14 @@ def compare_runs(
     criterion: Criterion | None,
     options: CompareOptions,
 ) -> Comparison:
-    """Check the evaluations of runs by gates, and rank the runs that pass.
+    """Check the evaluations of runs against gates, and rank the runs that pass.
 
-    ``evaluations``: evaluations by run id, after :meth:`CompareOptions.prepared`. They include the
-    evaluation of the baseline.
-    ``criterion``: the criterion of the ranking. By default, it is the criterion of the options or,
-    if they have none, the first default metric that a run has.
+    ``evaluations``: evaluations by run id, after :meth:`CompareOptions.prepared`. The evaluation of
+    the baseline must be included.
+    ``criterion``: the criterion of the ranking. The default is the criterion in the options or, if
+    the options contain none, the first default metric that a run has.
 
-    ValueError if no run has one of the metrics, or if repeated runs have no blocks.
+    Raises ValueError if no run has one of the metrics, or if repeated runs have no blocks.
     """
     evaluations = in_one_order(evaluations)
     record = listed.record or Record.now()
@@ -369,7 +369,7 @@ def _undefined_runs(
 ) -> list[LeftOut]:
     """Return the runs that pass the gates but cannot be ranked, with the reason.
 
-    ``asked``: whether the user gave the criterion; if so, no other metric is suggested.
+    ``asked``: whether the user chose the criterion; if so, no other metric is suggested.
     """
     undefined = []
     defined = []
@@ -397,7 +397,7 @@ def _rank_runs(
 ) -> tuple[Ranking, ...]:
     """Return a ranking for each group of runs on the same data.
 
-    If a ranking decides the comparison, it is the first.
+    If one ranking decides the comparison, this ranking comes first.
     """
     groups = cohorts([candidate for candidate in candidates if candidate.passed], reads)
     has_decision = decides(groups)
@@ -479,7 +479,7 @@ def judged(
 def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) -> str:
     """Return the reason why a run cannot be ranked by a metric; empty if the run can be ranked.
 
-    ``asked``: whether the user gave the metric; if so, no other metric is suggested.
+    ``asked``: whether the user chose the metric; if so, no other metric is suggested.
     """
     if metric not in evaluation.metrics:
         return f"it has no {metric}{_remedy(evaluation, metric)}"
@@ -506,8 +506,8 @@ def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
 
     For other runs, the result is empty.
 
-    The advice does not suggest accuracy, because with rare positives such a run often has the
-    highest accuracy.
+    The advice does not suggest accuracy, because a run that never predicts rare positives often has
+    the highest accuracy.
     """
     values = evaluation.metrics
     if math.isfinite(values.get("binary/average_precision", math.nan)):
@@ -526,7 +526,7 @@ def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
 
 
 def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
-    """Return advice, starting with a colon, on how to get a metric that a run lacks, or nothing."""
+    """Return advice, starting with a colon, on how to get a missing metric; may be empty."""
     if not isinstance(evaluation, Evaluation):
         return ""
     entry = OPEN.lookup(metric)
@@ -542,8 +542,8 @@ def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
     """Return the class or group that a run always predicts; empty if it predicts several.
 
-    The result is also empty if all rows have the same actual class. It is also empty for a metric
-    that is not computed from counts, because such a metric reports its own reasons.
+    The result is also empty if all rows have the same actual class. For a metric that is not
+    computed from counts, the result is also empty, because such a metric reports its own reasons.
     """
     entry = evaluation.catalog.lookup(metric)
     is_of_counts = entry.of in ("binary", "whole table") and entry.section in RESERVED
@@ -568,11 +568,11 @@ def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
 def skips_more(
     candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]
 ) -> dict[str, str]:
-    """Return the reasons why runs with an average over fewer classes than others are not ranked.
+    """Return why runs whose average covers fewer classes than other averages are not ranked.
 
-    A class without a value must not improve an average that ranks runs. All runs of a ranking are
-    therefore averaged over the same classes. A run that never predicts a class of the average is
-    not ranked.
+    A class without a value must not improve the average by which runs are ranked. Therefore the
+    averages of all runs in a ranking cover the same classes. A run is not ranked if it never
+    predicts one of these classes.
     """
     reasons: dict[str, str] = {}
     for metric in criterion.metrics:
@@ -632,7 +632,7 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
 def _note_on_empty_classes(metric: str, evaluations: Sequence[BaseEvaluation]) -> list[str]:
     """Return a note if an average of correlations ignores classes without rows.
 
-    Other metrics have no note.
+    For all other metrics, the function returns no note.
     """
     if not metric.startswith(("spcc/ovr_", "spcc/ovo_")):
         return []

@@ -36,24 +36,25 @@ from cmtrack.statistics.probabilities import in_memory
 
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
-"""Number of the most frequent classes to try as the constant answer.
+"""Number of classes, starting with the most frequent, that are tried as the constant answer.
 
 The cheapest class and the class of the metric are also tried.
 """
 _RUNS_AT_ONCE = 16
-"""Number of runs to compare at a time; larger numbers would make the tables of pairs large."""
+"""Number of runs that are compared at once; more runs would need large tables of pairs."""
 NOT_KEPT = "the predictions by row were not kept"
 _NO_ERROR = "the standard error by row is unknown"
 
 
 @dataclass(frozen=True)
 class ConstantAnswer:
-    """The best constant answer by a metric, and the gain of a model over it.
+    """The constant answer with the best value of a metric, and a model's gain over this answer.
 
-    For metrics of labels and costs, the constant answer is the single class with the best value.
-    For metrics of probabilities, it gives each class its share of the rows as its probability. If
-    the correlation of the constant answer is undefined (its denominator is zero), the model is
-    compared with 0, the value of guessing.
+    For metrics computed from labels or costs, the constant answer is the single class with the best
+    value. For metrics computed from probabilities, the constant answer predicts, as the probability
+    of each class, the class's share of the rows. If the correlation of the constant answer is
+    undefined (its denominator is zero), the model is compared with 0, which is the expected value
+    of random guessing.
 
     Attributes
     ----------
@@ -69,8 +70,8 @@ class ConstantAnswer:
     difference, standard_error, low, high, pvalue : float
         The difference is the value of the run minus the value of the constant answer on the same
         rows, with its standard error, interval and p-value. With several runs, the p-value is
-        adjusted by Holm's method (1979), but the interval is not adjusted. NaN if the standard
-        error is unknown, and for ``unbeatable``.
+        adjusted by Holm's method (1979), but the interval is not adjusted. All five are NaN if the
+        standard error is unknown or if ``unbeatable`` is True.
     unpaired : str
         Reason why the standard error does not use pairs of rows; empty if it uses pairs.
     guessed : bool
@@ -123,7 +124,7 @@ class ConstantAnswer:
 
     @property
     def words(self) -> str:
-        """The answer in words: "always “no”"."""
+        """The answer in words, such as "always “no”"."""
         return "each class its share" if self.answer is None else f"always {quoted(self.answer)}"
 
     @property
@@ -162,7 +163,7 @@ class ConstantAnswer:
         return -self.difference if self.better == "lower" else self.difference
 
     def for_run(self, run_id: str, name: str, value: float) -> ConstantAnswer:
-        """Return the constant answer compared with another tested run."""
+        """Return a copy in which the constant answer is compared with a different tested run."""
         return replace(
             self,
             run=name,
@@ -186,7 +187,7 @@ class ConstantAnswer:
 def constant_answer(
     evaluation: BaseEvaluation, metric: str, *, run: str = ""
 ) -> ConstantAnswer | None:
-    """Return the best constant answer by a metric, and the evaluation's gain over this answer.
+    """Return the constant answer with the best value of a metric, and the gain over this answer.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def constant_answer(
     the evaluation has no rows, a metric computed from labels uses the cells of the confusion matrix
     as paired rows. This requires that the counts are whole numbers of independent rows. Under the
     same condition, a correlation or Cohen's kappa of two classes or groups is tested by Fisher's
-    exact test. All other correlations are tested by their own confidence interval.
+    exact test. All other correlations are tested by means of their confidence intervals.
 
     Examples
     --------
@@ -229,8 +230,8 @@ def constant_of_runs(
     ``runs``: evaluations by run id, with a value of the metric.
     ``best``: id of the run with the best value.
     ``name``: name of this run.
-    ``not_tested``: number of further runs that ``best`` was selected from; Holm's adjustment counts
-    them.
+    ``not_tested``: number of further runs that ``best`` was selected from, which Holm's adjustment
+    takes into account.
     """
     leader = runs[best]
     entry = _entry(leader, metric)
@@ -375,7 +376,7 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
 
 
 def _off(entry: Metric, value: float) -> float:
-    """Return the distance of a value from the best value; infinite if undefined.
+    """Return the distance of a value from the best value; infinite if the value is undefined.
 
     The distance is rounded to 12 digits, so that values that differ only because of the order of
     summation become equal.
@@ -386,7 +387,7 @@ def _off(entry: Metric, value: float) -> float:
 def _constant(
     like: Evaluation, rows: Predictions, answer: int | None, ranking_only: bool = False
 ) -> Evaluation:
-    """Return the evaluation of one answer for all rows: a class, or the shares of the classes."""
+    """Evaluate one answer for all rows, which is a class or the shares of all classes."""
     size = len(rows)
     source = None
     if answer is None:
@@ -504,8 +505,8 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
     """Return the evaluation with its rows, or with cells of the confusion matrix as rows.
 
-    The result has no rows if cells cannot replace them. This is the case for metrics of
-    probabilities, for sampling weights and for clusters.
+    The result has no rows if cells cannot replace the rows. Cells cannot replace rows for metrics
+    computed from probabilities, and for rows with sampling weights or clusters.
     """
     if (
         evaluation.rows is not None

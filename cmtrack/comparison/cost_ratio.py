@@ -197,8 +197,8 @@ def break_even(
     -----
     Let x and y be the paired differences of false alarms and misses. The costs differ by x + r y
     and are equal at r = -x / y. The confidence set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <=
-    z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If it is not an interval, the rows are too few to determine
-    the ratio more precisely.
+    z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If this set is not an interval, there are too few rows to
+    determine the ratio more precisely.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def fieller(
 ) -> tuple[Interval, ...]:
     """Return the ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as ranges.
 
-    The ranges are in ascending order. ``z`` is the two-sided quantile.
+    The ranges are in ascending order. ``z`` is the two-sided normal quantile.
     """
     v_x, v_xy, v_y = variances
     # The condition is a r^2 + 2 b r + c <= 0.

@@ -57,8 +57,8 @@ class Criterion:
     def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
         """Parse the argument ``rank_by`` of ``compare``.
 
-        TypeError or ValueError if a metric does not exist or has no direction in which values are
-        better. RemovedFeature if the argument assigns weights to metrics.
+        Raises TypeError or ValueError if a metric does not exist or has no direction in which
+        values are better. RemovedFeature if the argument assigns weights to metrics.
         """
         if not isinstance(rank_by, Iterable):
             kind = type(rank_by).__name__
@@ -85,12 +85,12 @@ class Criterion:
 
     @property
     def direction(self) -> str:
-        """Best direction: "higher", "lower" or "nearest zero"; "higher" for several metrics."""
+        """The better direction: "higher", "lower" or "nearest zero"; "higher" for a Pareto front."""
         return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
 
     @property
     def unit(self) -> float:
-        """Sign of a gain: 1 if higher is better, else -1."""
+        """Sign of a gain: 1 if higher values are better, else -1."""
         return 1.0 if self.direction == "higher" else -1.0
 
     def distance_from_best(self, value: float) -> float:

@@ -103,14 +103,15 @@ class Difference:
     standard_error, low, high, pvalue : float
         Standard error of the difference, ends of its interval, and p-value of the hypothesis that
         the difference is 0. For shares of the same rows, the p-value is computed from McNemar's
-        statistic and the interval is Tango's. For all other metrics, both use Student's t
-        distribution. With clusters, its degrees of freedom are the effective number of clusters
-        minus one. Otherwise they are computed by Welch and Satterthwaite's formula over the actual
-        classes. The interval never exceeds the metric's range. If at most 8 rows differ, the result
-        must also be significant by the exact sign test: the p-value is the larger of the two
-        p-values, and the interval includes 0 unless the sign test rejects. If no row differs, the
-        p-value is 1, and the interval is undefined except for shares. All four numbers are NaN if
-        the standard error is unknown.
+        statistic and the interval by Tango's method. For all other metrics, both the p-value and
+        the interval use Student's t distribution. If the rows are in clusters, the degrees of
+        freedom are the effective number of clusters minus one. Otherwise the degrees of freedom are
+        computed by Welch and Satterthwaite's formula over the actual classes. The interval never
+        exceeds the metric's range. If at most 8 rows differ, the result must also be significant by
+        the exact sign test: the p-value is the larger of the two p-values, and the interval
+        includes 0 unless the sign test rejects. If no row differs, the p-value is 1, and the
+        interval is undefined except for shares. All four numbers are NaN if the standard error is
+        unknown.
     reason : str
         Reason why there is no interval, such as "no row differs".
 
@@ -181,7 +182,7 @@ class Differences:
         raise KeyError(f"no difference in {metric!r} was computed")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per metric."""
+        """Return a frame with one row per metric."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
@@ -233,9 +234,9 @@ def paired_differences(
 
     Notes
     -----
-    The time for each metric is proportional to the number of rows, but metrics computed from scores
-    also sort the rows. All metrics of labels take about 0.4 s on one core for 10⁶ rows. All metrics
-    take about 0.9 s for 10⁵ rows with 11 probabilities each.
+    The computing time per metric is proportional to the number of rows, but metrics computed from
+    scores also sort the rows. For 10⁶ rows, all metrics computed from labels take about 0.4 s on
+    one core. For 10⁵ rows with 11 probabilities each, all metrics together take about 0.9 s.
 
     Examples
     --------
@@ -315,11 +316,11 @@ def paired(
 
 
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
-    """Return the standard error of a value that is an end of the metric's range.
+    """Return the standard error of a value at one end of the metric's range.
 
     Returns a tuple (standard error, degrees of freedom, whether the metric is a share).
 
-    If a value is an end of the metric's range, such as a precision of 1, the rows show no
+    If a value is at one end of the metric's range, such as a precision of 1, the rows show no
     variation, even if there is only one row. Its standard error and degrees of freedom are
     therefore derived from its confidence interval. For all other values, the function returns a
     standard error of 0 and infinite degrees of freedom.
@@ -399,14 +400,15 @@ def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
 FLOAT32 = 4 * float(np.finfo(np.float32).eps)
 """Largest relative difference between two scores that a few roundings to float32 can cause."""
 _FIRST_ROWS = 1000
-"""Number of rows to compare first, because the scores of two models usually differ in them."""
+"""Number of rows to compare first; the scores of two models usually differ in these rows."""
 
 
 def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
     """Find, for each evaluation, the first evaluation with the same scores up to rounding.
 
-    Rounding may change the order of tied rows, so that the curve of one of two such evaluations is
-    better. However, the models do not differ, because they give the same answer for each row.
+    Rounding may change the order of tied rows, so that one of two such evaluations seems to have
+    the better curve. However, the models do not differ, because they give the same answer for each
+    row.
     """
     tables = [_scores_of(evaluation) for evaluation in evaluations]
     places: list[int] = []
@@ -454,12 +456,12 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 
 
 def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
-    """Return False if a metric is known to be a share of different rows, such as precision.
+    """Return False if a metric, such as precision, is the share of different rows in each run.
 
-    The metric is known to be such a share if its numbers of rows in two evaluations differ. With
+    The metric is known to be such a share if its denominators in the two evaluations differ. With
     sampling weights or clusters, the effective number of rows depends on the value, so different
-    numbers prove nothing. The denominators of custom metrics are unknown. In these two cases, the
-    result is True.
+    numbers prove nothing. The denominators of custom metrics are unknown. The result is therefore
+    True for sampling weights, clusters and custom metrics.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
@@ -520,8 +522,8 @@ def _independent_difference(
 def own_error(evaluation: BaseEvaluation, name: str) -> float:
     """Return a metric's standard error, but at least the result of :func:`at_end`.
 
-    If the standard error is unknown, it is derived from the metric's confidence interval. It is NaN
-    if the metric has neither a standard error nor an interval.
+    If the standard error is unknown, it is derived from the metric's confidence interval. The
+    result is NaN if the metric has neither a standard error nor an interval.
     """
     error = evaluation.standard_errors.get(name, math.nan)
     if math.isfinite(error):
@@ -534,14 +536,14 @@ def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
     """Return the degrees of freedom of a metric's standard error.
 
     The result is the smaller of two numbers: the degrees of freedom that follow from the effective
-    number of clusters, and the degrees of freedom from :func:`at_end`. It is infinite if neither
-    applies.
+    number of clusters, and the degrees of freedom from :func:`at_end`. The result is infinite if
+    neither number exists.
     """
     return min(_cluster_degrees(evaluation, name), at_end(evaluation, name)[1])
 
 
 def _cluster_degrees(evaluation: BaseEvaluation, name: str) -> float:
-    """Return the degrees of freedom that follow from clusters; infinite without clusters."""
+    """Return the degrees of freedom for rows in clusters; infinite if there are no clusters."""
     if not isinstance(evaluation, Evaluation):
         return math.inf
     clusters = evaluation.effective_clusters
@@ -551,7 +553,7 @@ def _cluster_degrees(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:
-    """Compute McNemar's test for paired rows of single labels; None with sampling weights."""
+    """Compute McNemar's test for paired rows of single labels; None if the rows have weights."""
     a = first.rows
     b = second.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
@@ -571,7 +573,7 @@ def randomization_test(
 ) -> float:
     """Compute the two-sided p-value of a difference in any metric by a randomization test.
 
-    The test needs no assumption about distributions. In each resample, the two predictions of every
+    The test makes no assumption about distributions. In each resample, the two predictions of every
     row are exchanged at random with probability 1/2.
 
     Parameters
@@ -641,7 +643,7 @@ def randomization_test(
 
 
 def _exchanged(rows: Predictions, other: Predictions, swap: BoolArray) -> Predictions:
-    """Return rows whose predictions are taken from ``other`` if ``swap`` is true for the row."""
+    """Return the rows, with predictions from ``other`` in the rows where ``swap`` is true."""
     probabilities = None
     if rows.probabilities is not None and other.probabilities is not None:
         probabilities = np.where(swap[:, None], other.probabilities, rows.probabilities)

@@ -67,8 +67,9 @@ class Pairs:
     ``critical``, of shape (R,): smallest lead of another run, in standard errors, that rules the
     run out.
     ``best_low``, ``best_high``, of shape (R,): simultaneous intervals of each run's value minus the
-    value of the best other run. An upper end is exactly 0 if and only if the run is ruled out as
-    the best. A lower end is exactly 0 if and only if all other runs are ruled out.
+    value of the best other run. The upper end of a run's interval is exactly 0 if and only if the
+    run is ruled out as the best. The lower end is exactly 0 if and only if all other runs are ruled
+    out.
     """
 
     difference: FloatArray
@@ -258,7 +259,8 @@ def _mean_errors(
     """Draw the error of the mean of all values, shape (n_draws,).
 
     The error of the mean is regressed on the errors of the contrasts, which follow from each draw
-    of the true ``contrasts``. The residual is the standard normal ``noise``, scaled.
+    of the true ``contrasts``. The residual is the standard normal ``noise`` multiplied by its
+    standard deviation.
     """
     mean = np.full(len(covariance), 1 / len(covariance))
     with_mean = posterior.basis.T @ covariance @ mean
@@ -281,16 +283,16 @@ def reach_of_best(
     two-sided.
 
     The run with the largest of R values has the interval ``[value - c · se, value + z · se]``,
-    where c is the first quantile and z the ordinary quantile. Its error is at most the largest of
-    all R errors, and the selection of the largest value cannot decrease it (after Fuentes, Casella
-    and Wells 2018). For a run that was selected by a different rule, both ends use the second
-    quantile.
+    where c is the first quantile and z the ordinary quantile. The error of this run is at most the
+    largest of all R errors, and selecting the largest value cannot decrease the error (after
+    Fuentes, Casella and Wells 2018). For a run that was selected by a different rule, both ends use
+    the second quantile.
 
     ``errors``, of shape (n_draws, R).
     ``variance``, of shape (R,).
     ``others``: number of further runs from which the run was selected and whose errors are unknown.
-    These errors count as independent, which gives the largest quantile unless errors are negatively
-    correlated (Šidák; Slepian).
+    The unknown errors are treated as independent, which gives the largest quantile unless errors
+    are negatively correlated (Šidák; Slepian).
     """
     has_error = variance > SAME * variance.max(initial=0)  # Ignore rounding.
     ratio = errors[:, has_error] / np.sqrt(variance[has_error])
@@ -302,10 +304,10 @@ def reach_of_best(
 
 
 def _reach_of_largest(ratio: FloatArray, level: float, others: int, sides: int) -> float:
-    """Return the quantile of the largest of drawn errors and ``others`` independent errors.
+    """Return the quantile of the largest error among drawn and ``others`` independent errors.
 
     ``ratio``: drawn errors divided by their standard errors, shape (n_draws, R), as absolute values
-    if there are two ``sides``.
+    if ``sides`` is 2.
     """
     # The quantile must be at least the quantile for a single run together with the other runs.
     quantile = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))
@@ -339,26 +341,28 @@ def pairs(
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
     ``errors``, of shape (n_draws, R): drawn errors; each draw is used with both signs.
-    ``folded``: values have a sign, and the value nearest to zero is best. A difference is then the
-    difference of distances from zero, positive if the run in the row is nearer. It is significant
-    only if it is significant for both relative signs of the two values.
+    ``folded``: whether values have a sign, so that the value nearest to zero is best. A difference
+    is then the difference between two distances from zero, which is positive if the run in the row
+    is nearer to zero. Such a difference is significant only if it is significant for both relative
+    signs of the two values.
     ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors;
     by default infinite.
     ``known``, of shape (R,), bool, optional: whether the errors of a run are known. Runs with
-    unknown errors neither rule out a run nor are ruled out. By default all are known.
+    unknown errors neither rule out a run nor are ruled out. By default, the errors of all runs are
+    known.
     ``widest``: largest possible difference between two values of the metric.
-    ``rows``: paired differences of some runs, larger is better. Their statistics and intervals are
-    used unchanged.
+    ``rows``: paired differences between some runs, signed so that larger values are better. The
+    statistics and intervals in ``rows`` are used unchanged.
     ``row_runs``: positions of the runs that ``rows`` compares.
 
-    ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and
+    ``may_be_best`` is computed by multiple comparisons with the best (Hsu 1984, 1996; Edwards and
     Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). The first step
     uses a tenth of the error rate. For each run, it drops the rivals that cannot be better, which
     are the rivals whose lead over the run has a simultaneous upper limit below 0. The second step
-    uses the rest of the error rate. It compares the largest lead over the run with its distribution
-    if all remaining rivals were equal to the run. The best run is kept with a probability of at
-    least the confidence level. With two runs, the p-value is the ordinary two-sided p-value; with
-    more runs, it is at least that.
+    uses the rest of the error rate. This step compares the largest lead over the run with the
+    distribution that this lead would have if all remaining rivals were equal to the run. The truly
+    best run is kept with a probability of at least the confidence level. With two runs, the p-value
+    is the ordinary two-sided p-value; with more runs, the p-value is at least as large.
 
     A difference that is computed from few rows, such as the rows of a rare class, is not normally
     distributed. Each statistic is therefore converted to the normal statistic with the same tail
@@ -404,7 +408,7 @@ def pairs(
     def upper_ends(quantile: FloatArray | float) -> FloatArray:
         """Return the upper ends.
 
-        The lower end of a pair is minus the upper end of the pair in reverse order.
+        The lower end for a pair of runs is minus the upper end for the same pair in reverse order.
         """
         quantiles = np.broadcast_to(quantile, error.shape)
         high: FloatArray = cut(difference, students(quantiles, degrees) * error, (0.0, widest))[1]
@@ -456,7 +460,7 @@ class _Steps:
 
     ``pvalue``, of shape (R,): p-value of each run.
     ``critical``, of shape (R,): critical value of the largest lead over each run.
-    ``quantile``, of shape (R, R): quantile of each run's lead for each rival.
+    ``quantile``, of shape (R, R): quantile of the lead of each rival (column) over each run (row).
     ``largest``, of shape (n_draws,): the largest |t| of all pairs in each draw.
     """
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 POWER = 0.8
 FEWEST_TO_BE_EQUIVALENT = 20
-"""Number of rows of a class below which standard errors are too inaccurate for equivalence."""
+"""Fewest rows of a class for which standard errors are accurate enough to test equivalence."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Resolution:
         Difference of each other run from the leader, by the run's name.
     quantile : float
         Normal quantile that a difference, divided by its standard error, must reach to be
-        significant. The quantile is two-sided. With more than two runs, it is simultaneous for all
-        runs (max-T).
+        significant. The quantile is two-sided. With more than two runs, the quantile accounts for
+        all comparisons at once (max-T).
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Resolution:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each run except the leader.
+        """Return a frame with one row for each run except the leader.
 
         Returns
         -------
@@ -180,10 +180,10 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
 
 
 def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
-    """Return the resolution of a ranking of runs.
+    """Return the sizes of differences that a ranking of runs can detect.
 
-    ValueError if the ranking ranks models instead of runs, uses several metrics, or contains only
-    one run.
+    Raises ValueError if the ranking ranks models instead of runs, uses several metrics, or contains
+    only one run.
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(
@@ -274,20 +274,21 @@ class Looks:
     Attributes
     ----------
     runs : int
-        Known number of runs that were evaluated on these rows and have a value of the metric. Other
-        runs may exist.
+        Known number of runs that were evaluated on these rows and have a value of the metric. The
+        true number may be larger.
     chosen_from : int
         Number of runs that the leader was selected from: ranked runs, runs that a gate stopped, and
         runs that were not read.
     reviews : int
-        Known number of earlier reviews that include these runs. Other reviews may exist.
+        Known number of earlier reviews that include these runs. There may be more reviews than
+        cmtrack knows.
     value : float
         Value of the leader.
     optimism : float
         Expected amount by which the selection, including the selection by gates, increases the
         leader's value; 0 if there is only one run.
     corrected : float
-        ``value`` without ``optimism``.
+        ``value`` corrected for ``optimism``.
     low, high : float
         Ends of an interval of the leader's value that accounts for the selection.
 
@@ -314,7 +315,7 @@ class Looks:
 
     @property
     def among(self) -> str:
-        """Words for the numbers of runs that were selected from or evaluated on the same rows."""
+        """Text that states how many runs were evaluated on the same rows or selected from."""
         all_runs = f"at least {self.runs} runs evaluated on these rows"
         if self.chosen_from >= self.runs:
             return all_runs
@@ -341,11 +342,11 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
 
     Notes
     -----
-    This is a bootstrap around values that are shrunk towards their mean, so that they have the
-    estimated spread of the true values. The observed values already include random errors, so a
-    bootstrap around the observed values would underestimate the optimism by a third. No estimate is
-    unbiased in all situations. If one run is truly better than many equal runs, the correction is
-    too large.
+    The function bootstraps around values that are shrunk towards their mean, so that their spread
+    equals the estimated spread of the true values. The observed values already include random
+    errors, so a bootstrap around the observed values would underestimate the optimism by a third.
+    No estimate is unbiased in all situations. If one run is truly better than many equal runs, the
+    correction is too large.
     """
     if len(values) < 2:
         return 0.0
@@ -378,8 +379,8 @@ def optimism_after_gates(
 ) -> float:
     """Return the expected error of the best run that passes the gates.
 
-    This is the bootstrap of :func:`optimism`, with the gates applied in each draw. Draws in which
-    no run passes all gates are ignored. Gates on segments, on flips and on metrics without a
+    The function bootstraps like :func:`optimism`, but applies the gates in each draw. Draws in
+    which no run passes all gates are ignored. Gates on segments, on flips and on metrics without a
     standard error keep their observed results. The result is NaN if errors are unknown, or if no
     run passes in any draw.
 
@@ -441,7 +442,7 @@ def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) 
 
 
 def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str = "") -> Looks:
-    """Return the number of runs that a leader was selected from, and its selection bias.
+    """Return the number of runs that a leader was selected from, and the bias of this selection.
 
     Raises
     ------

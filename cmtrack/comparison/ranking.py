@@ -47,18 +47,18 @@ class Ranked(Candidate, RemovedAttributes):
         ranking, this is the number of the front that contains the run.
     value, low, high : float
         Value of the metric, and the ends of the confidence interval of this value. For a model, the
-        value is the mean over its blocks, and the ends are NaN. All three are NaN in a Pareto
-        ranking.
+        value is the mean over its blocks, and the ends are NaN. The value and both ends are NaN in
+        a Pareto ranking.
     difference, difference_low, difference_high : float
         For a run, the value of this run minus the value of the best other run, and the ends of the
         interval of this difference. The best other run is the leader or, for the leader, the next
         run. Runs that do not differ in any way count as a single run. If values nearest to zero are
-        best, this is the difference of distances from zero. The intervals of all runs are
-        simultaneous. If the run is ruled out as the best, the end on the better side is exactly 0.
-        If no other run may be the best, the other end of the leader's interval is exactly 0. NaN if
-        the ranking contains only one run. For a model, the difference is the value of this model
-        minus the value of the leader, and its interval is simultaneous for all pairs of models
-        (Bonferroni).
+        best, this is the difference between the two distances from zero. The intervals of all runs
+        are simultaneous. If the run is ruled out as the best, the end on the better side is exactly
+        0. If no other run may be the best, the other end of the leader's interval is exactly 0. The
+        difference is NaN if the ranking contains only one run. For a model, the difference is the
+        value of this model minus the value of the leader, and its interval is simultaneous for all
+        pairs of models (Bonferroni).
     pvalue, p_holm : float
         Unadjusted p-value of the hypothesis that the difference is zero, and this p-value adjusted
         for the number of pairs by Holm's method.
@@ -69,15 +69,16 @@ class Ranked(Candidate, RemovedAttributes):
     standard_error : float
         Standard error of the difference.
     within_margin : bool
-        Whether a tie-breaker may choose this run: it may be the best and is within the margin.
+        Whether a tie-breaker may choose this run, because the run may be the best and is within the
+        margin.
     tied : bool
         Whether this run may be the best; otherwise it is ruled out. In a Pareto ranking, whether no
-        other run beats it.
+        other run beats this run.
     chosen : bool
         Whether this is the run to take, which a tie-breaker or the ranking chose.
     adjusted_low, adjusted_high : float
-        Ends of a confidence interval of the value that accounts for the selection of this run. They
-        are given for the leader and for the chosen run, and NaN for all other runs.
+        Ends of a confidence interval of the value that accounts for the selection of this run. The
+        adjusted ends are NaN for all runs except the leader and the chosen run.
     values : dict of str to float
         Value of each metric of the criterion.
     p_max_t : float
@@ -144,7 +145,7 @@ class Ranked(Candidate, RemovedAttributes):
 
     @property
     def runs(self) -> tuple[Candidate, ...]:
-        """The run itself or, for a model, the runs of all its blocks."""
+        """The run itself or, for a repeated model, the runs of all blocks."""
         return self.by_block or (self,)
 
     @property
@@ -207,12 +208,12 @@ class Ranking:
     decision : Decision
         The choice among the runs that may be the best and are within the margin.
     margin : float or None
-        Largest loss, relative to the leader, that a tie-breaker may accept. None: one standard
-        error of each run's difference.
+        Largest loss, relative to the leader, that a tie-breaker may accept. None stands for one
+        standard error of each run's difference.
     constants : tuple of ConstantAnswer
         The best constant answer for each metric of the criterion. Each entry contains the gain of
         the best run over this answer, and the p-value of each run, adjusted for the number of runs
-        by Holm's method. For models, the entries are means over the blocks.
+        by Holm's method. In a ranking of models, the entries contain means over the blocks.
     rank_distribution : ndarray of shape (R, R)
         The entry ``[run, rank - 1]`` is the posterior probability that the run has this rank, with
         runs in the order of ``runs``; NaN if unknown.
@@ -222,13 +223,13 @@ class Ranking:
         Lower and upper ends of the simultaneous intervals of all differences between runs, as the
         run of the row minus the run of the column; NaN if unknown.
     picked_from : int
-        Number of runs among which the leader was selected, for which its interval accounts. They
-        are the ranked runs, the runs that a gate stopped, and the runs that were not read. The
-        number is 1 if the interval does not account for a selection.
+        Number of runs from which the leader was selected: ranked runs, runs that a gate stopped,
+        and runs that were not read. The leader's interval accounts for this selection. The number
+        is 1 if the interval does not account for a selection.
     stopped : tuple of Candidate
         Runs on the same data that a gate stopped and that have values of the criterion's metrics.
     equivalence : float or None
-        Margin of equivalence, if the comparison has one.
+        Margin of equivalence; None if none was given.
 
     Examples
     --------
@@ -278,7 +279,7 @@ class Ranking:
     def chosen(self) -> Ranked | None:
         """The run to take: the leader, or a run within the margin that a tie-breaker chose.
 
-        None if the comparison is not decided by this ranking.
+        The value is None if this ranking does not decide the comparison.
         """
         return next((run for run in self.runs if run.chosen), None)
 
@@ -333,9 +334,9 @@ def decided(
 def _comparable_metrics(
     entry: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]
 ) -> dict[str, float]:
-    """Return the metrics of an entry that tie-breakers may compare with entries within the margin.
+    """Return an entry's metrics, in a form that tie-breakers may compare with other entries.
 
-    If an average includes fewer classes than the average of another entry, it becomes NaN.
+    An average becomes NaN if it includes fewer classes than the same average of another entry.
     """
     metrics = dict(entry.metrics)
     for rule in tie_breakers:
@@ -371,8 +372,8 @@ def _is_within_margin(
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
     """Divide runs into groups that may be ranked together.
 
-    Groups with more rows come first. Among groups with equally many rows, groups with parent runs
-    come before groups with their nested runs.
+    Groups with more rows come first. Among groups with the same number of rows, groups with parent
+    runs come before groups with their nested runs.
 
     ``read``: from :func:`~cmtrack.comparison.criterion.read_by`.
     """
@@ -390,9 +391,9 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
 def decides(groups: Sequence[Sequence[Candidate]]) -> bool:
     """Return whether the first group of runs decides the comparison.
 
-    It decides if it has more rows than the next group. If the numbers of rows are equal, it decides
-    if its runs are nested in fewer runs than the runs of the next group, for example because they
-    are the parents of these runs.
+    The first group decides if it has more rows than the next group. If both groups have the same
+    number of rows, the first group decides if its runs are nested in fewer runs than the runs of
+    the next group, for example because the first group contains the parents of these runs.
     """
     if len(groups) < 2 or _count_rows(groups[0]) > _count_rows(groups[1]):
         return bool(groups)
@@ -409,7 +410,7 @@ def _least_depth(group: Sequence[Candidate], depths: Mapping[str, int]) -> int:
 
 
 def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Return for each run id the number of candidates in which the candidate is nested."""
+    """Return, by run id, the number of candidates in which each candidate is nested."""
     parents = {candidate.run_id: candidate.run.parent_run_id for candidate in candidates}
     depths = {}
     for run_id, parent in parents.items():
@@ -436,33 +437,34 @@ def rank(
 ) -> Ranking:
     """Rank runs that were evaluated on the same data.
 
-    ``candidates``: at least one run, all with the same rows, with all metrics of the criterion
-    defined, and with evaluations at this confidence level.
+    ``candidates``: one or more runs that were evaluated on the same rows at this confidence level,
+    and for which all metrics of the criterion are defined.
     ``margin``: see :func:`cmtrack.compare`.
     ``choose``: whether to choose a run; False for a ranking that does not decide the comparison.
     ``others``: number of runs that were not read because of their logged values. The leader was
-    selected from these runs as well as from the candidates.
-    ``stopped``: runs on the same rows that a gate stopped. They are not ranked, but the leader was
-    also selected from these runs.
+    selected from the candidates and from these runs.
+    ``stopped``: runs on the same rows that a gate stopped. Stopped runs are not ranked, but the
+    leader was also selected from them.
 
-    All results follow from the covariance of the runs' errors by normal theory. The tied set
-    contains the runs that may be the best, by multiple comparisons with the best (Hsu 1984, 1996)
-    in two steps (:func:`cmtrack.comparison.inference.pairs`). It contains the truly best run with a
-    probability of at least the confidence level. If several runs are exactly equal, it may exclude
-    some of them: it does not show which runs are equal. The probability of being the best and the
-    ranks are derived from the posterior distribution of exchangeable true values N(μ, τ²), with
-    flat priors for μ and τ. The intervals of the leader and of the chosen run account for the
-    selection of these runs. Draws are made in the order of the runs' ids, so the order of
+    All results are derived from the covariance of the runs' errors, which are assumed to be
+    normally distributed. The tied set contains the runs that may be the best according to multiple
+    comparisons with the best (Hsu 1984, 1996) in two steps
+    (:func:`cmtrack.comparison.inference.pairs`). The tied set contains the truly best run with a
+    probability of at least the confidence level. If several runs are exactly equal, the tied set
+    may exclude some of them, so it does not show which runs are equal. The probability of being the
+    best and the ranks are derived from the posterior distribution of exchangeable true values N(μ,
+    τ²), with flat priors for μ and τ. The intervals of the leader and of the chosen run account for
+    the selection of these runs. Draws are made in the order of the runs' ids, so the order of
     ``candidates`` does not matter.
 
     Runs without a significant difference are not necessarily equal. A tie-breaker therefore chooses
     only among tied runs within a margin of the leader. The default margin is one standard error of
-    the paired difference, the rule by which Breiman, Friedman, Olshen and Stone (1984, section
-    3.4.3) choose the smallest tree. If ``margin`` is given, a run must be shown to be worse than
-    the best run by at most ``margin`` (non-inferiority): the lower end of the interval of its
+    the paired difference, as in the rule that Breiman, Friedman, Olshen and Stone (1984, section
+    3.4.3) use to choose the smallest tree. If ``margin`` is given, a run must be shown to be worse
+    than the best run by at most ``margin`` (non-inferiority): the lower end of the interval of its
     difference from the best other run is at least ``-margin``. These intervals are simultaneous, so
-    this holds for any chosen run. In a Pareto ranking, a tie-breaker chooses among the runs of the
-    first front.
+    the guarantee holds for any chosen run. In a Pareto ranking, a tie-breaker chooses among the
+    runs of the first front.
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
@@ -512,7 +514,7 @@ def _constants(
     evidence: Evidence,
     others: int,
 ) -> tuple[ConstantAnswer, ...]:
-    """Return the best constant answer for each metric, with the gain of each run over it."""
+    """Return the best constant answer for each metric, and each run's gain over this answer."""
     constants = []
     evaluations = {candidate.run_id: candidate.evaluation for candidate in candidates}
     for m, metric in enumerate(criterion.metrics):
@@ -612,9 +614,9 @@ def _test(
 
 @dataclass(frozen=True, eq=False)
 class _Tests:
-    """Tests of the differences between R runs in a single metric, best run first.
+    """Tests of the differences between R runs in a single metric; the best run is first.
 
-    ``ranks``: None if the runs are too few to estimate the spread of the true values.
+    ``ranks``: None if there are too few runs to estimate the spread of the true values.
     ``has_error``, of shape (R,), bool: whether the standard error of a run is known.
     ``rows``: paired differences of the runs at the positions ``row_runs``.
     """
@@ -715,7 +717,7 @@ def _allow_for_selection(
 
     Such an interval is computed like the ordinary confidence interval of the metric, but with a
     larger quantile that accounts for the selection. For the leader, the end on the better side does
-    not change, because the selection of the best value does not affect it.
+    not change, because selecting the best value does not affect this end.
 
     ``evidence``: values and errors of all runs that the leader was selected from, including runs
     that a gate stopped.
@@ -753,7 +755,8 @@ def _interval_at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[fl
 def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence) -> Standings:
     """Rank runs by their Pareto fronts.
 
-    A Pareto ranking contains no tests: whether a run is dominated depends only on the values.
+    A Pareto ranking contains no tests, because only the observed values decide whether a run is
+    dominated.
     """
     size = len(candidates)
     fronts = _fronts(evidence.values)
@@ -797,7 +800,7 @@ def _undominated(values: FloatArray) -> BoolArray:
 
 
 def _fronts(values: FloatArray) -> IntArray:
-    """Return for each run the number of its Pareto front.
+    """Return the number of each run's Pareto front.
 
     Runs on front 1 are not dominated, and runs on front 2 are dominated only by runs on front 1.
     """
@@ -819,12 +822,12 @@ def _fronts(values: FloatArray) -> IntArray:
 class Evidence:
     """Values of R runs in M metrics, and the covariance of their errors.
 
-    ``values``, of shape (R, M): value of each run in each metric. Larger is better, unless
+    ``values``, of shape (R, M): value of each run in each metric. Larger values are better, unless
     ``folded`` is true.
     ``covariance``, of shape (R, M, R, M): covariance of the errors of all values; 0 for two runs
     that are not paired.
-    ``folded``: whether the criterion is a single metric whose best value is zero. The values then
-    keep their sign.
+    ``folded``: whether the criterion is a single metric whose best value is zero. In this case, the
+    values keep their sign.
     ``known``, of shape (R,), bool: whether the standard errors of all metrics are known.
     ``unpaired``: for the position of each run that is not paired with the others, the reason.
     ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the
@@ -833,9 +836,9 @@ class Evidence:
     ``psi`` belongs to.
     ``actual``, of shape (n,) or None: actual classes of the paired rows.
     ``design``: sampling design of the paired rows.
-    ``alone``, of shape (R,): degrees of freedom of each run's standard error. They are finite for
-    runs that are not paired, for rows in clusters, and for values at an end of their range.
-    Otherwise they are infinite.
+    ``alone``, of shape (R,): degrees of freedom of each run's standard error. These degrees of
+    freedom are finite for runs that are not paired, for rows in clusters, and for values at an end
+    of their range. Otherwise they are infinite.
     ``rows``: paired differences in a single metric, in the order of `psi`.
     """
 
@@ -869,9 +872,9 @@ class Evidence:
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
     """Collect the values of a criterion's metrics and the covariance of their errors.
 
-    Runs with rows are paired with each other: their errors come from the influence values of the
-    same rows. The errors of a run without rows count as independent of all other errors, so its
-    differences seem less precise than they are.
+    Runs that still contain their rows are paired with each other, and their errors are computed
+    from the influence values of these rows. The errors of a run without rows are treated as
+    independent of all other errors, so its differences seem less precise than they are.
 
     ``evaluations``: evaluations of the same data, with all metrics of the criterion defined.
     """
@@ -946,9 +949,10 @@ def _add_ends(
     names: Sequence[str],
     places: Iterable[tuple[int, int]],
 ) -> None:
-    """Add the standard errors of shares that are exactly 0 or 1, which rows cannot show.
+    """Add the standard errors of shares of exactly 0 or 1, which the rows cannot reveal.
 
-    Runs with equal answers share this error. ``covariance`` and ``alone`` are changed in place.
+    Runs that predict the same for every row share this error. ``covariance`` and ``alone`` are
+    changed in place.
     """
     errors = {}
     for r, m in places:

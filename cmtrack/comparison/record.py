@@ -19,13 +19,13 @@ _VERSIONS = {
 
 @dataclass(frozen=True)
 class Record:
-    """Facts about a comparison that cannot be derived from its evaluations.
+    """Facts about a comparison that its evaluations do not contain.
 
     ``made``: time in UTC, such as "2026-11-22 13:08"; empty if :func:`cmtrack.compare` did not make
     the comparison.
     ``author``: user name of the user who made the comparison, in the form that MLflow stores for
     runs; empty if unknown.
-    ``versions``: versions of the packages that computed the numbers, by name.
+    ``versions``: versions of the packages that computed the numbers, by the name of each package.
     ``experiments``: names of the experiments that contain the runs, by experiment id.
     """
 
@@ -36,7 +36,7 @@ class Record:
 
     @classmethod
     def now(cls, author: str | None = None, experiments: dict[str, str] | None = None) -> Record:
-        """Return the record of a comparison made now, by default by the user of this process."""
+        """Return the record of a comparison that is made now, by default by the current user."""
         author = _user() if author is None else author
         return cls(f"{datetime.now(UTC):%Y-%m-%d %H:%M}", author, versions(), experiments or {})
 

@@ -104,7 +104,7 @@ class Comparison(RemovedAttributes):
 
     @property
     def ranking(self) -> Ranking | None:
-        """The first ranking; None if nothing is ranked."""
+        """The first ranking; None if no run is ranked."""
         return self.rankings[0] if self.rankings else None
 
     @property
@@ -117,11 +117,11 @@ class Comparison(RemovedAttributes):
         """The run, or the model of repeated runs, to take.
 
         This is the leader of the first ranking, or the run that tie-breakers chose among the tied
-        runs within the margin. It is None if no run passed the gates. It is also None if several
-        rankings have the same number of rows and none of them contains the parents of the runs in
-        the others, because cmtrack does not choose between such rankings. The best run need not be
-        good: :attr:`Ranking.constants` and :meth:`summary` report if no run is significantly better
-        than the best constant answer.
+        runs within the margin. The value is None if no run passed the gates. The value is also None
+        if several rankings have the same number of rows and none of them contains the parents of
+        the runs in the others, because cmtrack does not choose between such rankings. The best run
+        need not be good: :attr:`Ranking.constants` and :meth:`summary` report if no run is
+        significantly better than the best constant answer.
         """
         return None if self.ranking is None else self.ranking.chosen
 
@@ -152,7 +152,7 @@ class Comparison(RemovedAttributes):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame with one row per run: ranked runs, stopped runs, then all other runs."""
+        """Return a frame with one row per run: ranked runs first, then stopped and other runs."""
         from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
@@ -164,7 +164,7 @@ class Comparison(RemovedAttributes):
         return to_dict(self)
 
     def summary(self) -> str:
-        """Return a few sentences with the decision and the evidence for it."""
+        """Return a few sentences that state the decision and the evidence for the decision."""
         from cmtrack.report.review import Review, verdict
 
         return printable(" ".join(verdict(Review(self))))
@@ -194,9 +194,9 @@ class Comparison(RemovedAttributes):
             Markdown for a pull request, and ``.json`` selects plain data.
         title : str, optional
         rows : bool, default True
-            Whether the page lists individual rows. If so, it lists ten rows that the run to take
-            predicts wrongly although another run predicts them correctly. Ids are shown only if
-            they were stored with the rows (``CMTRACK_ROW_IDS``).
+            Whether the page lists individual rows, which are ten rows that the run to take predicts
+            wrongly although another run predicts them correctly. Ids are shown only if they were
+            stored with the rows (``CMTRACK_ROW_IDS``).
         table, row_ids, images : optional
             Additional columns and images to show with the listed rows, as in
             :meth:`cmtrack.Evaluation.report`.
@@ -217,21 +217,22 @@ class Comparison(RemovedAttributes):
         return write(self, Path(path), title, rows, table, row_ids, images)
 
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
-        """Write the review together with all data from which it is computed, as a ZIP file.
+        """Write a ZIP file with the review and all data from which the review is computed.
 
         The command ``cmtrack verify`` checks such a file. The file contains the review as a page,
-        as Markdown and as plain data. It also contains the rule, the statistics and the rows of
-        each run, and a manifest with the SHA-256 digest of each part. The same comparison always
-        produces a file with the same bytes. Probabilities of rows are stored with 7 digits; for
-        evaluations in memory, the review is computed from these rounded probabilities.
+        as Markdown and as plain data. The file also contains the rule, the statistics and the rows
+        of each run, and a manifest with the SHA-256 digest of each part. The same comparison always
+        produces an identical file, byte for byte. Predicted probabilities are stored with 7 digits;
+        for evaluations in memory, the review is computed from these rounded probabilities.
 
         Parameters
         ----------
         path : path
             Path of the file; it must end in ``.zip``.
         rows : bool, default True
-            Whether to include the predictions by row. ``cmtrack verify`` needs them to recompute
-            paired differences. Without them, it reports the numbers that it cannot recompute.
+            Whether to include the predictions by row. ``cmtrack verify`` needs these predictions to
+            recompute paired differences. Without them, it reports the numbers that it cannot
+            recompute.
         title : str, optional
 
         Returns
@@ -371,10 +372,10 @@ class Comparison(RemovedAttributes):
 
     @cached_property
     def resolution(self) -> Resolution:
-        """Differences that these rows can detect, and numbers of rows for a given difference.
+        """Differences that these rows can detect, and rows needed to detect a given difference.
 
-        Raises ValueError if models are ranked, if the criterion is several metrics, or if only one
-        run is ranked.
+        Raises ValueError if models are ranked, if the criterion consists of several metrics, or if
+        only one run is ranked.
         """
         return resolution_of(self.ranking, int(self.how.get("seed", 0)))
 
@@ -382,7 +383,7 @@ class Comparison(RemovedAttributes):
     def looks(self) -> Looks:
         """Number of runs evaluated on these rows, and the leader's value corrected for selection.
 
-        Raises ValueError if models are ranked, or if the criterion is several metrics.
+        Raises ValueError if models are ranked, or if the criterion consists of several metrics.
         """
         ranking = self.ranking
         if ranking is None:
@@ -404,11 +405,11 @@ class Comparison(RemovedAttributes):
     # -- rows across runs --------------------------------------------------------------------------
 
     def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:
-        """Return the rows that one run predicts correctly and the other does not.
+        """Return the rows that exactly one of two runs predicts correctly.
 
-        A prediction is correct if the criterion's step, such as the one of
-        ``reduced/<step>/accuracy``, accepts the pair of classes. Without a step, the predicted
-        class must equal the actual class.
+        If the criterion belongs to a step of the grouping, such as ``reduced/<step>/accuracy``, a
+        prediction is correct if the step accepts the pair of actual and predicted class. Otherwise
+        the predicted class must equal the actual class.
 
         Parameters
         ----------
@@ -425,8 +426,8 @@ class Comparison(RemovedAttributes):
         -------
         DataFrame
             The columns are row, id, weight and group (if the evaluation has them) and actual. For
-            each run, they include predicted, probability and probability_actual, with the run's
-            name as suffix. The last columns are the segments.
+            each run, the columns include predicted, probability and probability_actual, with the
+            run's name as suffix. The last columns are the segments.
 
         Raises
         ------
@@ -474,15 +475,15 @@ class Comparison(RemovedAttributes):
         Raises
         ------
         KeyError, ValueError
-            In the same situations as in :meth:`rows`. Also ValueError if the rows have no segments
-            by the column ``by``.
+            Under the same conditions as in :meth:`rows`. A ValueError is also raised if the column
+            ``by`` does not define segments of the rows.
 
         Notes
         -----
         The share of broken rows is the negative flip rate that Yan et al. define (2021,
-        Positive-congruent training, CVPR). The test compares the numbers of broken and fixed rows,
-        given their sum. If the rows are not divided, the p-value of this test is McNemar's mid-p
-        value.
+        Positive-congruent training, CVPR). The test compares the number of broken rows with the
+        number of fixed rows, given their sum. If the rows are not divided, the p-value of this test
+        is McNemar's mid-p value.
         """
         return rows.flips(self, a, b, by)
 
@@ -492,8 +493,8 @@ class Comparison(RemovedAttributes):
         Parameters
         ----------
         at_least : int, optional
-            Smallest number of runs that must predict a row wrongly for the frame to list the row;
-            by default, this is the number of all runs.
+            The frame lists a row if at least this number of runs predict it wrongly; by default,
+            all runs must predict it wrongly.
 
         Returns
         -------
@@ -530,7 +531,7 @@ class RunComparison(Comparison):
     ----------
     rankings : tuple of Ranking
         One ranking for each set of runs that were evaluated on the same data in the same way. The
-        ranking with the most rows is first, and parents are before their nested runs.
+        ranking with the most rows comes first, and parent runs come before their nested runs.
 
     Examples
     --------

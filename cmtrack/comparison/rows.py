@@ -42,7 +42,7 @@ KINDS = ("broken", "fixed", "changed")
 
 
 def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
-    """Return the name and the evaluation of an evaluated run, by its name or id.
+    """Return the name and the evaluation of the run that has a given name or id.
 
     Raises
     ------
@@ -59,15 +59,15 @@ def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
 
 
 def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
-    """Return the evaluations of two runs on the same rows, by name, with classes in one order.
+    """Return two named runs' evaluations of the same rows, with classes in the same order.
 
     Raises
     ------
     KeyError
         If a run does not exist.
     ValueError
-        If the runs cannot be compared row by row. The message gives the reason, and runs that can
-        be compared.
+        If the runs cannot be compared row by row. The message states the reason, and names runs
+        that can be compared.
     """
     (name_a, first), (name_b, second) = (run_called(comparison, name) for name in (a, b))
     if name_a == name_b:
@@ -101,7 +101,7 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
 
 
 def _rows_with_ids(runs: Mapping[str, Evaluation]) -> dict[str, Predictions]:
-    """Return the rows of all runs that kept their rows with ids, by name."""
+    """Return the rows of all runs whose rows were stored with ids, by the run's name."""
     sides = {}
     for name, evaluation in runs.items():
         if isinstance(evaluation.rows, Predictions) and evaluation.rows.ids is not None:
@@ -110,10 +110,10 @@ def _rows_with_ids(runs: Mapping[str, Evaluation]) -> dict[str, Predictions]:
 
 
 def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
-    """Return evaluations of the rows that all runs contain by id, and a sentence on other rows.
+    """Return evaluations of the rows whose ids all runs share, and a sentence on other rows.
 
     Rows whose labels differ between runs are also excluded. The result is None if a run has no ids,
-    if only some runs have hashed ids, or if no row is in all runs.
+    if only some runs have hashed ids, or if no row is shared by all runs.
     """
     sides = _rows_with_ids(runs)
     labels = {evaluation.labels for evaluation in runs.values()}
@@ -162,9 +162,9 @@ def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
-    """Return the evaluated runs on the same rows, by name, in the order of the ranking.
+    """Return the runs that were evaluated on the same rows, by name, in the ranking's order.
 
-    The rows are the rows of the leader or, if no run is ranked, the rows of the first run. Runs on
+    The function uses the rows of the leader or, if no run is ranked, of the first run. Runs on
     different rows are joined by row ids if all rows of the leader remain, or if no two runs have
     the same rows. Otherwise a warning names the runs on different rows.
 
@@ -217,7 +217,7 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
 def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | None:
     """Return the step that decides which predictions are correct; None for the classes.
 
-    The step belongs to a metric, or to the criterion of a comparison.
+    The step is part of the name of a metric, or of the criterion of a comparison.
     """
     if not isinstance(metric, str):
         metric = metric.criterion.metrics[0]
@@ -342,7 +342,7 @@ def judged_by_flips(
 
 
 def _rows_to_pass(gate: Gate, level: float) -> int:
-    """Return the smallest number of rows with which a gate on an interval end can be passed."""
+    """Return the fewest rows with which a run can pass a gate on the end of an interval."""
 
     def passes(low: float, high: float) -> bool:
         return gate.keeps(high if gate.end == "high" else low)

@@ -32,7 +32,7 @@ class Rule:
 
     ``name``: name of the file, without folders.
     ``values``: values of the options in the file, by the option's name. Groupings and costs are
-    objects.
+    stored as objects.
     """
 
     name: str
@@ -43,8 +43,9 @@ class Rule:
     def from_file(cls, path: str | Path) -> Rule:
         """Read a rule from a ``.yaml`` or ``.yml`` file.
 
-        OSError if the file cannot be read. ValueError if its name has a different ending, if it is
-        not a regular file, if it is larger than 64 kB, or if it does not contain a rule.
+        OSError if the file cannot be read. ValueError if the name of the file has a different
+        ending, if it is not a regular file, if it is larger than 64 kB, or if it does not contain a
+        rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
@@ -55,9 +56,9 @@ class Rule:
     def parse(cls, content: bytes, name: str) -> Rule:
         """Read a rule from the bytes of a file.
 
-        ValueError if the file is larger than 1 MB, is not valid YAML, or contains an anchor, a
-        repeated key, an unknown option or an invalid value. RemovedFeature if it contains an option
-        that this version no longer supports.
+        Raises ValueError if the file is larger than 1 MB, is not valid YAML, or contains an anchor,
+        a repeated key, an unknown option or an invalid value. RemovedFeature if it contains an
+        option that this version no longer supports.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(
@@ -114,7 +115,7 @@ class Rule:
         return tuple(several(self.values.get("require", ())))
 
     def without_gates(self, rank_by: str | None) -> Rule:
-        """Return the rule without its gates, to compare a run with its baseline before the gates.
+        """Return the rule without its gates, to compare a run with its baseline before gates apply.
 
         ``rank_by``: metric to rank by instead of the metric in the file; None to use the metric in
         the file.
@@ -124,10 +125,10 @@ class Rule:
         return replace(self, values=values if rank_by is None else values | {"rank_by": rank_by})
 
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of the file by name, with defaults for all other deciding options.
+        """Return the options from the file by name, and defaults for all other deciding options.
 
-        ValueError if a given option differs from the file or is not in the file, because the file
-        is the whole rule.
+        Raises ValueError if a given option differs from the file or is not in the file, because the
+        file is the whole rule.
         """
         out = {}
         for name in CompareSpec.deciding():
@@ -150,9 +151,10 @@ class Rule:
 
 
 def as_rule(rule: Any) -> Rule:
-    """Return a rule, read from a file if a path is given.
+    """Return a rule, which is read from a file if the argument is a path.
 
-    TypeError or ValueError if the argument is not a rule or a path, or if the file does not exist.
+    Raises TypeError or ValueError if the argument is not a rule or a path, or if the file does not
+    exist.
     """
     if isinstance(rule, Rule):
         return rule
@@ -165,7 +167,7 @@ def as_rule(rule: Any) -> Rule:
 
 
 def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a rule file with the deciding options that differ from their defaults."""
+    """Return the bytes of a rule file that contains all deciding options without default values."""
     import yaml
 
     data = {}
@@ -193,7 +195,7 @@ def _plain(value: Any) -> Any:
 
 
 def _same(value: Any, other: Any) -> bool:
-    """Return whether two values of an option are equivalent, such as "a" and ["a"]."""
+    """Return whether two values of an option mean the same, as "a" and ["a"] do."""
     ours, theirs = ([one] if isinstance(one, str) else one for one in (value, other))
     if isinstance(ours, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return [_joined(one) for one in ours] == [_joined(one) for one in theirs]

@@ -13,9 +13,9 @@ from cmtrack.evaluation.gates import GateResult
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run without its artifacts, or a stand-in for an evaluation in memory.
+    """A run without its artifacts, or a placeholder for a run whose evaluation is in memory.
 
-    ``tracking_uri``: store of the run. It may contain a password and is never shown.
+    ``tracking_uri``: store of the run. The URI may contain a password and is never shown.
     ``metrics``: last logged value of each metric.
     ``start_time``, ``end_time``: milliseconds since 1970; 0 if the time is unknown.
     ``model_ids``: ids of the logged models that the run created or represents.
@@ -43,7 +43,7 @@ class Run:
         return self.tags.get("mlflow.parentRunId")
 
     def read(self, name: str) -> Any:
-        """Return the value that a name such as ``"params.depth"`` has in the run, or None."""
+        """Return the run's value for a name such as ``"params.depth"``; None if there is none."""
         source, _, rest = name.partition(".")
         return getattr(self, source).get(rest)
 
@@ -110,7 +110,7 @@ class StoppedRun:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A run that is not ranked, or that is last without a rank.
+    """A run that is not ranked, or that is listed last without a rank.
 
     Attributes
     ----------
@@ -140,15 +140,16 @@ class Listing:
     """Runs to compare, and runs that were excluded before their evaluations were compared.
 
     ``runs``: runs to compare, with distinct names, including the baseline.
-    ``stopped``: runs that fail a gate by their logged values.
+    ``stopped``: runs that fail a gate according to their logged values.
     ``passed_over``: runs that were not read, because their logged value is not among the best.
     ``incomplete``, ``unreadable``: runs without a complete evaluation, and runs whose evaluation
     could not be read.
     ``notes``: notes for readers about the listing.
-    ``how``: arguments of the comparison, to repeat it.
-    ``record``: when and by whom the comparison is made; by default now, by the user of this
+    ``how``: arguments with which the comparison can be repeated.
+    ``record``: time and author of the comparison; by default, the current time and the user of this
     process.
-    ``looks``: known numbers of runs in the store on the same rows, and of reviews with these runs.
+    ``looks``: known number of runs in the store that were evaluated on the same rows, and known
+    number of reviews that include these runs.
     """
 
     runs: tuple[Run, ...]

@@ -1,8 +1,8 @@
 """Differences between two models by segment, with simultaneous intervals and a joint test.
 
-Among many segments, a better model always seems worse in some. A review therefore reports that a
-model is better overall but worse in a segment only if two results agree: the test by Gail and Simon
-(1985) and the simultaneous interval of the segment.
+If there are many segments, even a better model seems worse in some of them by chance. A review
+therefore reports that a model is better overall but worse in a segment only if two results agree:
+the test by Gail and Simon (1985) and the simultaneous interval of the segment.
 """
 
 from __future__ import annotations
@@ -59,9 +59,8 @@ class SegmentDifferences:
     column, metric : str
     first, second : str
         Names of the two runs; the first is the leader of a ranking.
-    segments : tuple of str
-        Texts of the segments, in order from the segment that is worst for the first run.
-    rows : ndarray of shape (S,)
+    segments : tuple of str Texts of the segments, sorted so that the worst segment of the first run
+    comes first. rows : ndarray of shape (S,)
         Number of rows of each segment, without weights.
     first_values, second_values : ndarray of shape (S,)
         Values of the metric in each segment; NaN if undefined.
@@ -74,7 +73,7 @@ class SegmentDifferences:
     overall : Difference
         Difference between the two runs on all rows.
     interaction : Interaction
-        Result of the test for differences of both signs.
+        Result of the test whether the differences have both signs.
     p_adjusted : float
         p-value of the test in ``interaction``, adjusted by Holm's method (1979) for the number of
         pairs of runs in a comparison.
@@ -124,7 +123,7 @@ class SegmentDifferences:
 
     @property
     def gain(self) -> float:
-        """The overall difference with the sign that makes larger better."""
+        """The overall difference, with the sign chosen so that larger values are better."""
         lower_is_better = self.catalog.lookup(self.metric).better == "lower"
         return self.overall.difference * (-1.0 if lower_is_better else 1.0)
 
@@ -200,7 +199,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
     Attributes
     ----------
     pairs : tuple of SegmentDifferences
-        Differences between the leader and another run, for each column, metric and run.
+        Differences between the leader and another run, one entry for each column, metric and run.
     notes : tuple of str
         Notes on runs and metrics that are not compared by segment, with the reasons.
 
@@ -237,7 +236,7 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         return list(by_table.values())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per column, metric, other run and segment."""
+        """Return a frame with one row per column, metric, other run and segment."""
         from cmtrack._pandas import pd
 
         if not self.pairs:
@@ -263,12 +262,13 @@ def by_segment(
 ) -> SegmentComparison:
     """Compare an evaluation with up to five other evaluations in each segment of the rows.
 
-    ``sides``: names and evaluations; the first, such as the leader of a
-        ranking, is compared with each of the others.
+    ``sides``: names and evaluations; the first evaluation, such as the leader of a ranking, is
+    compared with each of the others.
     ``columns``: names of columns, or of combinations of columns, that define the segments.
-    ``confidence_level``: level at which all intervals of a column and a metric hold simultaneously.
+    ``confidence_level``: confidence level at which all intervals for a column and a metric hold
+    simultaneously.
 
-    ValueError if no run has segments that are defined by a column.
+    Raises ValueError if one of the columns does not define segments in any run.
     """
     available = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:
@@ -301,7 +301,7 @@ def _pairs(
     metric: str,
     confidence_level: float,
 ) -> tuple[list[SegmentDifferences], list[str]]:
-    """Return the pairs of runs for a column and a metric, and notes on runs not compared.
+    """Return the pairs of runs for a column and a metric, and notes on runs that are left out.
 
     The intervals are simultaneous for all pairs.
     """
@@ -390,10 +390,10 @@ class _Sample:
 
     @property
     def normal_errors(self) -> FloatArray:
-        """Standard errors for the test for both signs, which assumes normal differences.
+        """Standard errors for the test of both signs, which assumes normal distributions.
 
-        NaN for segments without an interval and, unless the metric is a share, for segments in
-        which few rows differ.
+        A standard error is NaN if the segment has no interval or, unless the metric is a share, if
+        the two runs differ in only a few rows of the segment.
         """
         if self.pairs is None:
             return self.errors
@@ -415,10 +415,11 @@ class _Sample:
         return int(np.isfinite(self.differences).sum())
 
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
-        """Compute intervals that are simultaneous for a number of ``together`` differences.
+        """Compute intervals that hold simultaneously for ``together`` differences.
 
         If the rows are paired, the intervals are computed by
-        :class:`~cmtrack.metrics.paired.Paired`. Otherwise the two evaluations count as independent.
+        :class:`~cmtrack.metrics.paired.Paired`. Otherwise the two evaluations are treated as
+        independent.
         """
         if self.pairs is None:
             unpaired = differences(self.first, self.second, confidence_level, together)
@@ -541,8 +542,8 @@ def judged_by_segment(
 ) -> GateResult:
     """Return the result of a gate on segments, such as ``segment/region/*/binary/recall >= 0.6``.
 
-    A gate on all segments uses simultaneous intervals. A gate on a single segment uses the ordinary
-    interval of this segment.
+    A gate on all segments is tested with simultaneous intervals. A gate on a single segment is
+    tested with the ordinary interval of this segment.
     """
     failed = partial(GateResult, gate, math.nan, False, undecided=True)
     if gate.difference and baseline is None:
@@ -591,7 +592,7 @@ def judged_by_segment(
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
-    """Return for each segment a note if it has too few clusters for a standard error, or ''."""
+    """Return a note for each segment with too few clusters for a standard error, or ''."""
     notes = [""] * len(estimates.values)
     if estimates.degrees is None:
         return notes
@@ -602,7 +603,7 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:
-    """Find a name that is given as it is or as encoded in metric names; None if not found."""
+    """Find a name, given in plain form or as encoded in metric names; None if not found."""
     return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 

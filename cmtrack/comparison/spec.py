@@ -1,4 +1,4 @@
-"""Options of a comparison, each declared once.
+"""Options of a comparison, each of which is declared only here.
 
 The declarations generate the signature and the docstring of :func:`cmtrack.compare`, the flags of
 the commands, the keys of a rule file, and the snippet that repeats a review.
@@ -64,7 +64,7 @@ def _shares(shares: Any) -> Any:
 
 
 def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, float]:
-    """Parse class shares given on the command line, such as ``0.02`` or ``spam=0.02``."""
+    """Parse class shares from the command line, such as ``0.02`` or ``spam=0.02``."""
     named: dict[str, float] = {}
     for text in texts:
         name, sign, share = text.rpartition("=")

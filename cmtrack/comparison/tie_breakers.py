@@ -18,15 +18,15 @@ _NOUNS = {"params": "the parameter", "metrics": "the logged metric", "tags": "th
 
 
 class NothingToDecideBy(ValueError):
-    """Error for a tie-breaker that reads a parameter, metric or tag that no run has."""
+    """Error raised if a tie-breaker reads a parameter, metric or tag that every run lacks."""
 
 
 @dataclass(frozen=True)
 class TieBreaker:
     """A rule that chooses among tied runs.
 
-    ``name``: a metric of cmtrack, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of
-    the run.
+    ``name``: a metric that cmtrack computes, or ``params.<name>``, ``metrics.<name>`` or
+    ``tags.<name>`` of the run.
     ``descending``: whether the largest value wins.
     ``title``: name of the tie-breaker in texts and tables.
     """
@@ -40,10 +40,10 @@ class TieBreaker:
     def parse(cls, text: str, catalog: Catalog = BUILT_IN) -> TieBreaker:
         """Parse ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
 
-        For a metric of cmtrack, the best value wins. For anything else, the smallest value wins or,
-        with ``desc``, the largest value.
+        If cmtrack computes the metric, the run with the best value wins. For all other names, the
+        smallest value wins; if the text ends in ``desc``, the largest value wins.
 
-        TypeError or ValueError if the text does not have one of these forms.
+        Raises TypeError or ValueError if the text does not have one of these forms.
         """
         if not isinstance(text, str):
             raise TypeError(f"a tie-breaker must be a text such as 'params.depth', got {text!r}")
@@ -115,7 +115,7 @@ class Decision:
     ``place``: position of the chosen run in the given sequence of tied runs, best first.
     ``by``: the tie-breaker that decided; None if no tie-breaker was given, or if all values were
     equal.
-    ``values``: values of the runs for this tie-breaker, in the order of the runs.
+    ``values``: values that this tie-breaker compares, in the order of the runs.
     """
 
     place: int
@@ -151,7 +151,7 @@ def decide(
 def place_of(
     rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]
 ) -> Any:
-    """Return the sort key of a value among all values.
+    """Return the key by which a value is sorted among all values.
 
     The smallest key wins, and None is last.
     """

@@ -1,4 +1,4 @@
-"""Verdict on a run: whether it meets its requirements, alone or compared with a baseline."""
+"""Verdict on whether a run meets its requirements, by itself or compared with a baseline."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NotJudged(Enum):
 
 
 class Outcome(Enum, metaclass=RemovedMembers):
-    """Outcome of the check that a run is not significantly worse than the baseline."""
+    """Outcome of the check whether a run is significantly worse than the baseline."""
 
     TESTED = ""
     SAME_RUN = "the same run"
@@ -42,7 +42,7 @@ class Outcome(Enum, metaclass=RemovedMembers):
 
 @dataclass(frozen=True)
 class NotWorse:
-    """Result of the default check that a run is not significantly worse than the baseline.
+    """Result of the default check whether a run is significantly worse than the baseline.
 
     Attributes
     ----------
@@ -105,8 +105,8 @@ class Verdict:
         The reason why there is no verdict, as a sentence with the names of runs.
     notes : tuple of str
     constants : tuple of ConstantAnswer
-        The best constant answer for each checked metric, with the gain of the run over this answer.
-        The constant answers do not affect the verdict.
+        The best constant answer for each checked metric, with the run's gain over this answer. The
+        constant answers do not affect the verdict.
 
     Examples
     --------
@@ -164,13 +164,13 @@ def judge(
     rank_by: RankBy | None = None,
     confidence_level: float = 0.95,
 ) -> Verdict:
-    """Check an evaluation by gates, or that it is not significantly worse than a baseline.
+    """Check whether an evaluation passes gates, or is not significantly worse than a baseline.
 
     Parameters
     ----------
     run, baseline : evaluation
     require : sequence of str
-        Gates, such as ``"class/3/recall >= 0.6"``. Without gates, the run fails if it is
+        Gates, such as ``"class/3/recall >= 0.6"``. If no gates are given, the run fails if it is
         significantly worse than the baseline in the metric of ``rank_by``.
     rank_by, confidence_level
         See :func:`cmtrack.compare`.
@@ -246,7 +246,8 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 
     ``comparison``: comparison of the run and its baseline, made without gates, because gates would
     exclude the numbers of a run that they stop.
-    ``require``: gates; without gates, the run must not be significantly worse than the baseline.
+    ``require``: gates; if there are none, the run must not be significantly worse than the
+    baseline.
     """
     if not isinstance(comparison, RunComparison):
         raise TypeError(f"comparison must be a RunComparison, got {type(comparison).__name__}")
@@ -307,7 +308,7 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 
 
 def _lack_of(gate: Gate, run: Ranked, baseline: Ranked | None) -> str:
-    """Return what is missing in the run or its baseline to check a gate, or an empty text."""
+    """Return which part of the run or baseline a gate lacks; empty if nothing is missing."""
     if gate.of_flips:
         return "" if baseline is not None else "flips need a baseline, but the run has none"
     metrics = run.evaluation.metrics
@@ -335,9 +336,9 @@ def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) 
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:
     """Return the result of the default check of one of two ranked runs.
 
-    It is None if the standard error of the difference is unknown. It is also None if the rows are
-    paired but the function of a custom metric is not available. In this case only independent
-    errors could be used, and these would let a worse run pass.
+    The result is None if the standard error of the difference is unknown. The result is also None
+    if the rows are paired but the function of a custom metric is not available. In that situation,
+    the errors could only be treated as independent, and a worse run might pass.
     """
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:

@@ -1,15 +1,15 @@
-"""Evaluation of classifiers: predictions and options in, an :class:`Evaluation` out.
+"""Evaluation of classifiers, which turns predictions and options into an :class:`Evaluation`.
 
-This package joins the packages below it: it reads the input, counts it, and returns numbers, curves
-and copies of the result by name. It does not compare evaluations, draw, write pages or log runs.
-The formulas of the metrics are in ``metrics``.
+This package builds on the packages for metrics and statistics: it reads and counts the input, and
+it provides the resulting numbers and curves, and modified copies of an evaluation. It does not
+compare evaluations, draw, write pages or log runs. The formulas of the metrics are in ``metrics``.
 
-Start with ``spec``, which defines the options, and with ``evaluated`` in ``from_arrays``, which
-turns arrays into an evaluation in one function. ``from_tables``, ``accumulator`` and ``spans`` read
-other input. ``result`` lists all attributes and methods of an evaluation. ``compute`` computes the
-numbers, and ``_number_warnings`` warns about them. ``transport`` (with ``_target`` and ``_moved``),
-``threshold``, ``segments`` and ``rows`` answer further questions. ``gates`` defines the bounds that
-a run must meet, and ``storage`` reads and writes files.
+Start reading the code at ``spec``, which defines the options, and at the function ``evaluated`` in
+``from_arrays``, which turns arrays into an evaluation. ``from_tables``, ``accumulator`` and
+``spans`` read other kinds of input. ``result`` lists all attributes and methods of an evaluation.
+``compute`` computes the numbers, and ``_number_warnings`` warns about them. ``transport`` (with
+``_target`` and ``_moved``), ``threshold``, ``segments`` and ``rows`` add optional analyses.
+``gates`` defines the bounds that a run must meet, and ``storage`` reads and writes files.
 """
 
 from cmtrack._lazy import lazy

@@ -71,7 +71,7 @@ def with_sections(evaluation: Evaluation, sections: Sequence[str] | None) -> Eva
 
 
 def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluation:
-    """Return a copy with reordered classes, or with equal labels of a different type."""
+    """Return a copy with its classes reordered, or with equivalent labels of a different type."""
     order = tuple(labels)
     old = evaluation.labels
     if list(map(repr, order)) == list(map(repr, old)):
@@ -101,7 +101,7 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
 
 
 def _moved_metrics(evaluation: Evaluation, reordered: Evaluation) -> list[str]:
-    """Return the custom metrics computed from counts whose value depends on the class order."""
+    """Return the custom metrics of counts that depend on the order of the classes."""
     before = evaluation._views.table.cells.argument()
     after = reordered._views.table.cells.argument()
     names = []
@@ -138,7 +138,7 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
 
 
 def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
-    """Return a copy with cluster-robust standard errors; unchanged if rows have no clusters."""
+    """Return a copy with cluster-robust standard errors; the original if there are no clusters."""
     rows = evaluation.rows
     if rows is None or not (rows.design.has_clusters or isinstance(rows, SpanRows)):
         return evaluation
@@ -181,7 +181,7 @@ def merge(first: Evaluation, second: Evaluation) -> Evaluation:
 
 
 def _is_sum(evaluation: Evaluation, name: str) -> bool:
-    """Return True if a metric doubles when every row is counted twice, as counts do.
+    """Return True if a metric, like a count, doubles when every row is counted twice.
 
     A custom metric is computed once from the counts and once from the doubled counts.
     """

@@ -1,4 +1,4 @@
-"""The curves of an evaluation, computed from scores, and its table of classes."""
+"""Curves that are computed from the scores of an evaluation, and the table of classes."""
 
 from __future__ import annotations
 

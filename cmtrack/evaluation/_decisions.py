@@ -31,7 +31,7 @@ _NO_ROWS = "the evaluated rows belong to groups, which are not known without the
 
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
-    """Return the net benefit of acting on the positive group's score, at each threshold."""
+    """Return the net benefit of acting on the positive group's score at each threshold."""
     table = None if evaluation.statistics.ranking_only else evaluation._views.seen(ScoreTable)
     if table is None:
         raise ValueError(
@@ -70,7 +70,7 @@ def costs_by_class(evaluation: Evaluation) -> pd.DataFrame:
 def cost_at(
     evaluation: Evaluation, shares: Mapping[Label, float] | Sequence[float]
 ) -> CostAtShares:
-    """Return the mean cost if the actual classes had different shares."""
+    """Return the mean cost that would result if the actual classes had different shares."""
     priced = _priced(evaluation, "a cost at other shares needs costs")
     by_class = shares_of(as_shares(shares, "shares"), evaluation.labels, "shares")
     return priced.at_shares(np.array(by_class), evaluation.confidence_level)
@@ -84,7 +84,7 @@ def _priced(evaluation: Evaluation, need: str) -> Priced:
 
 
 def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
-    """Return the share of errors among the most confident predictions, for classes or a step."""
+    """Return the error rate among the most confident predictions, for classes or a step."""
     table = _hits(evaluation, step)
     if table is None:
         return None
@@ -97,7 +97,7 @@ def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCovera
 
 
 def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejection:
-    """Return what happens if a share of the rows is rejected, so that people decide them."""
+    """Return the results of rejecting a share of the rows and leaving them to human review."""
     table = _hits(evaluation, step)
     if table is None:
         raise ValueError(
@@ -137,12 +137,12 @@ def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
 
 
 def _why_without_error(evaluation: Evaluation, rows: RowsByCell | None) -> str:
-    """Return the reason why standard errors are missing; an empty text if they are not."""
+    """Return the reason why standard errors are missing; empty if they are available."""
     return _NO_ROWS if rows is None and evaluation.cluster_errors is not None else ""
 
 
 def _clustered_rows(evaluation: Evaluation, samples: ScoreTable) -> RowsByCell | None:
-    """Return the clustered design and the cell of each row; None if rows have no clusters."""
+    """Return the clustered design and each row's cell; None if the rows are not in clusters."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.source is None or not rows.design.has_clusters:
         return None

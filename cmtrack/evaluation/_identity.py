@@ -1,4 +1,4 @@
-"""Checks that two evaluations are comparable or equal, and the ``repr`` of an evaluation."""
+"""Checks whether two evaluations are comparable or equal, and the ``repr`` of an evaluation."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def _size(evaluation: Evaluation) -> str:
 
 
 def _without_positive(plain: Any) -> Any:
-    """Remove the positive group from a grouping that is given as plain data.
+    """Remove the positive group from the plain data of a grouping.
 
-    The positive group is a separate part of the design. Booleans and whole floats among the classes
-    become the integers that they equal.
+    The positive group is a separate part of the design. Classes that are booleans or whole floats
+    are replaced by the equal integers.
     """
     if isinstance(plain, dict):
         is_step = "groups" in plain  # a group may have the name "positive"

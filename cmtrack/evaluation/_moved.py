@@ -1,13 +1,14 @@
-"""Computation of metrics if the actual classes had different shares: values and squared errors.
+"""Computation of metrics, and their squared errors, for different shares of the actual classes.
 
-The assumption is label shift: within each actual class, the target's predictions are distributed
-like the predictions for the labelled rows. A metric at different shares therefore equals the metric
-computed from reweighted rows. The weight of a row is the new share of its class divided by the
-share of the class among the labelled rows. The new shares are fixed, so only the variation within
-classes adds to the standard error. The error of estimated shares is independent of this variation
-and is added to it.
+The computation assumes label shift, which means that, within each actual class, predictions have
+the same distribution in the target as in the labelled rows. The value of a metric at the new shares
+is therefore computed from reweighted rows. The weight of a row is the new share of its class
+divided by the share of the class among the labelled rows. The new shares are fixed, so only the
+variation within classes adds to the standard error. If the shares are estimated, their error is
+independent of this variation and is added to it.
 
-Source: Saerens, Latinne and Decaestecker (2002) for the assumption; Elkan (2001) for the weights.
+Source: The assumption follows Saerens, Latinne and Decaestecker (2002), and the weights follow
+Elkan (2001).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 OF_TABLE = ("counts", "table", "whole table", "classes", "binary", "costs")
-"""Views of the confusion matrix: all rows of a cell have the same influence."""
+"""Views of the confusion matrix, in which all rows of a cell have the same influence."""
 _LEFT_OUT = (
     "class calibration",
     "reliability",
@@ -49,14 +50,14 @@ _LEFT_OUT = (
     "calibrated rows",
     "class shares",
 )
-"""Views that compare probabilities with frequencies, which change with the shares."""
+"""Views that compare predicted probabilities with frequencies, which depend on the shares."""
 _SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
 _MOST_ROWS = 1 << 16
-"""Largest number of rows for which too wide errors from sums are computed again from the rows."""
+"""Largest number of rows for which errors that are too wide are recomputed from the rows."""
 
 
 class Parts(NamedTuple):
-    """The squared standard error of a metric, split by the source of the uncertainty.
+    """The squared standard error of a metric, split by source of uncertainty.
 
     ``labelled``: the part caused by the labelled rows.
     ``shares``: the part caused by the error of estimated shares.
@@ -118,7 +119,7 @@ def _value_at(values: Any, k: int | None) -> Any:
 
 
 class Moved:
-    """The metrics of an evaluation if the actual classes had different shares."""
+    """The metrics that an evaluation would have if the actual classes had different shares."""
 
     def __init__(self, evaluation: Evaluation, target: Target) -> None:
         self.evaluation = evaluation
@@ -136,7 +137,7 @@ class Moved:
 
     @cached_property
     def side_factors(self) -> FloatArray | None:
-        """The factors by which the weights of negatives and of positives change.
+        """The factors by which the weights of negative and positive rows change.
 
         None if there are not two groups, or if the mix of classes within a group changes.
         """
@@ -158,7 +159,7 @@ class Moved:
     def heavy_negative(self) -> float:
         """The mean weight of a negative row divided by the weight of all positives, or 0.
 
-        It is 0 if one of the groups has no rows.
+        The result is 0 if one of the two groups has no rows.
         """
         metric = self.evaluation.catalog.lookup("binary/average_precision")
         table = self.views.of(metric, "")
@@ -324,7 +325,7 @@ class Moved:
         return _ErrorSums(metric.spread(term.samples, values).error, spreads, None, True)
 
     def _errors_within_strata(self, term: Term) -> _ErrorSums | None:
-        """Return the errors caused by variation within strata; None if no sums by stratum exist."""
+        """Return the errors due to variation within strata; None if no sums by stratum exist."""
         samples = term.samples
         strata = self.target.strata
         if type(samples).within is Samples.within:
@@ -369,12 +370,12 @@ class Moved:
     # -- intervals -------------------------------------------------------------------------------
 
     def centre(self, term: Term, parts: Parts) -> tuple[float, Parts]:
-        """Return the value and the errors from which the lower limit of an interval is computed.
+        """Return the value and the errors from which an interval's lower limit is computed.
 
-        If few rows cause most of the error, the value is computed with one more negative
-        (:meth:`Samples.with_high_negative`). The cluster-robust error is known only without this
-        negative. Therefore the error from labelled rows is increased by the same factor as the
-        error of independent rows.
+        If a few rows cause most of the error, the value is computed with one more negative row
+        (:meth:`Samples.with_high_negative`). The cluster-robust error is known only for the data
+        without this additional row. The error from labelled rows is therefore increased by the same
+        factor as the error of independent rows.
         """
         metric = term.metric
         if not metric.few_errors:
@@ -395,7 +396,7 @@ class Moved:
         return value, parts._replace(labelled=labelled)
 
     def _with_high_negative(self, term: Term) -> tuple[Any, Any] | None:
-        """Return values and errors after adding one negative; None if the view cannot add it."""
+        """Return values and errors after adding a negative row; None if the view cannot add it."""
         samples = term.samples.with_high_negative()
         if samples is None:
             return None
@@ -415,7 +416,7 @@ class Moved:
 
 
 def _values(term: Term, samples: Samples) -> Any:
-    """Compute the value of a metric from a view, or its values for all classes."""
+    """Compute the value of a metric, or its values for all classes, from a view."""
     if term.k is None:
         return term.metric.number(samples.argument())
     return term.metric.of_each(samples)

@@ -1,8 +1,8 @@
 """Warnings about undefined, approximate or easily misread numbers of an evaluation.
 
 Each function in ``_WARNINGS`` yields the warnings about one subject. ``input_remarks`` checks the
-input itself. A stored evaluation repeats some warnings about its input, which ``_warn_of_input``
-yields.
+input itself. A stored evaluation repeats some warnings about its input; ``_warn_of_input`` yields
+them.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _FEW_CLUSTERS = 20
 _FEW_EFFECTIVE_ROWS = 50
 """Effective number of rows below which standard errors depend on a few rows with large weights.
 
-This applies to sampling weights. If a class has 41 effective rows, 95% intervals contain the true
-value in only 90% of cases.
+This limit applies to rows with sampling weights. If a class has 41 effective rows, 95% intervals
+contain the true value in only 90% of cases.
 """
 
 
@@ -88,13 +88,13 @@ class Warned:
 
     @property
     def class_sizes(self) -> list[tuple[Label, float]]:
-        """The classes that averages include, each with its effective number of rows."""
+        """The classes that averages include, and the effective number of rows of each class."""
         sizes = self.statistics.counts.map(lambda table: table.sum(axis=1)).effective_size()
         classes = zip(self.labels, sizes, self.views.table.kept, strict=True)
         return [(label, size) for label, size, is_averaged in classes if is_averaged]
 
     def rare(self, sizes: Any) -> list[str]:
-        """Return the labels with few rows, but at least one, and their effective numbers."""
+        """Return the labels with few rows (at least one row), and their effective row counts."""
         return [
             f"{quoted(label)} (n = {significant(size, 2)})"
             for label, size in sizes
@@ -207,7 +207,7 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
 
 
 def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> Iterator[str]:
-    """Yield warnings about scores that are equal in all rows, or in all rows of two classes."""
+    """Yield warnings about scores that are equal for all rows, or for all rows of two classes."""
     constant = np.flatnonzero(Fisher("ovr").constant(scores)).tolist()
     names = join_names([quoted(labels[k]) for k in constant], 8)
     no_interval = "sPCC counts as 0, and spcc/ovr_fisher and spcc/ovr_min have no interval"
@@ -306,7 +306,7 @@ _FEW_ERRORS = {
     "spcc/d_b": ("d_b",),
     "calibration/": ("calibration error", "calibration slope"),
 }
-"""Metrics that depend on a few wrong predictions: a part of the name, and the words for it."""
+"""Metrics that depend on a few wrong predictions: a part of each name, and words for it."""
 _FEW_WEIGHTED_ERRORS = {
     "/accuracy": ("accuracy",),
     "/recall": ("recall",),
@@ -315,7 +315,7 @@ _FEW_WEIGHTED_ERRORS = {
 }
 """Metrics that also depend on a few wrong predictions if rows have sampling weights.
 
-The weights of the few wrong rows may differ from the weights of all other rows.
+The few wrongly predicted rows may have different weights than all other rows.
 """
 
 
@@ -346,7 +346,7 @@ def _warn_of_few_errors(warned: Warned) -> Iterator[str]:
 
 
 def _has_part(names: Collection[str], part: str, parts: Collection[str]) -> bool:
-    """Return True if a name contains ``part``, but no longer part that starts with it."""
+    """Return True if a name contains ``part`` but not a longer part that starts with ``part``."""
     longer = [other for other in parts if other != part and other.startswith(part)]
     return any(part in name and not any(other in name for other in longer) for name in names)
 

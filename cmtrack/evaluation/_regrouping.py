@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _OTHER_ROWS = ("labelled", "target", "labelled_tops", "target_tops")
-"""Statistics of the calibration set and the target, whose rows are not evaluated rows."""
+"""Statistics of the calibration set and the target, whose rows are not evaluated."""
 _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "target")
 
 
 class Lost(Enum):
-    """A part that an evaluation lost when it was regrouped, or extended without its rows.
+    """A part that was lost when an evaluation was regrouped, or was extended without its rows.
 
-    The value is the note that people read.
+    The value is the note that users read.
     """
 
     SCORES = (
@@ -119,7 +119,7 @@ def _has_same_positives(old: ComposedStep | None, new: ComposedStep | None) -> b
 
 
 def _from_rows(evaluation: Evaluation, rows: Predictions, counting: Counting) -> Statistics:
-    """Count the rows again, and keep valid statistics of the calibration set and the target."""
+    """Recount the rows, and keep the valid statistics of the calibration set and the target."""
     valid = _still_valid(evaluation.statistics, evaluation.scored, counting.step)
     statistics = collect_rows(rows, counting)
     if not rows.segments:  # rows from files of earlier versions may lack segments
@@ -164,7 +164,7 @@ def _lost_without_rows(evaluation: Evaluation, valid: Statistics, counting: Coun
 def _still_valid(
     statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None
 ) -> Statistics:
-    """Return the statistics, but remove those that the new step makes invalid."""
+    """Return the statistics without those that are invalid for the new step."""
     if new is None:
         return statistics if old is None else _without(statistics, _GROUP_SCORES)
     if old is None or not np.array_equal(old.in_positive, new.in_positive):

@@ -1,4 +1,4 @@
-"""Shares of the classes in a target, which the caller states or which are estimated."""
+"""Shares of the classes in a target population, either stated by the caller or estimated."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _ROUNDING = 1e-9
-"""Largest accepted difference between 1 and the sum of stated shares."""
+"""Largest accepted deviation of the sum of the stated shares from 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Shares of the classes in a target.
+    """Shares of the classes in a target population.
 
     Each share belongs to a stratum, which is a class or a group. Within a group, the classes have
     the same relative shares as among the labelled rows.
 
     ``shares``, shape (K,): the share of each class.
     ``strata``, shape (K,): the index of each class's stratum.
-    ``names``: the names of the strata, quoted for people.
+    ``names``: the names of the strata, in quotation marks for display.
     ``rows``: the number of rows in the target; NaN if it is unknown.
     ``counted``: True if the shares were counted in the rows of the target.
-    ``estimated``: the error of estimated shares; None for stated ones.
+    ``estimated``: the error of estimated shares; None if the shares are stated.
     """
 
     shares: FloatArray
@@ -51,9 +51,9 @@ class Target:
 class ShareErrors:
     """The error of estimated shares.
 
-    ``covariance``, shape (S, S): the covariance of the shares of the strata.
-    ``fit_pvalue``: the p-value of the test that the target's scores fit the labelled scores.
-    ``ends``: the confidence interval of the second share if there are two; None if there are more.
+    ``covariance``, shape (S, S): the covariance matrix of the strata's shares.
+    ``fit_pvalue``: the p-value of the test whether the target's scores fit the labelled scores.
+    ``ends``: the confidence interval of the second of two shares; None if there are more than two.
     """
 
     covariance: FloatArray
@@ -62,7 +62,7 @@ class ShareErrors:
 
 
 class _Stratum(NamedTuple):
-    """A class or a group, and its share; ``members``, shape (K,), is True for its classes."""
+    """A class or a group, its share, and ``members``, shape (K,), which marks its classes."""
 
     name: str
     members: npt.NDArray[np.bool_]
@@ -77,7 +77,7 @@ def count_actual(evaluation: Evaluation) -> FloatArray:
 def spread_over_classes(
     evaluation: Evaluation, stratum_shares: FloatArray, strata: IntArray
 ) -> FloatArray:
-    """Split the share of each stratum over its classes in proportion to the labelled rows."""
+    """Divide the share of each stratum among its classes in proportion to the labelled rows."""
     counts = count_actual(evaluation)
     totals = np.bincount(strata, counts, len(stratum_shares))
     # The callers check that a stratum without rows has the share 0, so any divisor will do.
@@ -88,11 +88,12 @@ def spread_over_classes(
 def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, counted: bool) -> Target:
     """Return a target whose shares the caller states.
 
-    ``stated``: one number is the share of the positive class or group. A mapping gives shares by
-        the name of a class, or of a group of one step. A sequence gives one share for each class.
+    ``stated``: a single number is the share of the positive class or group. A mapping contains
+    shares by the names of classes, or of the groups of one step. A sequence contains one share for
+    each class.
 
-    Raises TypeError or ValueError if the shares are not numbers, do not sum to 1, name an unknown
-    class or group, or give a share above 0 to a class without labelled rows.
+    Raises TypeError or ValueError if the shares are not numbers or do not sum to 1, if a name is
+    not a class or group, or if a class without labelled rows has a share above 0.
     """
     if rows is not None and not (isinstance(rows, numbers.Real) and rows > 0):
         raise ValueError(
@@ -174,9 +175,9 @@ def _read_strata(evaluation: Evaluation, stated: Any) -> list[_Stratum]:
 
 
 def _members(evaluation: Evaluation, names: Sequence[Label]) -> list[npt.NDArray[np.bool_]]:
-    """Return for each name a mask of shape (K,), True for the classes that the name includes.
+    """Return a mask for each name, shape (K,), that is True for the classes of the name.
 
-    All names are classes, or all are groups of the same step: the last step that defines them.
+    Either all names are classes, or all names are groups of the last step that defines them.
     """
     labels = evaluation.labels
     steps = reversed(evaluation._views.composed.values())
@@ -225,10 +226,10 @@ def _floats(values: Any, stated: Any) -> list[float]:
 
 
 def estimated_target(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
-    """Return a target whose shares are estimated, and so have an error.
+    """Return a target whose shares are estimated and therefore have an error.
 
-    If the estimate is refused, its shares only determine which metrics are listed. Callers then
-    withdraw these metrics together with the estimate.
+    If the estimate is rejected, its shares only determine which metrics are listed, and callers
+    remove these metrics together with the estimate.
     """
     estimate = estimate.refused or estimate
     labels = evaluation.labels

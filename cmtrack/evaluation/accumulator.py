@@ -1,4 +1,4 @@
-"""Evaluation of rows that arrive in batches, for example in training loops and from streams."""
+"""Evaluation of rows that arrive in batches, for example in training loops or data streams."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from cmtrack.statistics.segment_values import (
 from cmtrack.statistics.segmented import Segmented
 
 _MOST_WAITING = 1 << 16
-"""Number of buffered rows; counting many rows takes about the same time as counting a few."""
+"""Number of rows to buffer, because counting many rows takes about as long as counting a few."""
 
 
 @takes_options
 class Accumulator:
-    """Collector of predictions in batches, which are evaluated together.
+    """Collector of predictions that arrive in batches and are evaluated together.
 
     An accumulator keeps statistics and at most 65,536 rows that wait to be counted, so its memory
     does not grow with the number of batches. Accumulators with equal options can be added (``a +
@@ -66,8 +66,9 @@ class Accumulator:
 
     Notes
     -----
-    Cost: O(K) time per row, and memory for at most 65,536 rows and the statistics. 10⁶ rows of 11
-    probabilities in batches of 10,000 take about 0.5 s.
+    Cost: Adding a row takes O(K) time, and the memory contains at most 65,536 rows and the
+    statistics. Evaluating 10⁶ rows with 11 probabilities each, in batches of 10,000, takes about
+    0.5 s.
 
     Examples
     --------
@@ -339,6 +340,6 @@ class _Batch:
 def _joined(parts: Sequence[Any]) -> Any:
     """Join a column of all batches; None if the column is missing.
 
-    All batches have the same columns, so it is enough to check the first batch.
+    All batches have the same columns, so only the first batch is checked.
     """
     return None if parts[0] is None else np.concatenate(parts)

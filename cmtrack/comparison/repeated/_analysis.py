@@ -1,4 +1,4 @@
-"""Analysis of repeated runs, by different methods for folds and for seeds, and its result."""
+"""Analysis of repeated runs, which uses different methods for folds and for seeds."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Kind: TypeAlias = Literal["folds", "seeds"]
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(RepeatedDifference):
-    """Difference between a model and the best model, with results for this pair and all pairs.
+    """Difference between a model and the best model, with and without adjustment for all pairs.
 
-    The interval and the p-value of the base class are for this pair alone.
+    The interval and the p-value of the base class refer to this pair alone.
 
     ``adjusted_pvalue``: p-value adjusted for the number of pairs of models by Holm's method. The
-    adjustment also accounts for the fact that the best model was selected by the same scores.
+    adjustment also accounts for the fact that the best model was selected using the same scores.
     ``joint_low``, ``joint_high``: ends of an interval that is simultaneous for all pairs of models
     (Bonferroni). A model whose interval excludes zero is significantly worse. A significantly worse
     model may have an interval that includes zero, because Holm's stepwise test is more powerful.
@@ -62,17 +62,17 @@ class RepeatedResult:
     """Result of comparing several models over the same seeds or folds.
 
     ``kind``: "folds" or "seeds".
-    ``blocks``: number of blocks in which every model has a value. Tests use only these blocks.
-    ``left_out``: number of blocks in which a model has no value.
+    ``blocks``: number of blocks in which every model has a value. Only these blocks are tested.
+    ``left_out``: number of blocks in which at least one model has no value.
     ``summary``: summary of all values, including incomplete blocks.
     ``order``: models, best first, by mean over the complete blocks.
     ``best``: the first model in this order.
-    ``differences``: difference between each other model and the best model, in the order of the
-    models; ``result[name]`` returns one of them.
-    ``pairwise``: tests of all pairs of models, with p-values adjusted by Holm's method. Folds use
-    :func:`corrected_resampled_t`, and seeds use :func:`seed_differences`.
-    ``tied``: for each model, whether it is not significantly different from the best model. True
-    for the best model, and for a model whose p-value is undefined.
+    ``differences``: differences between the best model and all other models, in the order of the
+    models; ``result[name]`` returns the difference of one model.
+    ``pairwise``: tests of all pairs of models, with p-values adjusted by Holm's method. Folds are
+    tested by :func:`corrected_resampled_t`, and seeds by :func:`seed_differences`.
+    ``tied``: for each model, whether it is not significantly different from the best model. The
+    value is True for the best model, and for every model whose p-value is undefined.
     ``notes``: sentences about excluded blocks and about the assumptions of the methods.
     """
 
@@ -96,7 +96,7 @@ class RepeatedResult:
         raise KeyError(f"{name!r} has no difference from the best, {self.names[self.best]!r}")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per model, best first."""
+        """Return a frame with one row per model, best first."""
         from cmtrack._pandas import pd
 
         gaps = {gap.name: gap for gap in self.differences}
@@ -131,8 +131,8 @@ def analyse(
 ) -> RepeatedResult:
     """Find the best model over repeated runs, and the models that are not significantly worse.
 
-    ``scores``, of shape (N, k): values of one metric by block and model, larger is better; NaN for
-    missing values.
+    ``scores``, of shape (N, k): values of one metric by block and model, where larger values are
+    better and missing values are NaN.
     ``names``: names of the models; by default the column numbers.
     ``kind``: "folds" if a block is a fold or random split of one data set, "seeds" if a block is a
     seed and all runs have the same test rows.
@@ -141,12 +141,12 @@ def analyse(
     ``test_errors``, of shape (k, k), optional: standard errors of the mean difference of each pair
     of models due to the sampling of the test rows; symmetric, NaN if unknown. The diagonal is not
     used. Seeds share their test rows, so this variance is added to the variance of the seeds. Folds
-    have disjoint test rows, so the larger of the two errors decides
+    have disjoint test rows, so the test uses the larger of the two errors
     (:func:`corrected_resampled_t`).
 
-    ValueError if the kind is unknown, if the kind requires an argument that is missing or does not
-    accept an argument that is given, if scores, names, level, ratio or errors are not as described,
-    or if no block has values of all models.
+    Raises ValueError if the kind is unknown, if the kind requires an argument that is missing or
+    does not accept an argument that is given, if the scores, names, level, ratio or errors do not
+    match their descriptions, or if no block has values of all models.
     """
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
@@ -234,7 +234,7 @@ BLOCK = {"folds": "fold", "seeds": "seed"}
 
 
 def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple[str, ...]:
-    """Return sentences about excluded blocks and about assumptions, for k models."""
+    """Return sentences about excluded blocks and about the assumptions of a test of k models."""
     n = pairwise.blocks
     pairs = k * (k - 1) // 2
     notes = []

@@ -26,12 +26,12 @@ class RepeatedDifference:
     ``df``: degrees of freedom of the standard error; infinite if the normal distribution is used.
     ``statistic``: the t statistic.
     ``low``, ``high``: ends of the interval of the difference at the confidence level. The interval
-    is for this pair of models alone.
+    refers to this pair of models alone.
     ``pvalue``: two-sided p-value, unadjusted.
     ``blocks``: number of blocks that are used.
     ``left_out``: number of blocks in which the difference is unknown.
-    ``reason``: reason why numbers are NaN, or which source of error they do not include; otherwise
-    empty.
+    ``reason``: reason why numbers are NaN, or the source of error that they do not include;
+    otherwise empty.
     ``test_rows``: whether the sampling error due to the test rows is known.
     """
 
@@ -74,20 +74,21 @@ def corrected_resampled_t(
     *,
     test_error: float = math.nan,
 ) -> RepeatedDifference:
-    """Compute the corrected resampled t-test by Nadeau and Bengio (2003).
+    """Compute the corrected resampled t-test of Nadeau and Bengio (2003).
 
     Folds share training rows, so their scores are not independent, and the ordinary t-test rejects
     far too often. The test (Machine Learning 52, 239-281) uses the variance s² · (1/J +
     n_test/n_train) of the mean instead of s²/J, with J - 1 degrees of freedom.
 
     The spread s of a few folds can be small by luck, even smaller than the sampling error of the
-    folds' test rows. The test rows of the folds are disjoint, so their sampling alone gives the
-    mean a standard error of ``test_error`` = √(Σ e_j²) / J, where e_j is the paired standard error
-    of fold j's difference. This error is not added to the spread, because the spread over disjoint
-    rows already includes it. If ``test_error`` is given, the result contains the wider of the two
-    intervals and the larger of the two p-values, so a difference must be significant by both
-    methods. The probability of a false positive is therefore at most the probability for the
-    corrected t-test alone (an intersection-union test; Berger 1982, Technometrics 24, 295-300).
+    folds' test rows. The test rows of the folds are disjoint, so the sampling of these rows alone
+    causes a standard error of the mean of ``test_error`` = √(Σ e_j²) / J, where e_j is the paired
+    standard error of fold j's difference. This error is not added to the spread, because the spread
+    over disjoint rows already includes it. If ``test_error`` is given, the result contains the
+    wider of the two intervals and the larger of the two p-values, so a difference must be
+    significant according to both methods. The probability of a false positive is therefore at most
+    the probability for the corrected t-test alone (an intersection-union test; Berger 1982,
+    Technometrics 24, 295-300).
 
     ``differences``, of shape (J,): first model minus second model in each fold or random split,
     over all repetitions; NaN is ignored.
@@ -96,13 +97,13 @@ def corrected_resampled_t(
     ``test_error``: standard error of the mean difference due to the sampling of the test rows; NaN
     if unknown.
 
-    With fewer than two differences, the result is NaN with a reason. If all differences are equal,
-    the interval is a point and the p-value is 0. If all are 0, the p-value is 1 and the interval is
-    undefined. The method is "corrected resampled t", or "test rows" if their sampling error gives
-    the wider interval.
+    If there are fewer than two differences, the result is NaN and ``reason`` explains why. If all
+    differences are equal, the interval is a point and the p-value is 0. If all differences are 0,
+    the p-value is 1 and the interval is undefined. The method is "corrected resampled t", or "test
+    rows" if the sampling error of the test rows leads to the wider interval.
 
-    ValueError if the ratio is not positive, the error is negative or infinite, the level is not
-    between 0 and 1, or the differences are not a finite vector.
+    Raises ValueError if the ratio is not positive, the error is negative or infinite, the level is
+    not between 0 and 1, or the differences are not a finite vector.
     """
     ratio = as_ratio(test_train_ratio)
     values, left_out = as_differences(differences)
@@ -137,24 +138,25 @@ def seed_differences(
 
     Both the seeds and the test rows vary. The variance of the mean over J seeds is therefore the
     sum of two parts (law of total variance). The part due to the test rows, given the seeds, is
-    ``test_error²``. The part due to the seeds is estimated by s²/J, and only this part becomes
-    smaller with more seeds. Because s² is measured on these rows, it also includes the interaction
-    of rows and seeds, which ``test_error²`` includes as well. The sum is therefore conservative, by
-    less than s²/J.
+    ``test_error²``. The part due to the seeds is estimated by s²/J, and only this part decreases as
+    the number of seeds grows. Because s² is measured on these rows, it also includes the
+    interaction of rows and seeds, which ``test_error²`` includes as well. The sum is therefore
+    conservative, by less than s²/J.
 
-    The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114). With V = A +
-    B, where B = s²/J has J - 1 degrees of freedom and A, from many rows, practically infinitely
-    many, they are V² / (B² / (J - 1)). They are between J - 1 (seeds alone) and infinity (rows
-    alone).
+    The degrees of freedom are computed by Satterthwaite's formula (1946, Biometrics Bulletin 2,
+    110-114) for a variance V = A + B. The part B = s²/J has J - 1 degrees of freedom, and the part
+    A has practically infinitely many, because it is computed from many rows. The formula yields V²
+    / (B² / (J - 1)), which is between J - 1 (if only the seeds vary) and infinity (if only the rows
+    vary).
 
     ``differences``, of shape (J,): first model minus second model for each seed; NaN is ignored.
     ``test_error``: standard error of the seed-averaged difference due to the sampling of the test
-    rows, from the rows' influence values averaged over the seeds. If it is unknown (NaN), the
-    result holds only for these test rows, and ``reason`` states this.
+    rows, computed from the rows' influence values averaged over the seeds. If this error is unknown
+    (NaN), the result holds only for these test rows, and ``reason`` states this.
 
-    With fewer than two seeds, the variance is unknown, and the result is NaN with a reason.
+    If there are fewer than two seeds, the variance is unknown, and the result is NaN with a reason.
 
-    ValueError if the error is negative or infinite, the level is not between 0 and 1, or the
+    Raises ValueError if the error is negative or infinite, the level is not between 0 and 1, or the
     differences are not a finite vector.
     """
     _check_error(test_error)
@@ -196,7 +198,7 @@ def by_student(
     method: str,
     reason: str,
 ) -> RepeatedDifference:
-    """Return interval and p-value of a mean with a known variance, by Student's t distribution."""
+    """Return a mean's interval and p-value from its variance and Student's t distribution."""
     check_level(level)
     error = math.sqrt(variance)
     if math.isnan(error):
@@ -255,7 +257,7 @@ class Pairwise:
 
     ``pairs``: all pairs with ``first < second``. Use ``pairwise[i, j]`` to get a pair in either
     order.
-    ``order``: columns of the scores in order of the models' means, best first.
+    ``order``: columns of the scores, sorted by the models' means with the best first.
     ``confidence_level``: two models differ significantly if their adjusted p-value is at most ``1 -
     confidence_level``.
     ``blocks``: number of blocks that are used.
@@ -281,7 +283,7 @@ class Pairwise:
         return self[first, second].adjusted_pvalue <= 1 - self.confidence_level
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per pair."""
+        """Return a frame with one row per pair."""
         from cmtrack._pandas import pd
 
         rows = [

@@ -23,10 +23,10 @@ def as_scores(scores: Any) -> FloatArray:
     """Check a matrix of scores, and return it as an array.
 
     ``scores``, of shape (N, k): a row for each block (seed or fold) and a column for each model.
-    Larger is better, and NaN is a missing value.
+    Larger values are better, and NaN marks a missing value.
 
-    ValueError if the scores are not a matrix, if they contain no model or no block, or if a score
-    is infinite.
+    Raises ValueError if the scores are not a matrix, if they contain no model or no block, or if a
+    score is infinite.
     """
     matrix: FloatArray = np.array(scores, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] < 1 or matrix.shape[1] < 1:
@@ -43,7 +43,7 @@ def as_scores(scores: Any) -> FloatArray:
 def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
     """Return the names of the models; by default, the names are the column numbers.
 
-    ValueError if the numbers of names and models differ, or if a name is repeated.
+    Raises ValueError if the numbers of names and models differ, or if a name is repeated.
     """
     chosen = tuple(str(v) for v in (range(n_models) if names is None else names))
     if len(chosen) != n_models:
@@ -60,7 +60,7 @@ def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
 def as_differences(differences: Any) -> tuple[FloatArray, int]:
     """Return the differences that are not NaN, and the number of differences that are NaN.
 
-    ValueError if the differences are not a vector, or if a difference is infinite.
+    Raises ValueError if the differences are not a vector, or if a difference is infinite.
     """
     values: FloatArray = np.array(differences, dtype=np.float64)
     if values.ndim != 1:
@@ -93,7 +93,7 @@ def settled(values: FloatArray, scale: Any) -> FloatArray:
 
 
 def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
-    """Return the positions of the models, best mean first; equal means keep the given order."""
+    """Return the models' positions, best mean first; models with equal means keep their order."""
     if not len(scores):
         return tuple(range(scores.shape[1]))
     return tuple(
@@ -107,8 +107,8 @@ class ModelSummary:
     """Summary of the scores of one model.
 
     ``mean``, ``sd``, ``minimum``, ``maximum``: statistics over the blocks in which the model has a
-    value. The standard deviation (divisor n - 1) is NaN for fewer than two values. It measures the
-    spread of the scores and is not a standard error of the mean.
+    value. The standard deviation (with divisor n - 1) is NaN for fewer than two values. The
+    standard deviation measures the spread of the scores and is not a standard error of the mean.
     ``blocks``: number of blocks in which the model has a value.
     """
 
@@ -125,8 +125,8 @@ class Summary:
     """Summaries of the scores of all models.
 
     ``rows``: summaries in the order of the models.
-    ``blocks``: number of blocks in which every model has a value; tests use only these.
-    ``left_out``: number of blocks with a missing value.
+    ``blocks``: number of blocks in which every model has a value; only these blocks are tested.
+    ``left_out``: number of blocks in which a model has no value.
     """
 
     rows: tuple[ModelSummary, ...]
@@ -140,7 +140,7 @@ class Summary:
         raise KeyError(f"there is no model named {name!r}")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per model."""
+        """Return a frame with one row per model."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
@@ -149,10 +149,10 @@ class Summary:
 def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
     """Return the mean, spread and range of each model's scores.
 
-    ``scores``, of shape (N, k): blocks by models; NaN for missing values.
+    ``scores``, of shape (N, k): one row per block and one column per model; missing values are NaN.
     ``names``: names of the models; by default the column numbers.
 
-    ValueError if the scores are not a finite matrix, or if the names do not fit.
+    Raises ValueError if the scores are not a finite matrix, or if the names do not fit.
     """
     matrix = as_scores(scores)
     whole, left_out = complete(matrix)
