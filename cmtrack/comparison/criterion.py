@@ -85,7 +85,7 @@ class Criterion:
 
     @property
     def direction(self) -> str:
-        """The better direction: "higher", "lower" or "nearest zero"; "higher" for a Pareto front."""
+        """The better direction ("higher", "lower", "nearest zero"); "higher" for a Pareto front."""
         return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
 
     @property

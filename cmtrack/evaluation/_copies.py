@@ -138,7 +138,7 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
 
 
 def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
-    """Return a copy with cluster-robust standard errors; the original if there are no clusters."""
+    """Return a copy with cluster-robust standard errors; the original if rows lack clusters."""
     rows = evaluation.rows
     if rows is None or not (rows.design.has_clusters or isinstance(rows, SpanRows)):
         return evaluation

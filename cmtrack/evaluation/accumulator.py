@@ -120,9 +120,8 @@ class Accumulator:
 
         Raises
         ------
-        ValueError
-            If the input is wrong, or the columns differ from the columns of earlier batches. The
-            accumulator then stays unchanged.
+        ValueError If the input is invalid, or if the columns differ from the columns of earlier
+        batches. In both cases, the accumulator stays unchanged.
 
         Examples
         --------
@@ -191,7 +190,7 @@ class Accumulator:
             self._collect()
 
     def compute(self) -> Evaluation:
-        """Evaluate the rows of all batches so far.
+        """Evaluate the rows of all batches that were added so far.
 
         Raises
         ------
@@ -201,8 +200,8 @@ class Accumulator:
         Warns
         -----
         UserWarning
-            The warnings of :func:`cmtrack.evaluate`, except the one for columns of probabilities
-            whose order does not fit the predictions.
+            The warnings of :func:`cmtrack.evaluate`, except the warning about probability columns
+            whose order does not match the predictions.
         """
         self._collect()
         if not self._collected:
@@ -260,7 +259,7 @@ class Accumulator:
         return f"Accumulator({len(self.labels)} classes, {self.n_rows} rows)"
 
     def _check_columns(self, names: tuple[str, ...]) -> None:
-        """Raise ValueError if columns differ from earlier columns or do not suit the threshold."""
+        """Raise ValueError if columns differ from earlier batches or do not suit the threshold."""
         step = scored_step(self.labels, self.spec.grouping, self.spec.positive)
         deciding(step, self.spec.threshold, self.labels, names)
         if self._columns not in (None, names):
@@ -273,7 +272,7 @@ class Accumulator:
 
     @staticmethod
     def _segments(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-        """Return the segments of a batch's rows, one entry for each column or crossing."""
+        """Return the segments of a batch's rows, with one entry for each column or crossing."""
         columns = {name: SegmentRows.read(name, column) for name, column in (data or {}).items()}
         for name, column in columns.items():
             check_length(name, len(column.codes), n_rows)
@@ -302,7 +301,7 @@ class Accumulator:
         self._add(0, part)
 
     def _joined_weights(self) -> FloatArray | IntArray | None:
-        """Return the weights of the buffered rows; the weight is 1 in a batch without weights."""
+        """Return the weights of the buffered rows; all weights of an unweighted batch are 1."""
         if all(batch.weights is None for batch in self._waiting):
             return None
         kind: Any = np.int64 if self._weights_are == FREQUENCY else np.float64
@@ -315,9 +314,9 @@ class Accumulator:
         return np.concatenate(weights)
 
     def _add(self, size: int, part: Statistics) -> None:
-        """Add statistics; merge parts of equal size, like a binary counter that carries digits.
+        """Add statistics, and merge parts of equal size like the carries of a binary counter.
 
-        With this order of merging, each row takes part in only log n merges.
+        Merging in this order involves each row in only log n merges.
         """
         while self._collected and self._collected[-1][0] <= size:
             smaller, before = self._collected.pop()

@@ -1,7 +1,8 @@
-"""Sections of an :class:`~cmtrack.Evaluation`, and the metrics of every kind of evaluation.
+"""Sections of an :class:`~cmtrack.Evaluation`, and metrics for every kind of evaluation.
 
-Pages use these catalogs, and so does code that reads names of metrics before an evaluation exists:
-gates, options and logged values. All other code uses the catalog of the evaluation or comparison.
+These catalogs are used by pages, and by code that reads the names of metrics in gates, options and
+logged values before an evaluation exists. All other code uses the catalog of the evaluation or
+comparison.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def scored_step(
 
 
 def _way_to_two_groups(positive: Label, labels: tuple[Label, ...]) -> str:
-    """Return a hint that suggests a grouping of the class against the rest, or a similar name."""
+    """Return a hint that suggests grouping one class against the rest, or a similar name."""
     if positive not in labels:
         return near(str(positive), map(str, labels))
     others = listed([label for label in labels if label != positive])
@@ -100,7 +100,7 @@ def deciding(
     labels: tuple[Label, ...],
     given: Collection[str],
 ) -> ComposedStep | None:
-    """Return the scored step with the decision threshold; unchanged if no threshold is given.
+    """Return the scored step with the given threshold; the original step if there is none.
 
     ``labels``: the K classes in order.
     ``given``: the names of the columns that the caller passed.
@@ -157,7 +157,8 @@ def compute(
 
     ``spec``: if its ``sections`` are full names of metrics, only these metrics are computed,
         without warnings and curves.
-    ``clusters``: cluster-robust standard errors, which replace the errors computed here.
+    ``clusters``: cluster-robust standard errors, which replace the standard errors computed by this
+    function.
     ``numbers``: stored numbers of metrics whose functions are not available.
     """
     catalog = spec.catalog
@@ -194,7 +195,7 @@ def compute_single(
     clusters: Clusters,
     numbers: Mapping[str, Kept],
 ) -> Results:
-    """Compute metrics selected by their full names, which segments do for each part of the rows."""
+    """Compute the metrics with the given full names, as each segment does for its rows."""
     results = Results(views.level, clusters)
     for name in names:
         metric, parts = catalog.find(name)
@@ -207,7 +208,7 @@ def compute_single(
 
 
 def _put_lost(results: Results, catalog: Catalog, numbers: Mapping[str, Kept]) -> None:
-    """Add the built-in metrics that are undefined in this evaluation, each with the reason."""
+    """Add the built-in metrics that are undefined in this evaluation, and the reasons."""
     for name in numbers.keys() & results.metrics.keys():
         put_kept(results, catalog.lookup(name), numbers[name])
 

@@ -72,10 +72,10 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the predictions of a classifier.
 
-    Rows are matched by position. Pandas columns are matched by their index, unless it is the
-    default index (0 to n - 1), which does not name rows. If an index contains the keys of
-    ``y_true`` in a different order, cmtrack reorders the column. Any other difference raises a
-    ValueError.
+    Rows are matched by position. Pandas columns are matched by their index, unless this is the
+    default index (0 to n - 1), which does not identify rows. If a column's index contains the keys
+    of ``y_true`` in a different order, cmtrack reorders the column. If the keys differ in any other
+    way, cmtrack raises a ValueError.
 
     Parameters
     ----------
@@ -84,53 +84,56 @@ def evaluate(
         Arrow. Continuous values raise a ValueError unless ``labels`` lists them. Masked entries of
         ``numpy.ma`` always raise a ValueError. The same rules apply to ``y_pred``.
     y_pred : array-like of shape (n,), optional
-        Predicted labels. By default, the class with the highest probability (the first class if
-        several are tied).
+        Predicted labels. By default, each row is assigned to the class with the highest probability
+        (to the first class if several are tied).
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label,
     optional
         Probability of the positive class if there are two classes, or of each class in the order of
-        ``labels``. Curves use these numbers without rounding: two numbers that differ only in the
-        last digit are not tied.
+        ``labels``. Curves use these numbers without rounding, so two numbers that differ only in
+        the last digit are not tied.
     y_score : array-like in the forms of ``y_prob``, optional
         Decision values instead of probabilities, for example from an SVC or a ridge classifier. For
-        two classes, pass the values of the positive class, which is predicted above 0. Decision
-        values only rank rows, so only ranking metrics are computed: ROC, precision and recall, and
-        top k. With more than two classes, they are computed for each class.
+        two classes, pass the values of the positive class, which is predicted if its value is above
+        0. Decision values only rank rows, so only ranking metrics are computed: ROC, precision and
+        recall, and top k. If there are more than two classes, these metrics are computed for each
+        class.
     labels : sequence of length K, optional
-        All classes in order, including classes that do not occur in the data. By default, the
-        sorted labels that occur in the data, in ``grouping`` or as column names of ``y_prob``.
+        All classes in order, including classes that do not occur in the data. By default,
+        ``labels`` consists of the labels that occur in the data, in ``grouping`` or as column names
+        of ``y_prob``, in sorted order.
     calibration : (y, scores) or (y, scores, fold_ids), optional
         Labelled scores that calibrate the prevalence estimate, in the forms of ``y_true`` and
         ``y_prob``. The estimate equals the result of :func:`cmtrack.estimate_prevalence`. By
         default ("cross-fit"), the evaluated rows calibrate the estimate, and each row is left out
-        of the density at its own score.
+        when the density at its own score is estimated.
 
         The scores must be **held out or out of fold**. If the model was trained on the scored rows,
-        the estimate is badly wrong (five times too high in a documented case), and nothing in the
-        data shows it. Out-of-fold scores come from other fits than the evaluated model, which makes
-        the estimate unusable for some learners. Therefore pass the id of each row's fold, and the
-        target's scores by each fold's model. If only one model scored the target, you get a
-        warning.
+        the estimate is badly wrong (five times too high in a documented case), and this cannot be
+        detected from the data. Out-of-fold scores come from different fits than the evaluated
+        model, which makes the estimate unusable for some learners. Therefore pass the fold id of
+        each row, and let the model of every fold score the target. If only one model scored the
+        target, you get a warning.
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
-        Unlabelled scores of the rows whose prevalence is estimated. By default, the evaluated rows.
-        If you pass ``fold_ids``, a list with one entry for each fold, in the sorted order of the
-        ids: the scores that the fold's model gives to the target's rows.
+        Unlabelled scores of the rows whose prevalence is estimated. By default, the target consists
+        of the evaluated rows. If you pass ``fold_ids``, ``target`` must be a list with one entry
+        for each fold, in the sorted order of the ids. Each entry contains the scores that the
+        fold's model computes for the target's rows.
     sample_weight : array-like of shape (n,), optional
-        Non-negative weights. ``weights_are`` sets their meaning.
+        Non-negative weights. The option ``weights_are`` sets the meaning of the weights.
     groups : array-like of shape (n,), optional
         The cluster of each row, for example the person from whom the row comes. Intervals then
         assume independent clusters instead of independent rows.
     row_ids : array-like of shape (n,), optional
         Names of the rows. Paired comparisons check that two evaluations contain the same names, and
-        match their rows by name. If the rows have no names, they check that the actual labels of
-        both evaluations are in the same order.
+        match their rows by name. If the rows have no names, paired comparisons check that the
+        actual labels of both evaluations are in the same order.
     segments : frame, mapping of columns, series, or pair of one of these and a list of names,
     optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of
         names, a tuple of names crosses these columns: ``(frame, ["region", ("region",
         "age_band")])``. Rows with a missing value form their own segment. If a column contains more
-        than 1,000 values, the 999 values with the most rows are segments, all other values form one
-        segment, and a note reports this.
+        than 1,000 values, only the 999 values with the most rows become individual segments. All
+        other values form one segment, and a note reports this.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -152,13 +155,14 @@ def evaluate(
 
     Notes
     -----
-    Cost: one pass over n rows. The time is O(n) without probabilities. With probabilities it is O(n
-    K), or O(n K²) for at most 30 classes. On one core, 10⁶ rows with 11 classes take about 0.03 s
-    without probabilities and 0.3 s with them. Each column of segments adds about 0.1 s. ``groups``
-    adds about 8 s, because the influence of every metric is summed for each group. Arrays of
-    float64 are not copied: 2 * 10⁶ rows with 11 probabilities needed 35 MB of memory in addition to
-    the input. The size of the statistics is O(K²), or O(K³) for at most 30 classes with
-    probabilities.
+    The function reads the n rows once. The computing time is O(n) without probabilities. With
+    probabilities, the computing time is O(n K), or O(n K²) if there are at most 30 classes. On one
+    core, evaluating 10⁶ rows with 11 classes takes about 0.03 s without probabilities and 0.3 s
+    with probabilities. Each column of segments adds about 0.1 s. The argument ``groups`` adds about
+    8 s, because the influence of every metric is summed for each group. Arrays of float64 are not
+    copied, so evaluating 2 * 10⁶ rows with 11 probabilities needed only 35 MB of memory in addition
+    to the input. The size of the statistics is O(K²), or O(K³) for at most 30 classes whose
+    probabilities are given.
 
     Examples
     --------
@@ -194,7 +198,7 @@ def evaluate(
 
 @dataclass
 class Inputs:
-    """The arguments of :func:`evaluate` that hold data, unchanged."""
+    """The arguments of :func:`evaluate` that contain data, unchanged."""
 
     y_true: Any
     y_pred: Any = None
@@ -215,7 +219,7 @@ class Inputs:
 
 
 def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, list[UserWarning]]:
-    """Evaluate as :func:`evaluate` does, and return the warnings instead of issuing them."""
+    """Evaluate like :func:`evaluate`, but return the warnings instead of issuing them."""
     spec = Spec.of(options, evaluate)
     scores_name, scores, normalize = one_of_both(
         inputs.y_pred, inputs.y_prob, inputs.y_score, spec.normalize
@@ -307,7 +311,7 @@ def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
 
 
 def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-    """Divide the rows by each column or crossing, each into at most 1,000 segments."""
+    """Divide the rows by each column or crossing into at most 1,000 segments."""
     if not divisions:
         return ()
     columns = {}
@@ -363,7 +367,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
     """Return a copy of the evaluation whose rows are divided into segments.
 
-    ``segments``: as in :func:`evaluate`, in the order of the rows.
+    ``segments``: same as in :func:`evaluate`, in the order of the rows.
     """
     rows = evaluation.rows
     if not isinstance(rows, Predictions):
@@ -375,7 +379,7 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(
     evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]
 ) -> Evaluation:
-    """Return a copy of the evaluation whose rows are divided into segments that are checked."""
+    """Return a copy of the evaluation whose rows are divided into segments already checked."""
     rows = replace(rows, segments=segments)
     counted = collect_rows(rows, evaluation.counting)
     statistics = with_segments_of(evaluation.statistics, counted)
@@ -436,7 +440,7 @@ def with_calibration(
 
 @dataclass
 class _ScoreReader:
-    """Reader of calibration and target scores that counts the scaled rows."""
+    """Reader of calibration and target scores that counts how many rows were scaled."""
 
     counting: Counting
     normalize: Normalize
@@ -454,7 +458,7 @@ class _ScoreReader:
 def _count_labelled(
     counting: Counting, codes: IntArray, scores: FloatArray, folds: Folds | None
 ) -> dict[str, Any]:
-    """Count labelled scores; return the counts by the name of their field in the statistics."""
+    """Count labelled scores; return the counts by their field names in the statistics."""
     step = counting.step
     if step is None:
         rows, n_codes = by_fold(codes, folds, len(counting.labels))

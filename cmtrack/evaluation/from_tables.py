@@ -50,17 +50,17 @@ def evaluate_table(
     progress: bool | None = None,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Evaluate predictions that are stored in files or in a frame of any engine, batch by batch.
+    """Evaluate, batch by batch, predictions that are stored in files or in a frame of any engine.
 
-    The rows are read once, in batches of columns, and the same code counts them for every kind of
-    table. Files, DuckDB, Polars, pandas, PyArrow and Ibis stream their batches to this process.
+    The rows are read once, in batches of columns, and the same code counts them for all kinds of
+    tables. Files, DuckDB, Polars, pandas, PyArrow and Ibis stream their batches to this process.
     Spark, Dask and Ray count on the workers and return only small statistics. The counts, and all
     metrics computed from them, equal the results of :func:`cmtrack.evaluate` on the same rows.
     Moments agree up to rounding.
 
-    The workers of a cluster need the same version of cmtrack. Install it in their image or
-    environment, or send it with the job. ``wheel`` is the file that ``pip wheel --no-deps .``
-    creates.
+    The workers of a cluster need the same version of cmtrack as this process. Install it in their
+    image or environment, or send it with the job. ``wheel`` is the file that ``pip wheel --no-deps
+    .`` creates.
 
     - Spark: ``spark.archives`` with an environment packed by venv-pack or conda-pack. If the
       workers already have NumPy, SciPy and PyArrow, ``spark.addArtifact`` or ``addPyFile`` with the
@@ -74,23 +74,23 @@ def evaluate_table(
         A file, glob or folder of Parquet or CSV; or a DuckDB relation, a frame of Polars
         (DataFrame, LazyFrame), pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other
         object that streams Arrow, or a :class:`cmtrack.sources.Source`. The table is read once. If
-        it contains probabilities and nothing names the classes (``labels``, ``y_prob`` by label, a
-        grouping or categories), the columns of labels are read twice. In CSV files, columns of
-        labels, ids and segments are converted to numbers only if no value loses a digit. All label
-        columns are converted to the same type.
+        the table contains probabilities and nothing specifies the classes (``labels``, ``y_prob``
+        by label, a grouping or categories), the columns of labels are read twice. In CSV files,
+        columns of labels, ids and segments are converted to numbers only if no value loses a digit.
+        All label columns are converted to the same type.
     y_true : str
         Column of actual labels.
     y_pred : str, optional
-        Column of predicted labels. By default, the class with the highest probability (the first
-        class if several are tied).
+        Column of predicted labels. By default, each row is assigned to the class with the highest
+        probability (to the first class if several are tied).
     y_prob : str, list of str, or mapping of label to str, optional
         The columns with the probability of each class: a list in the order of ``labels``, a mapping
         by label, or a pattern such as ``"p_*"``, in which the star stands for the label. A single
-        column contains lists of K probabilities. If there are two classes, it may also contain the
-        probability of the positive class.
+        column must contain lists of K probabilities or, if there are two classes, the probability
+        of the positive class.
     y_score : str, list of str, or mapping of label to str, optional
         Columns of decision values instead of probabilities, in the forms of ``y_prob``. Only
-        ranking metrics can be computed from them.
+        ranking metrics can be computed from decision values.
     labels
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame, (y, scores) or (y, scores, fold_ids), optional
@@ -98,20 +98,20 @@ def evaluate_table(
         arrays as in :func:`cmtrack.evaluate`.
     target : path, frame or array-like, optional
         Unlabelled rows whose prevalence is estimated: a table with the same columns of
-        probabilities, or arrays. If you pass ``fold_ids``, a list that contains one array for each
-        fold's model.
+        probabilities, or arrays. If you pass ``fold_ids``, ``target`` must be a list with one array
+        for each fold's model.
     sample_weight : str, optional
         Column of non-negative weights. ``weights_are`` sets their meaning. By default, the type of
         the column decides.
     row_ids : str, optional
         Column of integers or strings that name the rows. The rows of a table have no fixed order.
-        Without ids, two evaluations therefore count as "of the same data" if each label has the
-        same number of rows in both.
+        Without ids, two evaluations are therefore assumed to be of the same data if each label has
+        the same number of rows in both.
     segments : list of str, or of tuples of str, optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple crosses
         its columns. Rows with a missing value form their own segment. If a column contains more
-        than 1,000 values (at most 10,000 are allowed), the 999 values with the most rows are
-        segments, all other values form one segment, and a note reports this.
+        than 1,000 values (at most 10,000 are allowed), only the 999 values with the most rows
+        become individual segments. All other values form one segment, and a note reports this.
     progress : bool, optional
         Whether to show on stderr how many rows were read. By default, this is shown if stderr is a
         terminal.
@@ -120,8 +120,7 @@ def evaluate_table(
 
     Returns
     -------
-    Evaluation
-        The evaluation does not keep the rows: its attribute ``rows`` is None.
+    Evaluation The evaluation does not keep the rows, so its attribute ``rows`` is None.
 
     Raises
     ------
@@ -135,14 +134,14 @@ def evaluate_table(
     Warns
     -----
     UserWarning
-        The warnings of :func:`cmtrack.evaluate`, except the one for columns of probabilities whose
-        order does not fit the predictions.
+        The warnings of :func:`cmtrack.evaluate`, except the warning about probability columns whose
+        order does not match the predictions.
 
     Notes
     -----
-    Cost: one pass over the rows, with a thread for each core. Each thread needs memory for one
-    batch, not for the whole table. A Parquet file of 10⁶ rows with 11 probabilities takes about 0.5
-    s of processor time.
+    The rows are read once, by one thread for each core. Each thread needs memory for one batch, not
+    for the whole table. A Parquet file of 10⁶ rows with 11 probabilities takes about 0.5 s of
+    processor time.
 
     Examples
     --------
@@ -228,7 +227,7 @@ def evaluate_table(
 
 @dataclass(eq=False)
 class _Classes:
-    """Finder of a table's classes, in the order in which :func:`cmtrack.evaluate` lists them."""
+    """Finder of a table's classes, which it lists in the same order as :func:`cmtrack.evaluate`."""
 
     source: Source
     columns: Columns
@@ -300,7 +299,7 @@ class _Classes:
 
 @dataclass(eq=False)
 class _Reader:
-    """Counter of the rows that a source provides; it raises ValueError for wrong rows."""
+    """Counter of the rows that a source provides, which raises ValueError for invalid rows."""
 
     source: Source
     columns: Columns
@@ -311,7 +310,7 @@ class _Reader:
     width: int = 0
 
     def count_as_they_come(self, with_lists: bool) -> Tally:
-        """Count rows before the classes are known; only labels if the table contains scores."""
+        """Count rows before the classes are known; only labels are counted if there are scores."""
         columns = self.columns
         if columns.scores:
             columns = replace(columns, weight=None, row_ids=None, segments=())
@@ -327,7 +326,7 @@ class _Reader:
     ) -> Tally:
         """Count all rows, and return the tally.
 
-        Raises ValueError if rows are wrong; the message gives the number of wrong rows.
+        Raises ValueError if rows are invalid; the message states the number of invalid rows.
         """
         tally = self._read(self.name, self.columns, self._kernel(counting, places))
         self._refuse(tally, counting.labels, declared)
@@ -336,9 +335,9 @@ class _Reader:
         return tally
 
     def places(self, counting: Counting, alone: int | None) -> dict[int, list[int]]:
-        """For each possible number of columns, return the column of each class's probability.
+        """Return the column of each class's probability, for each possible number of columns.
 
-        If the columns do not match the classes, wrong numbers in the columns are reported first.
+        If the columns do not match the classes, invalid numbers in the columns are reported first.
         """
         order = counting.labels
         if not self.columns.scores:
@@ -366,8 +365,8 @@ class _Reader:
     ) -> Statistics:
         """Return the statistics of a calibration or target table with the same score columns.
 
-        ``names``: the names of the table's labels and scores in messages; both names are equal if
-            the table contains no labels.
+        ``names``: the names of the table's labels and scores in messages; the two names are equal
+        if the table contains no labels.
         """
         y_true = self.columns.y_true if names[0] != names[1] else None
         scores = list(self.columns.scores)
@@ -411,7 +410,7 @@ class _Reader:
 def _scored(
     columns: Columns, order: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
 ) -> tuple[ComposedStep | None, int | None]:
-    """Return the scored step, and the class to which a single column of probabilities belongs."""
+    """Return the scored step, and the class that a single column of probabilities refers to."""
     alone = None
     if columns.declared is not None and len(columns.scores) == 1:
         alone = _positions(columns.declared, order).index(0)

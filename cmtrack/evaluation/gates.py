@@ -31,7 +31,7 @@ _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)"
 _PARTS_OF_SEGMENTS = re.compile(
     r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL
 )
-"""Pattern that finds the last comparison sign, because the name of a segment may be "> 40"."""
+"""Pattern that finds the last comparison sign; a segment's name may contain one, as in "> 40"."""
 _FORM_OF_SEGMENTS = (
     "the form is 'segment/column/value/metric >= number', with * for all values; write a slash in "
     "a name as _u2f_"
@@ -44,7 +44,7 @@ _FORM = (
 
 @dataclass(frozen=True)
 class Gate:
-    """A bound that a metric must meet.
+    """A bound that the value of a metric must meet.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Gate:
 
     @property
     def of_flips(self) -> bool:
-        """True if the gate bounds how many rows the run breaks or fixes against the baseline."""
+        """True if the gate bounds how many rows a run breaks or fixes relative to the baseline."""
         return self.metric.split("/")[0] == FLIPS.name
 
     @property
@@ -191,10 +191,11 @@ class Gate:
         Parameters
         ----------
         found : mapping of str to (value, interval)
-            The metric, or its difference from the baseline, by the name of the segment.
+            The value of the metric, or its difference from the baseline, by the name of the
+            segment.
         too_few : mapping of str to str, optional
             Segments that are too small for an interval, or for an interval that could decide. The
-            value is the reason in words.
+            values of the mapping state the reason in words.
 
         Returns
         -------
@@ -269,8 +270,8 @@ class GateResult:
     segment : str
         For a gate on segments, the segment whose number was compared.
     undecided : bool
-        Whether the data cannot decide, because the interval is missing or is computed from too few
-        rows or clusters.
+        Whether the data do not permit a decision, because the interval is missing or is computed
+        from too few rows or clusters.
     """
 
     gate: Gate

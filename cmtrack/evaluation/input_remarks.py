@@ -1,7 +1,7 @@
 """Warnings about probable mistakes in the input: swapped classes, saturated scores, padding.
 
-No check can reject such input, because it may be intended. The warnings use only tests and counts
-that can be computed in every evaluation.
+Such input may be intended, so it cannot be rejected with an error. All warnings are based on tests
+and counts that every evaluation can compute.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
 from cmtrack.statistics.scores import ScoreCounts
 
 ALPHA = 0.001
-"""Significance level of the tests for swapped classes; low, because false alarms are costly."""
+"""Significance level of the tests for swapped classes, low because false alarms are costly."""
 _MOST_ROWS = 10_000
-"""Largest number of rows that are checked for columns in a different order."""
+"""Largest number of rows in which the order of the columns is checked."""
 PADDING = -100
 """The label with which PyTorch and Hugging Face mark rows that a loss ignores."""
 _VOID = 255
@@ -79,19 +79,20 @@ def scaled_rows_warning(rows: int) -> str:
 def swapped_classes(statistics: Statistics) -> str:
     """Return a warning if the predictions of some classes are swapped; else an empty text.
 
-    The assignment of predicted to actual classes that has the most correct rows moves classes in
-    cycles. The warning names a cycle under three conditions:
+    The function finds the assignment of predicted to actual classes that makes the most rows
+    correct; this assignment permutes the classes in cycles. The warning names a cycle if three
+    conditions are met:
 
-    - No class of the cycle has more rows on the diagonal than in the two cells that the cycle
-      assigns to it.
+    - No class in the cycle has more rows in its diagonal cell than in the two cells that the cycle
+    assigns to the class.
     - The assigned cells contain more than half of the rows and more than half of the predictions of
       the cycle's classes.
     - An exact sign test shows that the assigned cells contain more rows than the diagonal. A
-      Bonferroni correction allows for every cycle of the same length that could have been found.
+    Bonferroni correction accounts for all cycles of the same length that could have been found.
 
-    If no individual cycle passes, all cycles are tested together. A model that only predicts one of
-    two classes too often fills only one of the assigned cells, so it causes no warning. With
-    sampling weights, Kish's effective number of rows replaces the number of rows.
+    If no individual cycle meets the conditions, all cycles are tested together. A model that merely
+    predicts one of two classes too often fills only one of the assigned cells, so there is no
+    warning. With sampling weights, Kish's effective number of rows replaces the number of rows.
     """
     labels = statistics.matrix.labels
     counts = np.asarray(statistics.matrix.counts, dtype=np.float64)
@@ -121,7 +122,7 @@ def swapped_classes(statistics: Statistics) -> str:
 
 
 def _has_rivals(counts: FloatArray) -> bool:
-    """Return True if two cells off the diagonal reach the counts of their diagonal cells."""
+    """Return True if two off-diagonal cells contain at least as many rows as the diagonal ones."""
     own = np.diagonal(counts)
     is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
     np.fill_diagonal(is_rival, False)
@@ -151,7 +152,7 @@ def _is_mixed_up(counts: FloatArray, pairs: Sequence[tuple[int, int]], rows: flo
     """Return True if the predictions of a cycle are significantly mixed up.
 
     ``pairs``: the pairs of an actual and a predicted class in the cycle.
-    ``rows``: the factor that converts a count to an effective number of rows.
+    ``rows``: the factor that converts a count into an effective number of rows.
     """
     actual = [i for i, _ in pairs]
     predicted = [j for _, j in pairs]
@@ -192,13 +193,14 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
     """Return a warning if the probability columns are in the wrong order; else an empty text.
 
     ``actual``, ``predicted``, shape (n,): codes of the classes.
-    ``probabilities``: the probabilities of the same rows. Only a part of many rows is checked.
+    ``probabilities``: the predicted probabilities of these rows. If there are many rows, only some
+    of them are checked.
 
-    The warning needs three findings. First, the predicted and the most probable class differ in
-    more than half of the rows. Second, an exact sign test shows that in these rows the predicted
-    class is correct more often than the most probable class. A threshold, a prior or a model
-    without skill can cause both findings. Third, a different order of the columns must therefore
-    match the actual classes better.
+    The warning is issued only if three findings coincide. First, the predicted and the most
+    probable class differ in more than half of the rows. Second, an exact sign test shows that in
+    these rows the predicted class is correct more often than the most probable class. These two
+    findings can also be caused by a threshold, a prior or a model without skill. Therefore, as the
+    third finding, a different order of the columns must match the actual classes better.
     """
     places = np.linspace(0, len(actual) - 1, min(len(actual), _MOST_ROWS)).astype(np.int64)
     scores = probabilities.take(places).array
@@ -229,8 +231,9 @@ def _are_reversed(
     """Return True if the column order that matches the predictions also matches the labels better.
 
     For every class that moves, a normal test compares two correlations with the class: the
-    correlation of the column that the new order assigns to it, and the correlation of its present
-    column. For independent columns, the difference has mean 0 and variance 2/n.
+    correlation of the column that the new order assigns to the class, and the correlation of the
+    column that is currently assigned to the class. If the columns are independent, the difference
+    has mean 0 and variance 2/n.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -286,8 +289,8 @@ def saturated_scores(scores: ScoreCounts) -> str:
 
     In single precision, the sigmoid of a logit above 17 is exactly 1, so different logits become
     ties. The score of a decision tree or of nearest neighbours is a share computed from a few rows,
-    so it can be exactly 1 without rounding. Such a model gives no other scores near 1, and causes
-    no warning.
+    so the score can be exactly 1 without rounding. Such a model produces no other scores near 1 and
+    therefore causes no warning.
     """
     sides = replace(scores, counts=scores.counts.reshape(2, 2, -1).sum(axis=1))
     for end in (0.0, 1.0):
@@ -342,13 +345,13 @@ _ROUNDED_MEAN = 1e-12
 
 
 def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
-    """Return for each channel the share of its rows whose score is 0, or whose score is 1.
+    """Return, for each channel, the share of rows whose score is 0, or whose score is 1.
 
     ``end``: the score to count, 0 or 1.
 
     The result is empty if there are no scores, or if no other score is near ``end``. If scores are
-    counted on the fixed grid, only the last cell is usable: its mean shows if most of its scores
-    are exactly 1.
+    counted on the fixed grid, only the last cell is usable, because its mean shows whether most of
+    its scores are exactly 1.
     """
     none = np.empty(0)
     if scores.dropped_bits is not None or not len(scores.values):
@@ -370,8 +373,8 @@ def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
 def padding(matrix: ConfusionMatrix) -> str:
     """Return a warning if a label usually marks rows to ignore; else an empty text.
 
-    -100 is never a class. 255 may be a class, unless all other labels are far below 255 and no row
-    is predicted as 255.
+    -100 is never a class. 255 is treated as a possible class, unless all other labels are far below
+    255 and no row is predicted as 255.
     """
     rows = matrix.counts.sum(axis=1)
     predictions = matrix.counts.sum(axis=0)
@@ -389,7 +392,7 @@ def padding(matrix: ConfusionMatrix) -> str:
 
 
 def _are_below(labels: Sequence[Label], most: int) -> bool:
-    """Return True if all labels, except 255 for void pixels, are numbers from 0 to ``most``."""
+    """Return True if all labels except 255 (void pixels) are numbers from 0 to ``most``."""
     others = [label for label in labels if label != _VOID]
     return all(
         not isinstance(label, (bool, str)) and 0 <= label <= most  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Read stored evaluations, whatever their kind."""
+"""Loading of stored evaluations of any kind."""
 
 from __future__ import annotations
 

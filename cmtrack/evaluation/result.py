@@ -1,9 +1,9 @@
-"""The :class:`Evaluation`: its data, and the numbers, curves and copies computed from it.
+"""The class :class:`Evaluation`, with its data and the results computed from the data.
 
-The attributes and methods of the class are in sections. Other modules compute the results:
-``compute`` computes numbers, ``_curves`` and ``_decisions`` curves, ``_copies`` and ``_regrouping``
-copies, ``threshold`` thresholds, ``transport`` metrics at different shares, and ``segments``
-segments. ``storage`` reads and writes files.
+The attributes and methods of the class are arranged in sections. Other modules compute the results:
+numbers are computed in ``compute``, curves in ``_curves`` and ``_decisions``, copies in ``_copies``
+and ``_regrouping``, thresholds in ``threshold``, metrics at different class shares in
+``transport``, and segments in ``segments``. ``storage`` reads and writes files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
 class Evaluation(BaseEvaluation):
     """Evaluation of a classifier on labelled data.
 
-    An evaluation stores small statistics that can be merged. It computes numbers and figures from
+    An evaluation stores small statistics that can be merged. Numbers and figures are computed from
     the statistics when you access them. Create an evaluation with :func:`cmtrack.evaluate`.
 
     Attributes
@@ -112,8 +112,8 @@ class Evaluation(BaseEvaluation):
         ``rows.actual`` and ``rows.predicted`` are positions in ``labels``, not labels. Merging
         drops the rows, and ``==`` ignores them.
     of_rows : RowFacts
-        Facts computed from rows that the evaluation may no longer contain: cluster-robust standard
-        errors and p-values.
+        Cluster-robust standard errors and p-values, computed from rows that the evaluation may no
+        longer contain.
     lost : frozenset of Lost
         Parts that are missing because the evaluation was regrouped, or extended without its rows.
     remarks : tuple of str
@@ -161,7 +161,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def sections(self) -> tuple[str, ...] | None:
-        """The sections of metrics that are computed; None means all that apply."""
+        """The sections of metrics that are computed; None means all sections that apply."""
         return self.spec.sections
 
     @property
@@ -169,20 +169,20 @@ class Evaluation(BaseEvaluation):
         """The custom metrics of the evaluation.
 
         If a metric was read from a file, only its stored numbers are available, not its function.
-        Regrouping, merging and differences by row need the function, so they leave the metric
-        undefined. Use :meth:`with_metrics` to add the function again.
+        Regrouping, merging and row-by-row differences need the function, so the metric is undefined
+        in their results. Use :meth:`with_metrics` to add the function again.
         """
         return self.spec.extra_metrics
 
     @property
     def reference(self) -> tuple[float, ...] | None:
-        """The class shares of the reference prediction in skill scores; None if not given."""
+        """The class shares that skill scores use as the reference prediction; None if not given."""
         # `Spec.settled` has sorted the shares in the order of the classes.
         return self.spec.reference  # type: ignore[return-value]
 
     @property
     def costs(self) -> Costs | None:
-        """The costs of decisions, from which ``cost/`` is computed; None if not given."""
+        """The costs of decisions, from which section ``cost/`` is computed; None if not given."""
         return self.spec.costs
 
     @property
@@ -250,7 +250,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def negative(self) -> Label | None:
-        """The class or group that is not positive."""
+        """The negative class, or the group that is not positive."""
         step = self.scored
         return None if step is None or step.positive is None else step.labels[1 - step.positive]
 
@@ -310,7 +310,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The default and the requested headline metrics; mismatches only if some exist."""
+        """The default and requested headline metrics; mismatches are included only if any exist."""
         views = self._views
         fixed = {
             f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
@@ -344,16 +344,16 @@ class Evaluation(BaseEvaluation):
 
     @property
     def _class_scores(self) -> ClassScores | None:
-        """The correlations of all classes; None if probabilities are missing or K is 2."""
+        """The correlations of all classes; None if probabilities are missing or if K is 2."""
         return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
 
     def size_of(self, metric: str) -> float:
-        """Return the (effective) number of rows in a share's denominator; NaN if not a share."""
+        """Return the (effective) row count in a share's denominator; NaN for all other metrics."""
         return self._results.sizes.get(metric, math.nan)
 
     @property
     def share_without_logit(self) -> float:
-        """Share of the rows whose score is 0 or 1; calibration/slope excludes these rows."""
+        """Share of the rows whose score is 0 or 1, which calibration/slope excludes."""
         reliability = self._views.seen(ReliabilityTable)
         return 0.0 if reliability is None else reliability.without_logit
 
@@ -364,8 +364,8 @@ class Evaluation(BaseEvaluation):
         ----------
         metric : str
             Full name of the average. For an average that excludes no class, and for every metric
-            that is not an average, the result is empty. ``<metric>_zero`` counts the excluded
-            classes as 0.
+            that is not an average, the result is empty. The average ``<metric>_zero`` includes
+            these classes with a value of 0.
         """
         if "/" not in metric:  # a parameter of the run, which decides between equal runs
             return ()
@@ -386,10 +386,11 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         DataFrame
-            The columns are label, support, predicted, precision, recall and f1. Support and
-            predicted are the numbers (or weights) of rows whose actual or predicted class is the
-            label. The limits of each metric's interval follow the metric: ``<name>_low`` and
-            ``<name>_high``. Undefined numbers are NaN.
+            The columns are label, support, predicted, precision, recall and f1. Support is the
+            number (or weight) of rows whose actual class is the label, and predicted is the number
+            (or weight) of rows whose predicted class is the label. The limits of each metric's
+            interval follow the metric: ``<name>_low`` and ``<name>_high``. Undefined numbers are
+            NaN.
         """
         from cmtrack._pandas import pd
 
@@ -406,9 +407,9 @@ class Evaluation(BaseEvaluation):
         -------
         DataFrame
             The columns are label, support, cost, standard_error, part and always. Cost is the mean
-            cost of the class. Its standard_error is NaN if the class has no rows. Part is the
-            contribution of the class to the mean cost of all rows. Always is the mean cost of all
-            rows if every prediction were this class.
+            cost of the class. The standard_error of this mean is NaN if the class has no rows. Part
+            is the contribution of the class to the mean cost of all rows. Always is the mean cost
+            of all rows if every prediction were this class.
 
         Raises
         ------
@@ -437,8 +438,8 @@ class Evaluation(BaseEvaluation):
         ----------
         method : "influence" or "bootstrap"
             "influence" returns the intervals of the evaluation. "bootstrap" draws multinomial
-            tables from the counts, and returns percentiles. This equals resampling rows, but is
-            faster because only cells are drawn.
+            tables from the counts, and returns percentile intervals. This equals resampling rows,
+            but is faster because only cells are drawn.
         n_resamples : int, default 1000
         seed : int, default 0
 
@@ -478,7 +479,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about merged segments and parts lost by regrouping, and further remarks."""
+        """Notes about merged segments, about parts lost by regrouping, and about other matters."""
         segments = self.statistics.segments
         notes = [] if segments is None else list(segments.notes)
         notes += [loss.value for loss in Lost if loss in self.lost]
@@ -535,7 +536,7 @@ class Evaluation(BaseEvaluation):
         return facts
 
     def why_without_error(self, metric: str) -> str:
-        """Return the reason why a defined metric has no standard error; empty if it is unknown."""
+        """Return why a defined metric has no standard error; empty if the reason is unknown."""
         entry, parts = self.catalog.find(metric)
         step = parts.get("step", "")
         samples = self._views.of(entry, step)
@@ -591,7 +592,7 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def risk_coverage(self) -> RiskCoverage | None:
-        """Share of errors among the most confident rows; None if probabilities are missing."""
+        """Error rate among the most confident rows; None if probabilities are missing."""
         return _decisions.risk_coverage(self)
 
     def risk_coverage_of(self, step: str) -> RiskCoverage | None:
@@ -706,11 +707,11 @@ class Evaluation(BaseEvaluation):
     def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
         """Evaluate the predictions under a different grouping, without the data.
 
-        All metrics that use confusion counts are computed again. ROC, sPCC and calibrated
+        All metrics that are computed from confusion counts are recomputed. ROC, sPCC and calibrated
         prevalence need the scores of the positive group. If the evaluation contains its rows, these
-        results are computed from the rows. If it does not, they are kept if the positive group
-        contains the same classes as before. Otherwise they are missing, and :attr:`warnings`
-        reports this.
+        results are computed from the rows. If it does not, these results are kept as long as the
+        positive group contains the same classes as before. Otherwise these results are missing, and
+        :attr:`warnings` reports this.
 
         Examples
         --------
@@ -762,20 +763,20 @@ class Evaluation(BaseEvaluation):
         ----------
         costs : Costs or mapping of (actual, predicted) to float, optional
             Costs whose mean the threshold minimizes. By default, the costs of the evaluation
-            itself. They must depend only on the two groups: all pairs of classes that lead to the
+            itself. Costs must depend only on the two groups: all pairs of classes that lead to the
             same outcome must have the same cost.
         maximize : str, optional
-            A metric that is maximized instead, such as ``"binary/recall"``. It must be computed
-            from the six counts.
+            A metric that is maximized instead, such as ``"binary/recall"``. This metric must be
+            computed from the six counts.
         subject_to : str, optional
             A bound that the threshold must meet, such as ``"binary/precision >= 0.9"``. About half
-            of the time, the true value of the bounded metric does not meet the bound. If it must,
-            set a stricter bound.
+            of the time, the true value of the bounded metric does not meet the bound. If the true
+            value must meet the bound, set a stricter bound.
         calibration : (y, scores) or Evaluation, optional
             Labelled rows that choose the threshold, in the forms of ``y_true`` and ``y_prob``. The
-            evaluated rows then evaluate the threshold. By default, the evaluated rows do both by
-            cross-fitting: each of five folds is evaluated with the threshold that the other four
-            folds choose. This is repeated ten times.
+            threshold is then evaluated on the evaluated rows. By default, the evaluated rows are
+            used for both purposes by cross-fitting: each of five folds is evaluated with the
+            threshold that the other four folds choose. The cross-fitting is repeated ten times.
 
         Returns
         -------
@@ -784,11 +785,11 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If the evaluation does not contain scores of two groups, one group has no rows, costs or
-            metrics do not suit two groups, or no threshold meets the bound (the message gives the
-            best reachable value). This error is also raised if the rows have sampling weights or
-            clusters. In this case, choose the threshold on rows without weights and clusters, and
-            pass it to ``evaluate(..., threshold=chosen)``.
+            If the evaluation does not contain scores of two groups, if one group has no rows, if
+            costs or metrics do not suit two groups, or if no threshold meets the bound (the message
+            states the best value that can be reached). This error is also raised if the rows have
+            sampling weights or clusters. In this case, choose the threshold on rows without weights
+            and clusters, and pass it to ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------
@@ -803,7 +804,7 @@ class Evaluation(BaseEvaluation):
         return choose_threshold(self, costs, maximize, subject_to, calibration)
 
     def cost_at(self, shares: Mapping[Label, float] | Sequence[float]) -> CostAtShares:
-        """Return the mean cost if the actual classes had different shares.
+        """Return the mean cost that would result if the actual classes had different shares.
 
         Parameters
         ----------
@@ -821,24 +822,25 @@ class Evaluation(BaseEvaluation):
     def at(
         self, prevalence: Any, *, rows: float | None = None, counted: bool = False
     ) -> Transported:
-        """Return the metrics if the actual classes had different shares, without the data.
+        """Return the metrics for different shares of the actual classes, without the data.
 
         Parameters
         ----------
         prevalence : float, mapping, sequence, or estimate
-            A number is the share of the positive class or group. A mapping gives shares by class,
-            or by group of a step. A sequence gives the shares of all classes in order. Classes that
-            a mapping does not name get the remaining share, divided in proportion to their present
-            shares. You can also pass the result of :func:`~cmtrack.estimate_prevalence`. Its error
-            is assumed to be independent of the error of the labelled rows. Therefore calibrate the
-            estimate on rows that are not evaluated, if you have enough rows. If the evaluated rows
-            calibrate it, the intervals miss the true value too often.
+            A number is the share of the positive class or group. A mapping contains shares by
+            class, or by group of a step. A sequence contains the shares of all classes in order.
+            The remaining share is divided among the classes that a mapping does not name, in
+            proportion to their present shares. You can also pass the result of
+            :func:`~cmtrack.estimate_prevalence`. The error of this estimate is assumed to be
+            independent of the error of the labelled rows. Therefore, if you have enough rows,
+            calibrate the estimate on rows that are not evaluated. If the estimate is calibrated on
+            the evaluated rows, the intervals miss the true value too often.
         rows : float, optional
             Number of rows in the target, if the shares are stated. The result then also contains
             ``own_intervals``, which hold for the metrics computed from exactly these rows.
         counted : bool, default False
-            Whether stated shares are the exact shares in the rows of the target. By default, they
-            are the shares in the population from which the rows come.
+            Whether stated shares are the exact shares in the rows of the target. By default, stated
+            shares are the shares in the population from which the rows come.
 
         Returns
         -------
@@ -854,13 +856,13 @@ class Evaluation(BaseEvaluation):
 
         Notes
         -----
-        The result assumes that, within each class, the predictions for the target are distributed
-        like the predictions for the labelled rows (Saerens, Latinne & Decaestecker 2002). The
-        numbers of labelled rows by class are treated as fixed, so the errors come from variation
-        within classes. If the shares are estimated, the assumption is tested (Pearson's X² of
-        binned scores, ``fit_pvalue``). If the target's scores contradict the assumption (p < 0.01),
-        the estimate is withdrawn, the metrics are NaN, and ``undefined`` gives this reason. The
-        test only detects large changes.
+        The result assumes that, within each class, predictions have the same distribution in the
+        target as in the labelled rows (Saerens, Latinne & Decaestecker 2002). The numbers of
+        labelled rows by class are treated as fixed, so the errors reflect only the variation within
+        classes. If the shares are estimated, the assumption is tested (Pearson's X² of binned
+        scores, ``fit_pvalue``). If the target's scores contradict the assumption (p < 0.01), the
+        estimate is withdrawn, the metrics are NaN, and ``undefined`` gives this reason. The test
+        only detects large changes.
 
         Examples
         --------
@@ -875,18 +877,18 @@ class Evaluation(BaseEvaluation):
         return transported(self, prevalence, rows, counted)
 
     def reject(self, share: float, *, step: str | None = None) -> Rejection:
-        """Return what happens if the least confident rows are handed to a person.
+        """Return the results of handing the least confident rows to a person.
 
-        The rows are in the order that :attr:`risk_coverage` uses.
+        Rows are handed over in the order that :attr:`risk_coverage` uses.
 
         Parameters
         ----------
         share : float
             The largest share of the rows to hand over, from 0 to below 1. Rows with equal
-            confidence stay together, so the actual share may be smaller.
+            confidence are not separated, so fewer rows may be handed over.
         step : str, optional
             A step of the grouping. A prediction is correct if the step accepts it. By default, a
-            prediction is correct if it is the actual class.
+            prediction is correct if it equals the actual class.
 
         Raises
         ------
@@ -931,14 +933,14 @@ class Evaluation(BaseEvaluation):
         ----------
         metric : str
             A metric that is a mean over rows: a share such as accuracy, recall or precision, a mean
-            cost, log loss, Brier or spherical score. The mean may be over a part of the rows.
-            Recall, for example, is a mean over the rows of a class.
+            cost, log loss, Brier or spherical score. The mean may be taken over only some of the
+            rows; recall, for example, is a mean over the rows of one class.
         depth : 1 or 2
-            With 2, the search also includes crossings of two columns.
+            If ``depth`` is 2, the search also includes crossings of two columns.
         min_rows : int, optional
-            Smallest number of rows in a searched segment. Only rows over which the metric is a mean
-            are counted. The default is 100, or a fifth of the counted rows if there are fewer than
-            500.
+            Smallest number of rows in a searched segment. Only the rows that enter the metric's
+            mean are counted. The default is 100, or a fifth of the counted rows if there are fewer
+            than 500.
         columns : frame or mapping of columns, optional
             Columns in the order of the evaluated rows. A column that contains more than 20 distinct
             numbers is cut at quantiles, and a note reports this. The default is the columns that
@@ -949,9 +951,9 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         SegmentSearch
-            The segments, sorted from worst to best, each with a family-wise p-value. It is the
-            probability that the worst of all searched segments is at least this bad by chance. The
-            value of a segment that was selected by a search is biased.
+            The segments, sorted from worst to best, each with a family-wise p-value. This p-value
+            is the probability that the worst of all searched segments is at least this bad by
+            chance. The value of a segment that was selected by a search is biased.
 
         Raises
         ------
@@ -1017,11 +1019,11 @@ class Evaluation(BaseEvaluation):
         return _copies.with_sections(self, sections)
 
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
-        """Return a copy with reordered classes, or with equal labels of a different type.
+        """Return a copy with its classes reordered, or with equivalent labels of a different type.
 
-        Equal labels, such as False, 0 and 0.0, differ only in their type.
-        If the order changes, metrics that depend on the order become undefined: weighted kappas of
-        three or more classes, and custom metrics computed from counts whose value would change.
+        Equivalent labels, such as False, 0 and 0.0, differ only in type. If the order changes,
+        metrics that depend on the order become undefined: weighted kappas of three or more classes,
+        and custom metrics computed from counts whose value would change.
 
         Raises
         ------
@@ -1031,7 +1033,7 @@ class Evaluation(BaseEvaluation):
         return _copies.with_label_order(self, labels)
 
     def with_cluster_errors(self) -> Evaluation:
-        """Return a copy with cluster-robust standard errors; unchanged if rows have no clusters."""
+        """Return a copy with cluster-robust standard errors; the original if rows lack clusters."""
         return _copies.with_cluster_errors(self)
 
     def without_probabilities(self) -> Evaluation:
@@ -1081,7 +1083,7 @@ class Evaluation(BaseEvaluation):
     def load(
         cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()
     ) -> Evaluation:
-        """Read an evaluation that :meth:`save` wrote; you can pass its directory or its file.
+        """Read an evaluation that :meth:`save` wrote, from its directory or its file.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Facts that are computed from an evaluation's rows, and stay available without the rows."""
+"""Facts that are computed from an evaluation's rows and remain available without the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ByMetric = dict[str, float]
 
 @dataclass(frozen=True)
 class RowFacts:
-    """Facts computed from rows, by metric.
+    """Facts about metrics that were computed from rows.
 
     ``cluster_errors``: the cluster-robust standard errors.
     ``n_clusters``: the number of clusters.
@@ -25,7 +25,8 @@ class RowFacts:
     ``pvalues``: the p-values of calibration tests.
     ``errors``: the standard errors of averages over areas under curves.
     ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed.
-        Only the variation of influence within strata then counts. Files do not store the strata.
+        If the strata are given, only the variation of influence within strata contributes to
+        errors. Files do not store the strata.
     """
 
     cluster_errors: ByMetric | None = None
@@ -100,11 +101,11 @@ def merged(
 ) -> RowFacts:
     """Pool the cluster-robust errors of two sets of rows that share no cluster.
 
-    The sums of squared influence, and of its fourth powers, over clusters can be added.
+    The clusters' sums of squared influence and of its fourth powers can be added.
 
     ``totals``: the number (or total weight) of the rows on each side.
     ``is_sum``: a function that returns True if the named metric doubles when every row is counted
-        twice, as counts do. All other metrics are means over rows.
+        twice, as counts do. All other metrics are treated as means over rows.
     """
     first, second = (side.cluster_errors for side in sides)
     if first is None and second is None:

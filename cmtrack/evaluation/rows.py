@@ -1,4 +1,4 @@
-"""Rows of an evaluation as frames: selection of rows, and columns of a table joined by id."""
+"""Frames of an evaluation's rows, which are selected by conditions and joined to a table by id."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ASIDE = "m"
 OTHER = "o"
 """Code that stands for all classes without their own row or column in names of cells."""
 TOTAL = "total"
-"""Key in a frame's ``attrs``: the number of rows found, of which the frame contains the first."""
+"""Key in a frame's ``attrs`` for the number of rows found, which may exceed the frame's length."""
 
 
 def rows_of(evaluation: Evaluation) -> Predictions:
-    """Return the rows of an evaluation; raise ValueError if they are missing or rows of spans."""
+    """Return an evaluation's rows; raise ValueError if they are missing or consist of spans."""
     rows = evaluation.rows
     if rows is None:
         raise ValueError(
@@ -65,10 +65,10 @@ def rows_where(
     row_ids: Any = None,
     limit: int | None = 25,
 ) -> pd.DataFrame:
-    """Return the rows behind a number, such as the rows of a cell or segment, or confident errors.
+    """Return the rows behind a number, for example the rows of a cell, or confident errors.
 
-    The returned rows meet all conditions. They are sorted by the probability or decision value of
-    the predicted class, from highest to lowest. Rows with equal scores, or without scores, keep
+    The returned rows meet all conditions. The rows are sorted by the probability or decision value
+    of the predicted class, from highest to lowest. Rows with equal scores, or without scores, keep
     their order.
 
     Parameters
@@ -79,8 +79,8 @@ def rows_where(
     step : str, optional
         The name of a step of the grouping. By default, the conditions refer to classes.
     right : bool, optional
-        Whether the prediction is correct: the step accepts it, or without ``step``, the predicted
-        class is the actual class.
+        Whether the prediction is correct. If ``step`` is given, a prediction is correct if the step
+        accepts it; otherwise the predicted class must equal the actual class.
     segment : mapping of column to value, optional
         Values that rows must have in declared segments or in columns of the table.
     confident : float or bool, optional
@@ -92,7 +92,7 @@ def rows_where(
         The name of the table's id column. The table may be in any order if the evaluation contains
         the ids of its rows (in memory, or in a run that was logged with ``CMTRACK_ROW_IDS``).
         Otherwise, the table must be in the order of the rows. You can also pass an array of ids in
-        the order of the rows. They are then looked up in the index of a DataFrame, as in
+        the order of the rows. Such ids are looked up in the index of a DataFrame, as in
         :func:`cmtrack.segment_runs`.
     limit : int or None, default 25
         Largest number of rows in the frame; None means all rows.
@@ -211,8 +211,8 @@ def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
 def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
     """Return the mask of correct rows, shape (n,).
 
-    A row is correct if the step accepts its prediction. Without a step, it is correct if the
-    predicted class is the actual class.
+    A row is correct if the step accepts its prediction. If there is no step, a row is correct if
+    the predicted class equals the actual class.
     """
     if step is None:
         return np.asarray(rows.actual == rows.predicted)
@@ -237,10 +237,10 @@ def frame_of(
     sides: Mapping[str, Predictions],
     joined: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Return a frame of some rows that contains the predictions of each side.
+    """Return a frame of some rows that contains the predictions of each evaluation.
 
     The columns are row number, id, weight, group and actual class, then the predictions and
-    probabilities of each side, the segments, and the columns of a table.
+    probabilities of each evaluation, the segments, and the columns of a table.
     """
     from cmtrack._pandas import pd
 
@@ -326,7 +326,7 @@ def joined_columns(
 
 
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
-    """Return the mask of the rows that have a value in a declared column or a table's column."""
+    """Return the mask of the rows with a given value in a declared column or a table's column."""
     for segments in rows.segments:
         if segments.name != column:
             continue

@@ -1,8 +1,8 @@
 """Segments of an evaluation: tables of metrics by segment, disparity, and a search.
 
 Most numbers are computed from the statistics that an evaluation stores for each segment. ROC,
-calibration curves and cluster-robust errors cannot be computed from these statistics. They need the
-rows of the segment, so they are missing if the evaluation does not contain its rows.
+calibration curves and cluster-robust errors cannot be computed from these statistics. Such results
+require the rows of the segment, so they are missing if the evaluation does not contain its rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ROWS_AWAY = "without the rows, the intervals of this segment ignore which rows 
 
 
 class Segments(Mapping[str, "SegmentTable"]):
-    """The segments of an evaluation: a mapping from the name of each dividing column to its table.
+    """Mapping from the name of each column that divides the rows to its table of segments.
 
     To look up crossed columns, use a tuple of names, or the joined name such as ``"region ×
     age_band"``.
@@ -158,8 +158,8 @@ class Segments(Mapping[str, "SegmentTable"]):
 class SegmentTable:
     """The segments into which one column, or a crossing of columns, divides the rows.
 
-    ``table["north"]`` is the evaluation of a segment. If you add the counts of all segments, you
-    get the counts of all rows.
+    ``table["north"]`` is the evaluation of a segment. The counts of all segments add up to the
+    counts of all rows.
 
     Attributes
     ----------
@@ -182,17 +182,17 @@ class SegmentTable:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The value of each segment: a text, number or boolean, None, or a tuple for a crossing."""
+        """The value of each segment: text, number, boolean or None, or a tuple for a crossing."""
         return self._counts.values
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The values as distinct texts for people; "(missing)" stands for rows without a value."""
+        """The values as distinct texts for display; "(missing)" stands for rows without a value."""
         return value_texts(self.values)
 
     @property
     def sizes(self) -> IntArray:
-        """Number of rows in each segment, shape (S,), not weighted."""
+        """Unweighted number of rows in each segment, shape (S,)."""
         return self._counts.sizes
 
     def __len__(self) -> int:
@@ -235,8 +235,8 @@ class SegmentTable:
             high, rest (the value for all rows outside the segment), difference (value minus rest),
             difference_low, difference_high, and undefined (the reason why the metric is undefined).
             The intervals [low, high] hold for all segments of all columns together. The intervals
-            of the differences hold for all segments of this column together. They include 0 if
-            :meth:`disparity` returns a gap whose interval includes 0.
+            of the differences hold for all segments of this column together. The intervals of the
+            differences include 0 if :meth:`disparity` returns a gap whose interval includes 0.
 
         Raises
         ------
@@ -279,7 +279,7 @@ class SegmentTable:
         return pd.concat(blocks, ignore_index=True)
 
     def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
-        """Return the differences from the rest; if the gap may be 0, their intervals include 0."""
+        """Return differences from all other rows; if the gap may be 0, all intervals include 0."""
         level = self.evaluation.confidence_level
         gaps = differences(inside, outside, level)
         low, high = with_zero(gaps.low, gaps.high, disparity(inside, level).gap_low <= 0)
@@ -334,7 +334,7 @@ class SegmentTable:
         return inside.ends(level)
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return intervals whose level holds for each segment alone, not for all together."""
+        """Return intervals whose confidence level holds for each segment individually."""
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
@@ -436,7 +436,7 @@ class SegmentTable:
 
     @cached_property
     def _computed(self) -> dict[tuple[str, bool], list[Results]]:
-        """The results of all segments, by metric and by True if they are of the rows outside."""
+        """The results of all segments, by metric and by whether they cover the rows outside."""
         return {}
 
     @cached_property
@@ -542,7 +542,7 @@ def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
 def _like(
     whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None
 ) -> Evaluation:
-    """Return an evaluation of some of the rows that has the options of the whole evaluation."""
+    """Evaluate some of the rows with the options of the whole evaluation."""
     if sections is None:
         sections = whole.sections
     spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
@@ -550,7 +550,7 @@ def _like(
 
 
 FEWEST_SEARCHED = 100
-"""Smallest number of rows in a searched segment: a bad value of fewer rows is mostly chance."""
+"""Smallest number of rows in a searched segment; bad values from fewer rows are mostly chance."""
 
 
 # -- search --------------------------------------------------------------------------------------
@@ -593,7 +593,7 @@ def search(
 
 
 def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, FloatArray]:
-    """Return the mask of the rows in a mean (None means all rows) and the value of each row.
+    """Return the mask of the rows that a mean covers (None: all rows), and each row's value.
 
     Raises ValueError if the metric is not a mean over rows.
     """
@@ -619,7 +619,7 @@ def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, 
 
 
 def _searched_columns(rows: Predictions, columns: Any) -> tuple[SegmentColumn, ...]:
-    """Return the columns to search: the given columns, or the declared columns (no crossings)."""
+    """Return the columns to search, which are the given columns or else all declared columns."""
     if columns is not None:
         columns = align_rows({"the evaluation": None, "columns": columns})["columns"]
         searched = search_columns(columns, len(rows))

@@ -40,9 +40,9 @@ def evaluate_spans(
     Missed spans, and predicted spans that match no actual span, are counted as confusions with the
     extra class ``none``.
 
-    Averages are over the labels of spans. The section ``spans/`` contains the micro and macro
-    averages that are usual for such tasks. If ``match="exact"``, precision, recall and F1 equal the
-    results of seqeval, both the micro averages and the values by class.
+    Averages are taken over the labels of spans. The section ``spans/`` contains the micro and macro
+    averages that are usual for such tasks. If ``match="exact"``, the micro averages and the class
+    values of precision, recall and F1 equal the results of seqeval.
 
     Parameters
     ----------
@@ -52,18 +52,20 @@ def evaluate_spans(
         Rule for pairing predicted and actual spans: two spans must overlap, or start and end at the
         same positions.
     none : label, default "none"
-        The name of the extra class, which is the last class. In the confusion matrix, its row
-        counts predicted spans that match no actual span, and its column counts missed spans.
+        The name of the extra class, which is the last class. In the confusion matrix, the row of
+        ``none`` counts predicted spans that match no actual span, and the column of ``none`` counts
+        missed spans.
     labels : sequence, optional
-        All labels in order, without ``none``. By default, the labels of the spans, sorted.
+        All labels in order, without ``none``. By default, the labels that occur in the spans, in
+        sorted order.
     grouping, positive
         As in :func:`cmtrack.evaluate`. The groups must also include ``none``.
     columns : (str, str, str, str), default ("document", "start", "end", "label")
         The names of the columns in frames.
     confidence_level : float, default 0.95
     extra_metrics : sequence of Metric, optional
-        As in :func:`cmtrack.evaluate`. Functions of counts receive the counts of all labels;
-        ``none`` is the last label.
+        As in :func:`cmtrack.evaluate`. Metrics computed from counts receive the counts of all
+        labels, of which ``none`` is the last.
 
     Returns
     -------
@@ -79,10 +81,10 @@ def evaluate_spans(
 
     Notes
     -----
-    Spans are paired one to one. Spans with equal start and end are paired first, then the spans
-    with the longest overlap. ``none`` is not a real class, because nobody counts the places where
-    there is neither an actual nor a predicted span. Therefore the recall of ``none`` and agreement
-    beyond chance (kappa, Matthews) are not defined.
+    Spans are paired one to one. Spans with the same start and end are paired first, followed by the
+    spans with the longest overlap. ``none`` is not a real class, because nobody counts the places
+    where there is neither an actual nor a predicted span. Therefore the recall of ``none`` and
+    agreement beyond chance (kappa, Matthews) are not defined.
 
     This is the middle case in M. Falis, Hierarchical Confusion Matrices. Predictions and labels
     belong to spans of text, and an extra class represents the absence of a label.

@@ -1,4 +1,4 @@
-"""The options of an evaluation: a single record, which is part of the result.
+"""Options of an evaluation, as a single record that is part of the result.
 
 ``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command
 line accept these options. An :class:`~cmtrack.Evaluation` contains the whole record, stores it in
@@ -62,7 +62,7 @@ def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
 
 
 def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Merge the metrics of both sides; use the function of either side if it is available."""
+    """Merge the metrics of two evaluations; use the functions that either one provides."""
     first = {metric.name: metric for metric in ours}
     second = {metric.name: metric for metric in theirs}
     if set(first) != set(second):
@@ -79,14 +79,14 @@ def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[M
 
 
 def _plain(value: Any) -> Any:
-    """Convert a grouping or costs to plain data, and a tuple to a list."""
+    """Convert a grouping or costs into plain data, and a tuple into a list."""
     if value is None:
         return None
     return value.to_dict() if hasattr(value, "to_dict") else list(value)
 
 
 def _names_in(data: Any, option: str = "headline") -> tuple[str, ...]:
-    """Read names of sections or metrics; names that only a later version defines are accepted."""
+    """Read names of sections or metrics; names defined only by later versions are accepted."""
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
         raise ValueError(f"{option} must be a list of names, got {data!r:.80}")
     return tuple(data)
@@ -106,7 +106,7 @@ class Spec(Question):
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
     confidence_level, extra_metrics, headline
-        The options of :func:`cmtrack.evaluate`. The record of a result contains the values that
+        The options of :func:`cmtrack.evaluate`. The record in a result contains the values that
         were used: ``positive`` and ``weights_are`` are set, and ``reference`` is in the order of
         the classes.
     none : label or None

@@ -1,4 +1,4 @@
-"""Storage of an evaluation of classes: conversion to plain data, and a file of its rows."""
+"""Storage of an evaluation of classes as plain data, and of its rows as a file."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 _LABELS_HASHED = "labels_hashed"
 _BY_VALUE = "by value"
-"""Value of ``labels_hashed`` if labels are booleans or whole floats; files of 0.2 lack it."""
+"""Value of ``labels_hashed`` for boolean or whole-float labels; missing in files of cmtrack 0.2."""
 
 _SUM_OF_ROW = 1.05
-"""Limit of a group's stored probability: rows are read only if their probabilities sum to less."""
+"""Limit of a group's stored probability; rows are read only if their probabilities sum to less."""
 _ROUNDING = 1e-9
 """Relative size, per row, up to which a negative sum of squares counts as a rounding error."""
 
@@ -123,7 +123,7 @@ def _has_numbers_like_integers(labels: Sequence[Any]) -> bool:
 
 
 def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> Statistics:
-    """Give statistics of cmtrack 0.2 the digest that the current version would compute."""
+    """Add the digest that the current version would compute to statistics of cmtrack 0.2."""
     matrix = statistics.matrix
     rows = matrix.counts.sum(axis=1).astype(np.int64) if weights_are is None else None
     return replace(
@@ -134,8 +134,8 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
 def _read_weights_are(spec: Spec, statistics: Statistics) -> str | None:
     """Return the kind of the weights; raise ValueError if the statistics have a different kind.
 
-    Early versions did not store the kind. In their files, weights that are whole numbers mean
-    repeated rows.
+    Early versions did not store the kind. In files of these versions, weights that are whole
+    numbers stand for repeated rows.
     """
     has_sampling_weights = statistics.has_sampling_weights
     if spec.weights_are is not None:
@@ -385,7 +385,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
 
 
 def _span_rows(rows: Predictions, size: int) -> SpanRows:
-    """Convert rows to rows of spans; their clusters are documents, numbered below ``size``."""
+    """Convert rows into rows of spans, whose clusters are documents numbered below ``size``."""
     if not rows.design.has_clusters or int(rows.design.units.max(initial=0)) >= size:
         raise ValueError(
             f"the predictions must have document numbers below {size}, the number of documents in "
@@ -436,7 +436,7 @@ def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) ->
 def _segments(
     columns: dict[str, npt.NDArray[Any] | None], evaluation: Evaluation
 ) -> tuple[SegmentRows, ...]:
-    """Read each column's segments of the rows; files of earlier versions contain no segments."""
+    """Read the segments of the rows by column; files of earlier versions contain no segments."""
     counted = evaluation.statistics.segments
     if counted is None or all(column is None for column in columns.values()):
         return ()

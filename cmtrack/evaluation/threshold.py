@@ -1,4 +1,4 @@
-"""The :class:`Threshold` that an evaluation chooses, with its value and its performance."""
+"""The :class:`Threshold` that an evaluation chooses, and the performance at this threshold."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FEW = 20
 
 @dataclass(frozen=True)
 class Judged:
-    """The cost or a metric at a chosen threshold.
+    """The mean cost, or the value of a metric, at a chosen threshold.
 
     Attributes
     ----------
@@ -100,8 +100,8 @@ class Threshold:
     Attributes
     ----------
     value : float
-        Rows are predicted positive if their score is at least this value. If it is infinity, no row
-        is predicted positive.
+        Rows are predicted positive if their score is at least this value. If the value is infinity,
+        no row is predicted positive.
     objective : Judged
         The mean cost that was minimized, or the metric that was maximized.
     bounded : Judged or None
@@ -110,8 +110,8 @@ class Threshold:
     positive, negative : label
     confidence_level : float
     separate : bool
-        True if a calibration set chose the threshold and the evaluated rows evaluate it. False if
-        folds of the evaluated rows do both.
+        True if the threshold was chosen on a calibration set and evaluated on the evaluated rows.
+        False if folds of the evaluated rows were used for both purposes.
     costs : OutcomeCosts or None
         The costs of the six outcomes; None if no costs of the two groups are given.
     held_out : BinaryCounts
@@ -122,7 +122,7 @@ class Threshold:
         All candidate thresholds, which are scores of the rows that chose the threshold. The last
         candidate is infinity.
     counts : BinaryCounts of ndarrays of shape (T,)
-        The six counts of the rows that chose the threshold, at each candidate.
+        The six counts at each candidate threshold, computed from the rows that chose the threshold.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class Threshold:
 
     @property
     def cost(self) -> float:
-        """Mean cost of rows that did not choose the threshold; NaN if a metric was maximized."""
+        """Mean cost on rows that did not choose the threshold; NaN if a metric was maximized."""
         return self.objective.value if self.objective.name == COST else math.nan
 
     @property
@@ -191,8 +191,8 @@ class Threshold:
         DataFrame
             The columns are threshold, the six counts, the metrics of ``binary/`` that are computed
             from the counts, and cost if costs are given. The numbers are computed from the rows
-            that chose the threshold. If you select a row of the table by its numbers, these are too
-            favourable.
+            that chose the threshold. If you select a row because of its numbers, these numbers are
+            too favourable.
         """
         from cmtrack._pandas import pd
 
@@ -222,7 +222,7 @@ class Threshold:
         return f"{choice}: {worth} {judges}. {self._apparent_numbers()}."
 
     def _aim(self) -> tuple[str, str]:
-        """Return the words that describe the goal, and the words before the objective's number."""
+        """Return words for the goal, and the words that precede the number of the objective."""
         if self.objective.name != COST:
             aim = f"the largest {_title(self.objective.name)}"
             words = f"{_title(self.objective.name)} is"
@@ -234,7 +234,7 @@ class Threshold:
         return aim, words
 
     def _apparent_numbers(self) -> str:
-        """Describe the numbers on the rows that chose, and say if they are too favourable."""
+        """Describe the numbers on the rows that chose, and say whether they are too favourable."""
         objective = self.objective
         gain = objective.apparent - objective.value
         if objective.name == COST:
@@ -375,7 +375,7 @@ def _check_rows(evaluation: Evaluation) -> None:
 def _scores_of(evaluation: Evaluation, name: str = "") -> ScoreTable:
     """Return the scores of both groups, or raise ValueError if they are missing.
 
-    ``name``: the name of the rows in messages; empty if they are the evaluated rows.
+    ``name``: the name of the rows in messages; empty for the evaluated rows.
     """
     owner = f" of the {name} set" if name else ""
     table = evaluation._views.seen(ScoreTable)
@@ -406,7 +406,7 @@ def _with_both(table: ScoreTable, name: str) -> ScoreTable:
 def _rule(
     evaluation: Evaluation, costs: Any, maximize: str | None, subject_to: str | None
 ) -> tuple[Rule, OutcomeCosts | None]:
-    """Return the rule, and the costs of the outcomes if costs are given."""
+    """Return the rule that chooses the threshold, and the costs of the outcomes if given."""
     if costs is not None and maximize is not None:
         raise ValueError(f"pass either costs or maximize, got costs and maximize={maximize!r}")
     if costs is None and maximize is None and evaluation.costs is None:
@@ -495,7 +495,7 @@ def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
 
 
 def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
-    """Return the warnings about the rule and about the rows that choose."""
+    """Return the warnings about the rule and about the rows that choose the threshold."""
     notes = []
     fewest = float(ScoreTable(Counted.unweighted(choosing)).sides.min())
     if fewest < _FEW:
@@ -526,7 +526,7 @@ def _judge(
     level: float,
     costs: OutcomeCosts | None = None,
 ) -> Judged:
-    """Return the cost or a metric on held-out rows and on the rows that chose the threshold."""
+    """Return the cost or metric on held-out rows and on the rows that chose the threshold."""
     value = math.nan
     interval: Interval | None = None
     has_outcomes = held.mean.sum() > 0
@@ -549,5 +549,5 @@ def _judge(
 
 
 def _title(name: str) -> str:
-    """Return the title of a metric in the form that sentences need."""
+    """Return the title of a metric in a form that fits into a sentence."""
     return lookup(name).heading()

@@ -1,8 +1,8 @@
 """Choice of a threshold of the positive group's score, and its evaluation on held-out rows.
 
-A row is predicted positive if its score is at least the threshold. Its predicted class is the most
-probable class in the predicted group. Therefore a row that is a mismatch within its predicted group
-stays a mismatch.
+A row is predicted positive if its score is at least the threshold. The predicted class is the most
+probable class in the predicted group. A row that is a mismatch within its predicted group therefore
+remains a mismatch.
 
 On the rows that chose a threshold, the cost or metric of the threshold is too favourable. Therefore
 the rows are split into folds, and each fold is evaluated with the threshold that all other folds
@@ -46,12 +46,12 @@ _EQUAL = 1e-12
 _MOST_DRAWN = 10**9  # NumPy's limit for draws without replacement
 _OUTCOMES = BinaryCounts._fields
 _OUTCOME = np.array([[1, 0], [1, 2], [4, 3], [5, 3]])
-"""Index of each score channel's outcome if a row is predicted negative, and if positive."""
+"""Indices of each score channel's outcome for negative and for positive predictions."""
 
 
 @dataclass(frozen=True)
 class OutcomeCosts:
-    """Costs of the six outcomes that two groups can have.
+    """Costs of the six possible outcomes of predicting one of two groups.
 
     ``costs``: the costs in the order of :class:`BinaryCounts`.
     ``possible``: False for mismatches that cannot occur in the grouping.
@@ -88,7 +88,7 @@ class OutcomeCosts:
 
     @property
     def calibrated(self) -> float:
-        """The threshold with least cost for calibrated scores (Elkan 2001); NaN if none exists."""
+        """The threshold with the lowest cost for calibrated scores (Elkan 2001), or NaN."""
         tp, fn, _, fp, tn, _ = self.costs
         alarm = fp - tn
         miss = fn - tp
@@ -141,7 +141,7 @@ class Rule:
 
     @property
     def bounds_from_below(self) -> bool:
-        """True if the metric must be at least the bound, not at most."""
+        """True if the bound is a lower limit of the metric, not an upper limit."""
         return self.bound is not None and self.bound.operator.startswith(">")
 
     def check(self) -> None:
@@ -182,10 +182,10 @@ class Rule:
     def choose(self, thresholds: FloatArray, counts: FloatArray) -> IntArray:
         """Return the positions of the chosen thresholds, shape (...,); -1 if none meets the bound.
 
-        If several thresholds have equal cost, the threshold nearest to the best threshold for
-        calibrated scores is chosen. If several thresholds have an equal metric, the threshold that
-        meets the bound with the largest margin is chosen. If there are still ties, the largest
-        threshold is chosen.
+        If several thresholds have the same cost, the threshold nearest to the best threshold for
+        calibrated scores is chosen. If several thresholds have the same value of the metric, the
+        threshold that meets the bound with the largest margin is chosen. If ties remain, the
+        largest threshold is chosen.
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
         ``counts``, shape (..., 4, U): counts by channel and score. A score is a candidate only if a
@@ -300,7 +300,7 @@ def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntAr
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Outcomes of rows that did not choose the threshold.
+    """Outcomes on rows that did not choose the threshold.
 
     ``counts``, shape (R, 6): the six counts of each repeat.
     ``folds_without``: the number of folds, over all repeats, that have no outcomes because no
@@ -383,7 +383,7 @@ def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, I
 
 
 def _wider(values: FloatArray, variance: float) -> float:
-    """Return the factor by which the variation between repeats increases a variance.
+    """Return the factor by which the variation between repeated splits increases a variance.
 
     The factor is 1 + var(``values``) / ``variance``; ``values`` contains one value for each repeat.
     """

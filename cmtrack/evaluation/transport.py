@@ -1,4 +1,4 @@
-"""Metrics if the actual classes had different shares: values, errors, intervals and reasons.
+"""Metrics for different shares of the actual classes, with errors, intervals and reasons.
 
 :class:`Transported` is the result that users read. ``_target`` reads the shares, and ``_moved``
 computes the values and their squared errors.
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 ASSUMES = "assumes that within each class the predictions are distributed as in the labelled rows"
 _UNTESTED = "stated shares cannot test this; an estimate from the target's scores can"
 _SAME = 1e-12
-"""Largest change of a metric that counts as a rounding error."""
+"""Largest change of a metric that is treated as a rounding error."""
 _MOST_ANSWERS = 20
-"""Number of the most frequent classes that are tried as the same prediction for all rows."""
+"""Number of classes, starting with the most frequent, that are tried as a constant prediction."""
 _FEW = 20
 _ABSENT = 1e-6
-"""Limit below which an estimated share counts as 0, because the difference is rounding."""
+"""Limit below which an estimated share is treated as 0, because it is a rounding error."""
 _HEAVY = 0.1
 """Weight of a negative row, relative to all positives, above which a warning is issued.
 
@@ -63,7 +63,7 @@ _MOST_SHARES = 4
 
 @dataclass(frozen=True, eq=False)
 class Transported(RemovedAttributes):
-    """Metrics of an evaluation if the actual classes had different shares.
+    """Metrics that an evaluation would have if the actual classes had different shares.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ class Transported(RemovedAttributes):
     shares : dict of label to float
         Shares of all classes in the target.
     rows : float
-        Number of rows in the target. If the number is unknown, it is NaN and ``own_intervals`` is
-        empty.
+        Number of rows in the target. If the number is unknown, ``rows`` is NaN and
+        ``own_intervals`` is empty.
     fit_pvalue : float
-        The p-value of the test that only the shares of the classes have changed. It is NaN if the
-        shares were stated, because the test needs the target's scores.
+        The p-value of the test whether only the shares of the classes have changed. The p-value is
+        NaN if the shares were stated, because the test needs the target's scores.
     moved : Moved
         The computation of the values and errors.
 
@@ -101,7 +101,7 @@ class Transported(RemovedAttributes):
 
     @property
     def by_name(self) -> dict[str, float]:
-        """The stated or estimated shares, by name of the class or group; NaN if withdrawn."""
+        """The stated or estimated shares, by the name of the class or group; NaN if withdrawn."""
         target = self.moved.target
         if self.withdrawn:
             return dict.fromkeys(target.names, math.nan)
@@ -112,7 +112,7 @@ class Transported(RemovedAttributes):
     def metrics(self) -> dict[str, float]:
         """Every metric that can be computed at different shares, by full name.
 
-        If a metric is NaN, :attr:`undefined` gives the reason.
+        If a metric is NaN, see :attr:`undefined` for the reason.
         """
         terms = self.moved.terms
         if self.withdrawn:
@@ -202,7 +202,8 @@ class Transported(RemovedAttributes):
     def _at_ends(self) -> dict[str, list[float]]:
         """The values at both limits of the share's interval, if a share is estimated as 0 or 1.
 
-        They are used instead of the standard error of the share, which is not meaningful at 0 or 1.
+        These values are used instead of the standard error of the share, which is not meaningful at
+        0 or 1.
         """
         values: dict[str, list[float]] = {}
         target = self.moved.target
@@ -222,8 +223,9 @@ class Transported(RemovedAttributes):
     def reweighted(self) -> Evaluation:
         """The evaluation of the rows after they are weighted to the shares of the target.
 
-        Use it for figures, thresholds and decision curves. Its standard errors treat the weights as
-        sampling weights. They are too large, because they ignore that the shares are fixed.
+        Use it for figures, thresholds and decision curves. The standard errors of this evaluation
+        treat the weights as sampling weights. These errors are too large, because they ignore that
+        the shares are fixed.
         """
         rows = self.evaluation.rows
         facts = RowFacts()
@@ -247,7 +249,7 @@ class Transported(RemovedAttributes):
         return tuple(warning for warn in _WARNINGS for warning in warn(self))
 
     def constant(self, metric: str) -> float:
-        """Return the best value that is possible at the target if all rows get the same prediction.
+        """Return the best value that a constant prediction for all rows could reach in the target.
 
         The result is NaN if the metric is not computed from the confusion matrix.
 
@@ -277,8 +279,8 @@ class Transported(RemovedAttributes):
         Parameters
         ----------
         metric : str, optional
-            Full name of the metric. By default, the accuracy of the last grouping step, or the
-            accuracy of the classes if there is no grouping.
+            Full name of the metric. The default is the accuracy of the last grouping step or, if
+            there is no grouping, the accuracy of the classes.
 
         Raises
         ------
@@ -301,20 +303,20 @@ class Transported(RemovedAttributes):
         return figure
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
-        """Test if, within each class, predictions have the same distribution in the target.
+        """Test whether predictions within each class have the same distribution in the target.
 
         Parameters
         ----------
         audited : Evaluation
-            Evaluation of those rows of the target whose labels are known. Its classes must be the
-            same.
+            Evaluation of those rows of the target whose labels are known. Both evaluations must
+            have the same classes.
 
         Returns
         -------
         statistic, degrees, pvalue
             Pearson's X² that compares the predictions of the two sets of rows, summed over the
             actual classes. If the p-value is small, do not trust the metrics at different shares.
-            It is NaN if there are no degrees of freedom.
+            The p-value is NaN if there are no degrees of freedom.
         """
         audited_labels = getattr(audited, "labels", ())
         labels = self.evaluation.labels
@@ -340,7 +342,7 @@ class Transported(RemovedAttributes):
         return statistic, degrees, pvalue
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table of all metrics: labelled rows, target, interval, change, and its reason.
+        """Return a table of all metrics that compares the labelled rows with the target.
 
         Returns
         -------
@@ -510,7 +512,7 @@ def _are_scores(evaluation: Evaluation, stated: Any) -> bool:
 def transported(
     evaluation: Evaluation, prevalence: Any, rows: float | None = None, counted: bool = False
 ) -> Transported:
-    """Return the metrics if the classes had different shares (see :meth:`Evaluation.at`)."""
+    """Return the metrics for different shares of the classes (see :meth:`Evaluation.at`)."""
     if evaluation.none is not None:
         raise ValueError(
             f"other shares need rows that each have one actual class, got {evaluation!r}"
