@@ -225,7 +225,7 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def n_samples(self) -> float:
-        """Number (or weight) of evaluated rows, spans or documents."""
+        """Number (or total weight) of evaluated rows, spans or documents."""
 
     @property
     def labels_digest(self) -> str:

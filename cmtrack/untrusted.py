@@ -261,10 +261,10 @@ def for_page(html: str) -> str:
 
 
 def open_file(path: Path, *, own: bool = False) -> BinaryIO:
-    """Open a plain file for reading, without blocking on a pipe or a device.
+    """Open a regular file for reading, without blocking on a pipe or a device.
 
-    Raises ValueError if the path is not a plain file but, for example, a link, a folder, a pipe or
-    a device. Raises OSError if the file cannot be read.
+    Raises ValueError if the path is not a regular file but, for example, a link, a folder, a pipe
+    or a device. Raises OSError if the file cannot be read.
 
     ``own``: whether the user named the file. If so, a link is followed. Links to other files are
     not followed, because other people may be able to write into their folders.
@@ -289,10 +289,10 @@ def open_file(path: Path, *, own: bool = False) -> BinaryIO:
 
 
 def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
-    """Read a plain file of at most ``limit`` bytes; for ``own`` see :func:`open_file`.
+    """Read a regular file of at most ``limit`` bytes; for ``own`` see :func:`open_file`.
 
-    Raises ValueError if the path is not a plain file, or the file is larger. Raises OSError if the
-    file cannot be read.
+    Raises ValueError if the path is not a regular file, or the file is larger. Raises OSError if
+    the file cannot be read.
     """
     with open_file(path, own=own) as file:
         size = os.fstat(file.fileno()).st_size
@@ -470,8 +470,8 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
     """Read all files in a user's zip archive into memory, and return their contents by name.
 
     Raises ValueError if the archive is damaged or is not a zip archive, if it contains too many or
-    too large files, or if a name occurs twice. Every entry must be a plain file with a plain path,
-    so links, names with '..' and encrypted files also raise ValueError. Raises OSError if the
+    too large files, or if a name occurs twice. Every entry must be a regular file with a simple
+    path, so links, names with '..' and encrypted files also raise ValueError. Raises OSError if the
     archive cannot be read.
 
     ``limit``: maximum total size of the unpacked files in bytes. More bytes are never unpacked.
@@ -509,7 +509,7 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
 
 
 def _check_entry(entry: zipfile.ZipInfo, earlier: Container[str]) -> None:
-    """Raise ValueError if an entry is not a plain file with a plain and unique name."""
+    """Raise ValueError if an entry is not a regular file with a simple and unique name."""
     name = entry.filename
     # The upper half of external_attr is the Unix mode of the file, or 0 if another system wrote it.
     kind = stat.S_IFMT(entry.external_attr >> 16)

@@ -120,9 +120,9 @@ class ProperScores(Record):
     """Proper scores by actual class, for the classes and for the groups in each step.
 
     ``groups``, shape (S, K): the group of each class in each step, numbered by :func:`in_order`.
-    ``n``, shape (K,): number of rows (or weight) of each actual class.
-    ``impossible``, shape (1 + S, K): number of rows (or weight) whose actual class, or whose group
-        in a step, has probability 0.
+    ``n``, shape (K,): number of rows (or total weight) of each actual class.
+    ``impossible``, shape (1 + S, K): number of rows (or total weight) whose actual class, or whose
+        group in a step, has probability 0.
     ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss. There are
         three losses for the classes and four losses for each step. A logarithm of 0 is replaced
         with 0.
@@ -245,8 +245,8 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
 class RankCounts(plain.Table):
     """Counts of rows by actual class and the rank of its probability.
 
-    ``table``, SparseCounts of shape (K, K): entry (k, r) is the number (or weight) of rows of class
-        k in which the actual class has rank r.
+    ``table``, SparseCounts of shape (K, K): entry (k, r) is the number (or total weight) of rows of
+        class k in which the actual class has rank r.
     """
 
     @classmethod
@@ -276,7 +276,7 @@ class RankCounts(plain.Table):
 
     @property
     def by_rank(self) -> FloatArray:
-        """Number of rows (or weight) with each rank, shape (K,)."""
+        """Number of rows (or total weight) with each rank, shape (K,)."""
         size = self.table.shape[1]
         rows = np.bincount(self.table.places % size, self.table.sums, size)
         return rows.astype(np.float64, copy=False)

@@ -29,8 +29,8 @@ class ConfusionMatrix(Record):
     Attributes
     ----------
     counts : ndarray of shape (K, K)
-        ``counts[i, j]``: number (or weight) of rows of actual class i that were predicted as class
-        j; int64, or float64 if sample weights are floats.
+        ``counts[i, j]``: number (or total weight) of rows of actual class i that were predicted as
+        class j; int64, or float64 if sample weights are floats.
     labels : tuple of length K
         The classes in order.
 
@@ -90,7 +90,8 @@ class ConfusionMatrix(Record):
             The classes in order, which may include classes without rows. By default, the sorted
             classes that occur in the data, or the categories of categorical data.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights. An integer weight is a number of equal rows.
+            Non-negative weights. An integer weight is the number of identical rows that a row
+            represents.
 
         Raises
         ------
@@ -129,7 +130,7 @@ class ConfusionMatrix(Record):
         return self.counts.sum().item()
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
-        """Merge two disjoint sets of rows; labels may differ if both are in sorted order."""
+        """Merge two disjoint sets of rows; their labels may differ if both lists are sorted."""
         if not isinstance(other, ConfusionMatrix):
             return NotImplemented
         labels = merged_labels(self.labels, other.labels)
@@ -187,7 +188,7 @@ def places_of(old: tuple[Label, ...], new: tuple[Label, ...]) -> IntArray:
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Return the union of the labels of two tables; different labels must both be sorted."""
+    """Return the union of the labels of two tables; if they differ, both must be sorted."""
     if ours == theirs:
         return ours
     first: list[Any] = list(ours)

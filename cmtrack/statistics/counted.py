@@ -16,7 +16,7 @@ S = TypeVar("S")
 class Counted(Generic[T]):
     """One statistic, computed both with the weights of the rows and with their squares.
 
-    If there are no weights, or if weights are numbers of equal rows, both versions are equal.
+    If there are no weights, or if weights are numbers of identical rows, both versions are equal.
     ``squares`` and ``sums`` are then the same object, so that nothing is computed twice.
     """
 
@@ -41,7 +41,8 @@ class Counted(Generic[T]):
     def effective_size(self) -> Any:
         """Return the number of rows; for sampling weights, Kish's effective number of rows.
 
-        For weights w, Kish (1965) defines it as (sum of w)^2 / sum of w^2. Without rows, it is 0.
+        For weights w, Kish (1965) defines it as (sum of w)^2 / sum of w^2. If there are no rows,
+        the result is 0.
         """
         if not self.fractional:
             return self.sums

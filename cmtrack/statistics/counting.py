@@ -18,7 +18,7 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.records import Record
 
 RawIntegers: TypeAlias = npt.NDArray[Any]
-"""Array of integers of any size, or of booleans."""
+"""Array of integers of any bit width, or of booleans."""
 
 BLOCK = 1 << 16
 """Number of rows per block, chosen so that the 64-bit codes of a block fit into the cache."""
@@ -83,7 +83,7 @@ class CompactCodes:
 
 
 def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return one entry of each column of ``values`` (M, b); ``rows`` (b,) are their rows."""
+    """Pick one entry from each column of ``values`` (M, b); ``rows`` (b,) are the row indices."""
     if len(values) << 8 <= len(rows) and (rows[1:] >= rows[:-1]).all():
         # If the columns are sorted by class, many columns in a row use the same row of ``values``,
         # so they are copied as slices.
@@ -147,8 +147,8 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """Sum ``values`` (T, n) by the int32 codes 0 to size - 1 (T, n); return shape (T, size).
 
-    The values are added in their order. A sparse matrix of SciPy takes less than half the time of
-    :func:`numpy.bincount`, which first determines the range of the codes.
+    The values are added in their original order. SciPy's sparse matrix takes less than half the
+    time of :func:`numpy.bincount`, which first determines the range of the codes.
     """
     starts = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
     rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
@@ -170,7 +170,7 @@ def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) ->
 
 @dataclass(frozen=True, eq=False)
 class SparseCounts(Record):
-    """A table of counts in which few cells are not 0, for example because of many classes.
+    """A table of counts with few non-zero cells, for example because there are many classes.
 
     ``places``, shape (U,), int64: ascending indices of the non-zero cells in the flattened table.
     ``sums``, shape (U,): counts in these cells.
@@ -193,7 +193,7 @@ class SparseCounts(Record):
 
     @classmethod
     def of_array(cls, counts: Counts) -> SparseCounts:
-        """Convert a dense table, of which only the non-zero cells are stored."""
+        """Convert a dense table to a sparse one, which stores only the non-zero cells."""
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat)
         return cls(counts.shape, places, flat[places])
@@ -291,7 +291,7 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
 
 
 class _Pairs:
-    """Counter of pairs of integers from ``low``; a small range allows counting two rows at once.
+    """Counter of pairs of integers that start at ``low``; two rows at once for a small range.
 
     ``width``: number of possible integers.
     ``earlier``: previous counts, whose range is inside the new range.
@@ -343,7 +343,7 @@ def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:
 
 
 def _unsigned_max(values: RawIntegers) -> int:
-    """Return the maximum of the values as unsigned integers, so negative values are very large."""
+    """Return the maximum of the values as unsigned integers; negative values become very large."""
     if values.dtype.kind == "i":
         values = values.view(f"u{values.dtype.itemsize}")
     return int(values.max())

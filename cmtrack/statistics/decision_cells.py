@@ -1,7 +1,7 @@
 """Cells for decision values, which are unbounded: float64 numbers without their last bits.
 
-A float64 has a sign, an exponent and a mantissa of 52 bits. If the last b bits of the mantissa are
-set to 0, the result is the limit of a cell that is closer to 0. The width of a cell is roughly
+A float64 has a sign, an exponent and a mantissa of 52 bits. Setting the last b bits of the mantissa
+to 0 gives the edge of the value's cell that is closer to 0. The width of a cell is roughly
 proportional to the values in it. Cells with fewer bits are unions of cells with more bits, so
 counts with different numbers of bits can be merged. The number of dropped bits depends only on the
 values.
@@ -37,7 +37,7 @@ def without_last_bits(values: npt.NDArray[Any], bits: int) -> FloatArray:
 
 
 def fewest_dropped_bits(values: FloatArray, most: int) -> int:
-    """Return how many last bits to drop at least, so that at most ``most`` values remain.
+    """Return the least number of last bits to drop so that at most ``most`` values remain.
 
     ``values``, shape (n,), ascending.
     """

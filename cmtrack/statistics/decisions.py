@@ -1,6 +1,6 @@
-"""Decisions that minimise the expected cost, and their actual costs by actual class.
+"""Decisions that minimise the expected cost, and the costs that resulted, by actual class.
 
-Source: Elkan (2001), here with the actual class in rows.
+Source: Elkan (2001), but with the actual classes in rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DecisionCounts(Record):
     """Counts of rows by actual class and decision, and moments of their costs.
 
     ``costs``, shape (K, K): costs with actual classes in rows and predicted classes in columns.
-    ``counts``, shape (K, K): number of rows (or weight) with each actual class and decision.
+    ``counts``, shape (K, K): number of rows (or total weight) with each actual class and decision.
     ``mean``, ``m2``, shape (K, 2): mean and sum of squared deviations, by actual class. The columns
         are the expected cost, and the actual minus the expected cost.
     """
@@ -64,7 +64,7 @@ class DecisionCounts(Record):
 
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, costs: FloatArray) -> DecisionCounts:
-        """Decide for one block of rows, and count the decisions.
+        """Make the decisions for one block of rows, and count them.
 
         ``values``, shape (K, b): probabilities, in the order of the block's classes.
         """
@@ -79,7 +79,7 @@ class DecisionCounts(Record):
 
     @classmethod
     def of_rows(cls, rows: Predictions, costs: FloatArray) -> DecisionCounts:
-        """Decide for all rows, which must have probabilities, and count the decisions."""
+        """Make and count the decisions for all rows, which must have probabilities."""
         source = rows.source
         if source is None:
             raise ValueError("decisions under costs need rows with probabilities, got none")

@@ -24,7 +24,7 @@ from cmtrack.statistics.labels import encode_groups
 _BLOCK_ROWS = 1 << 16
 """Number of rows whose fourth powers are computed at a time, to avoid a copy of all values."""
 _ROUNDING = 1e-12
-"""If the variance of a difference is a smaller fraction of the squares, it is rounding error."""
+"""A variance below this fraction of the sum of squares is treated as a rounding error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +35,10 @@ class Design:
     ----------
     n_rows : int
     weights : ndarray of shape (n,), optional
-        int64 weights are frequencies. A frequency is a number of equal, independent rows. float64
-        weights are sampling weights, with which each row represents a part of a population. Robust
-        (sandwich) standard errors are then used, which do not depend on the scale of the weights. A
-        row with weight 0 is ignored.
+        int64 weights are frequencies. A frequency is a number of identical, independent rows.
+        float64 weights are sampling weights, with which each row represents a part of a population.
+        Robust (sandwich) standard errors are then used, which do not depend on the scale of the
+        weights. A row with weight 0 is ignored.
     clusters : ndarray of shape (n,), int64, optional
         Index of the cluster of each row, counted from 0. The weighted values in a cluster are
         summed before they are squared.
@@ -95,7 +95,7 @@ class Design:
 
     @property
     def repeats(self) -> IntArray:
-        """Number of equal rows that each row represents, shape (n,).
+        """Number of identical rows that each row represents, shape (n,).
 
         This is the frequency of the row. With sampling weights, it is 1, or 0 if the weight is 0.
         """
@@ -117,7 +117,7 @@ class Design:
 
     @cached_property
     def n_units(self) -> int:
-        """Number of independent units with a weight above 0: clusters, or rows with repetitions."""
+        """Number of clusters, or of rows times frequencies, with a weight above 0."""
         if self.clusters is not None:
             return len(np.unique(self.clusters[self.counted]))
         if self.weights is None:
@@ -182,7 +182,7 @@ class Design:
         """Return the sum of values in each unit, and the number of units that it represents.
 
         The second result is None if each unit represents only itself. A frequency is a number of
-        equal units, so the values are not multiplied by it. They are multiplied by any other
+        identical units, so the values are not multiplied by it. They are multiplied by any other
         weight.
         """
         if self.is_independent:
@@ -261,7 +261,7 @@ class Design:
     def _degrees_of_classes(
         self, psi: FloatArray, actual: IntArray, signs: tuple[int, ...]
     ) -> FloatArray:
-        """Return the degrees of freedom by Welch and Satterthwaite, shape (R, R).
+        """Return Welch and Satterthwaite's degrees of freedom, shape (R, R).
 
         ``psi``, shape (n, R): centred influence values.
         ``signs``: -1 for the difference of two columns, 1 for their sum.
@@ -300,7 +300,7 @@ class Design:
         return degrees
 
     def _class_sizes(self, actual: IntArray) -> FloatArray:
-        """Return the number of rows of each class (K,); with sampling weights, Kish's number."""
+        """Return the number of rows of each class (K,), by Kish's formula for sampling weights."""
         sums = np.bincount(actual, self.weights).astype(np.float64)
         if not self.is_sampled:
             return sums
@@ -346,7 +346,7 @@ def few_clusters(n: int) -> float:
 
 
 def effective_number(sums: FloatArray) -> FloatArray:
-    """Return the effective number of clusters, given the sum of each cluster on the first axis.
+    """Return the effective number of clusters, given the clusters' sums along the first axis.
 
     For cluster sums s, the number is (sum of s^2)^2 / sum of s^4. It is infinite if all s are 0.
     """
@@ -365,7 +365,7 @@ def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
 
     Notes
     -----
-    With e the effective number, the result is 3 e / (1 + 2 e / G) - 1. Because e is computed from
+    If e is the effective number, the result is 3 e / (1 + 2 e / G) - 1. Because e is computed from
     squared sums instead of their expectations, it is too small. For G normal clusters with equal
     variances, the expected fourth power is 3 times the squared variance, so e is about G / 3. If e
     is far below G, the formula multiplies it by 3. If all squared sums are equal (e = G), the

@@ -1,8 +1,8 @@
 """A digest of the evaluated labels, to check whether two runs were evaluated on the same rows.
 
 The digest of a sequence depends on every label and its position. A table has no order, so its
-digest depends on the number of rows of each label and, if rows have ids, on the ids. Both kinds
-merge: the sum of the digests of two shards is the digest of the whole.
+digest depends on the number of rows of each label and, if rows have ids, on the ids. Both kinds can
+be merged: the digests of two shards add up to the digest of all rows.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class LabelDigest:
     def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
         """Return the digest of a sequence with the given hashes (n,).
 
-        The digest is the sum of ``hashes[i] * _BASE**i``, so a shard is shifted by one product.
+        The digest is the sum of ``hashes[i] * _BASE**i``, so one multiplication shifts the digest
+        of a shard.
         """
         powers = _powers()
         value = 0
@@ -116,8 +117,8 @@ class LabelDigest:
     ) -> LabelDigest:
         """Return the digest of rows without an order.
 
-        Without ids, equal digests only mean equal numbers of rows of each label. Other rows with
-        the same counts have the same digest.
+        Without ids, equal digests only mean equal numbers of rows of each label. Different rows
+        with the same counts have the same digest.
 
         Parameters
         ----------
@@ -149,7 +150,7 @@ class LabelDigest:
 
     @property
     def outdated(self) -> bool:
-        """True for a digest of cmtrack 0.2 that equals no other; see :meth:`from_stored`."""
+        """True for a digest of cmtrack 0.2 that never equals another; see :meth:`from_stored`."""
         return self.stored is not None and self.stored.value == self.value
 
     @property
@@ -208,7 +209,7 @@ class LabelDigest:
 
 
 def _text(number: int) -> str:
-    """Return 64 bits as 11 characters."""
+    """Encode 64 bits as 11 characters."""
     return base64.urlsafe_b64encode(number.to_bytes(8, "big")).decode()[:11]
 
 
@@ -225,7 +226,7 @@ def _powers() -> npt.NDArray[np.uint64]:
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:
     """Return the hash of each label, shape (K,).
 
-    Booleans and whole floats have the hash of the equal integer.
+    A boolean or a whole float has the same hash as the integer with the same value.
     """
     texts = (str(same_label(label)).encode("utf-8", "surrogatepass") for label in labels)
     hashes = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)

@@ -22,20 +22,20 @@ from cmtrack.statistics.inputs import as_array, is_categorical, n_nulls, no_mask
 
 _BLOCK = 1 << 14
 _MOST_STRINGS = 256
-"""Most distinct strings that are hashed; a column with more is numbered with a dictionary."""
+"""Maximum number of distinct strings to hash; a dictionary numbers columns with more."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """An odd number near 2**64 / (golden ratio), so that products have well mixed leading bits."""
 _SLOT_BITS = (12, 14, 16, 18)
 """Sizes of the table of slots. The first size in which no two strings collide is used."""
 _DENSE_RANGE = 1_000_000
-"""Range of integers from which distinct ones are found by sorting instead of by a table."""
+"""Range of integers above which sorting, not a table, finds the distinct ones."""
 
 _Words = npt.NDArray[Any]
 _Keys = npt.NDArray[np.uint64]
 
 
 def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]] | None:
-    """Number strings by a hash of their words, and compare each with the string of its number.
+    """Number strings by a hash of their bits, and check that equal hashes mean equal strings.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]]
 
 
 class _Slots:
-    """A table of hashes in which no two share a slot."""
+    """A table of hashes in which no two hashes share a slot."""
 
     def __init__(self, width: int, word: np.dtype[Any]) -> None:
         self.words: _Words = np.empty((0, width), dtype=word)
@@ -128,7 +128,7 @@ class Factor:
 
     @property
     def present(self) -> list[Label]:
-        """Classes that rows have or that categories declare."""
+        """Classes that occur in the rows or that categories declare."""
         return [label for label in self.classes if label is not None]
 
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -222,7 +222,7 @@ def _by_dictionary(name: str, array: npt.NDArray[Any]) -> Factor:
 
 
 def _categories(name: str, values: Any) -> Factor | None:
-    """Return codes and categories of a pandas or polars column; None without categories."""
+    """Return codes and categories of a pandas or polars column; None if it has no categories."""
     if is_categorical(values):
         holder = getattr(values, "cat", values)
         return Factor(np.asarray(holder.codes), [plain(v) for v in holder.categories], ordered=True)
@@ -234,7 +234,7 @@ def _categories(name: str, values: Any) -> Factor | None:
 
 
 def _dictionary(values: Any) -> Factor | None:
-    """Return strings of pandas, polars or Arrow as numbered by that library; None for others."""
+    """Return the numbers that pandas, polars or Arrow gave to strings; None for other data."""
     kind = _type_name(values)
     if kind in ("StringDtype", "ArrowDtype") and hasattr(values, "factorize"):
         codes, classes = values.factorize()

@@ -97,8 +97,8 @@ class Faults:
     ``lengths``: number of rows by the length of their list of probabilities, if these are lists;
         -1 for rows without a list.
     ``scores``, ``weights``: faults of the columns of probabilities, and of the weights.
-    ``fractions``: an example of a fractional weight, where whole numbers are required, from each
-        batch, with the number of such rows.
+    ``fractions``: for each batch, an example of a fractional weight and the number of such rows, if
+        weights must be whole numbers.
     ``off``: number of rows whose probabilities do not sum to 1.
     ``worst``: largest distance of such a sum from 1.
     """
@@ -288,7 +288,7 @@ class Faults:
 
 
 def label_rows(values: Any) -> list[tuple[Any, int]]:
-    """Return each label of an Arrow or NumPy column with its number of rows; None if missing."""
+    """Return each label of a column with its number of rows; missing labels are None."""
     if hasattr(values, "value_counts"):
         counts = values.value_counts().to_pylist()
         return [(plain(label["values"]), label["counts"]) for label in counts]

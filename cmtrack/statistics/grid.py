@@ -13,9 +13,9 @@ from cmtrack.statistics.inputs import FloatArray
 
 CELLS = 1600
 _LEADING = 10
-"""Leading bits of the odds' fraction used to look up a cell: 1,024 values for each doubling."""
+"""Number of leading bits of the odds' fraction that look up a cell: 1,024 values per doubling."""
 _AT_ONCE = 1 << 15
-"""Scores whose cells are found at a time, so that they stay in cache."""
+"""Number of scores whose cells are found at a time, so that the scores stay in cache."""
 
 
 @cache
@@ -46,10 +46,10 @@ class _LookUp(NamedTuple):
 
     ``low``, ``high``: a score below all edges, and a score above all edges.
     ``first``: the bits of the odds of ``low``.
-    ``add``: number to add to the bits minus ``first``, by their leading bits. The leading bits of
-        the sum are the cell. They are the invalid cell ``CELLS`` if the leading bits do not
-        determine the cell, because several edges share them, or because a score below an edge has
-        the same odds as the edge.
+    ``add``: the number to add to the bits minus ``first``, for each value of their leading bits.
+        The leading bits of the sum are the number of the cell. They are the invalid cell ``CELLS``
+        if the leading bits do not determine the cell, because several edges share them, or because
+        a score below an edge has the same odds as the edge.
     ``shift``: number of bits after the leading bits.
     """
 
@@ -83,7 +83,7 @@ def _look_up(kind: np.dtype[Any]) -> _LookUp:
 
 
 def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the odds of scores as integers in the order of the scores.
+    """Return the odds of scores as integers that have the same order as the scores.
 
     The bits of positive floats are ordered like the floats. Scores must be between 0 and 1.
     """
@@ -93,11 +93,11 @@ def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-    """Return the cell of each score in [0, 1], 0 to 1,599, in the shape of ``scores``.
+    """Return the number of each score's cell, from 0 to 1,599, in the shape of ``scores``.
 
     A number is added to the bits of a score's odds, so that the sum carries into the leading bits
-    if the odds reach the next edge. The few scores that this does not determine are found by
-    search. Single precision takes half the time.
+    if the odds reach the next edge. For the few scores whose cell this does not determine, the cell
+    is found by search. Single precision takes half the time.
     """
     scores = np.asarray(scores)
     if scores.dtype != np.float32:

@@ -1,4 +1,4 @@
-"""Checked conversion of numbers: probabilities and weights become NumPy arrays once.
+"""Checked conversion of probabilities and weights to NumPy arrays.
 
 Rows of pandas objects are matched by index.
 """
@@ -100,7 +100,7 @@ def kind_of_weights(weights: FloatArray | IntArray | None) -> str | None:
 def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str | None:
     """Return the common kind of weights of two sets of rows, or raise ValueError.
 
-    Rows without weights can be combined with both kinds.
+    Rows without weights can be combined with either kind.
     """
     if None not in (ours, theirs) and ours != theirs:
         raise ValueError(
@@ -246,16 +246,17 @@ class _Indexed(NamedTuple):
 def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns with their rows in the same order.
 
-    ``columns``: columns by their names in messages. The first one gives the order (``y_true``).
+    ``columns``: columns by their names in messages. The first column (``y_true``) determines the
+    order.
 
     Notes
     -----
     A default index (0 to n - 1) does not identify rows. It is matched with any other index by
-    position, as for predictions of data that ``train_test_split`` has shuffled. If another index
-    has the same keys in another order, rows could be matched by index or by position, and this
-    raises an error. If neither index is the default, they may be equal or have the same keys in
-    another order. Then rows get the order of the first one. All other indexes raise an error.
-    Columns of unequal length are left to the check of lengths.
+    position, as for predictions of data that ``train_test_split`` has shuffled. If the other index
+    has the same keys in a different order, rows could be matched by index or by position, and this
+    raises an error. If neither index is the default one, both may be equal or contain the same keys
+    in a different order. Rows then get the order of the first index. All other indexes raise an
+    error. Columns of unequal length are rejected by a later check.
     """
     indexed = [part for name, values in columns.items() for part in _indexed(name, values)]
     named = [part for part in indexed if not part.has_default]
@@ -286,7 +287,7 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _indexed(name: str, values: Any) -> Iterator[_Indexed]:
-    """Yield an argument with an index, or those columns of a mapping that have one."""
+    """Yield an argument that has an index, or the columns of a mapping that have an index."""
     columns = {name: values}
     if isinstance(values, Mapping) and values:
         columns = {_name_of_column(name, key): column for key, column in values.items()}
@@ -312,14 +313,14 @@ def _is_default(index: Any) -> bool:
 
 
 def _contradicts(default: Any, index: Any) -> bool:
-    """Return whether an index has the keys 0 to n - 1 in another order."""
+    """Return whether an index contains the keys 0 to n - 1 in a different order."""
     if len(index) != len(default) or index.equals(default) or not index.is_unique:
         return False
     return bool((default.get_indexer(index) >= 0).all())
 
 
 def _order(leader: _Indexed, part: _Indexed) -> Any:
-    """Return the positions of the leader's rows in another column (n,); None if in order."""
+    """Return where another column contains the leader's rows (n,); None if in the same order."""
     wanted = leader.index
     index = part.index
     if index is wanted or len(index) != len(wanted) or index.equals(wanted):

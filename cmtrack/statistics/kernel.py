@@ -1,4 +1,4 @@
-"""The kernel for tables: it counts batches of columns, which merge in any order to ``Statistics``.
+"""The kernel for tables: it counts batches of columns, and tallies can be merged in any order.
 
 A :class:`Kernel` is sent to where the rows are, and a :class:`Tally` counts the batches there.
 """
@@ -33,14 +33,14 @@ MODULUS = 2**31 - 1
 class Batch:
     """Columns of n rows; None for absent columns.
 
-    ``actual``, ``predicted``: NumPy arrays, or Arrow for strings and for missing labels.
+    ``actual``, ``predicted``: NumPy arrays, or Arrow arrays for strings and for missing labels.
     ``scores``, shape (n,): the given columns of probabilities.
     ``weights``, shape (n,).
     ``row_ids``: integers, or Arrow strings.
     ``lengths``: number of rows by the length of their list of probabilities.
-    ``segments``: columns that divide the rows.
+    ``segments``: columns that divide the rows into segments.
     ``copies``: number of rows that each entry represents, if a source without weights grouped rows
-        with equal labels.
+        with the same labels.
     """
 
     n_rows: int
@@ -67,12 +67,12 @@ class Kernel:
     ``counting``: options of the statistics. If None, classes are read from the rows, and there are
         no probabilities.
     ``places``: for each possible number of probability columns, the column of each class. With two
-        classes, -1 is the class whose probability is 1 minus the other's. If empty, only labels and
-        faults are collected.
+        classes, -1 is the class whose probability is 1 minus the probability of the other class. If
+        empty, only labels and faults are collected.
     ``normalize``, "warn", True or False.
     ``weights_are``, "frequency" or "sampling": kind of the weights, if there are any.
     ``exact_rows``: largest number of rows for which scores are counted one by one.
-    ``segments``: columns, and crossings of several columns, that divide the rows.
+    ``segments``: columns, and combinations of columns, that divide the rows into segments.
     """
 
     counting: Counting | None
@@ -224,9 +224,9 @@ def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict
 
 
 def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]]) -> dict[str, Any]:
-    """Return the counts of a batch by its own classes, in sorted order, if classes are unknown.
+    """Count a batch by the classes that occur in it, in sorted order, if classes are unknown.
 
-    ``seen``: the labels of each column so far. This adds the labels of the batch.
+    ``seen``: the labels of each column so far. The function adds the labels of the batch.
     """
     labels, codes = number_as_they_come(batch.labels)
     for name, column in codes.items():

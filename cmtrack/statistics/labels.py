@@ -52,7 +52,7 @@ class Numbered:
     def count(
         self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None
     ) -> Counts:
-        """Return the (K, K) table of two columns."""
+        """Return the (K, K) table of counts of two columns."""
         if weights is None and self.pairs is not None:
             return self.pairs
         return count_pairs(self.codes[actual], self.codes[predicted], len(self.labels), weights)
@@ -69,11 +69,11 @@ def number_labels(
         messages. Labels are integers, strings, booleans or floats, in lists, NumPy, pandas
         (including categorical and Arrow-backed), polars or Arrow.
     ``labels``: the classes in order. By default all classes that occur in a column or are declared
-        by a categorical column. The order is the order of the categories if all columns have the
-        same categories, and otherwise sorted.
-    ``declared``: classes that exist even if no row has them, if ``labels`` is not given. Examples
-        are the columns of a frame of probabilities, where a text means the label that it spells,
-        and the classes of a grouping.
+        by a categorical column. The classes are in the order of the categories if all columns have
+        the same categories, and otherwise sorted.
+    ``declared``: classes that exist even if they do not occur in any row. They are used if
+        ``labels`` is not given. Examples are the columns of a frame of probabilities, where a text
+        means the label that it spells, and the classes of a grouping.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
     _check_lengths(read)
@@ -100,7 +100,7 @@ def number_labels(
 
 
 def number_as_they_come(columns: Mapping[str, Any]) -> tuple[tuple[Label, ...], dict[str, Codes]]:
-    """Number the classes that rows have, in sorted order; a single class is accepted."""
+    """Number the classes that occur in the rows, in sorted order; a single class is accepted."""
     factors = {name: factorize(name, values) for name, values in columns.items()}
     for name, factor in factors.items():
         no_scores(name, factor.present)
@@ -186,7 +186,7 @@ def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], 
 def _order(
     factors: Mapping[str, Factor], labels: Sequence[Label] | None, declared: Sequence[Any] | None
 ) -> tuple[Label, ...]:
-    """Return the classes in order; ValueError for too few, too many or equal classes."""
+    """Return the classes in order; ValueError for too few, too many or repeated classes."""
     if isinstance(labels, (set, frozenset)):
         raise ValueError(
             "labels must be in the order of the columns of y_prob, got a set: "
@@ -214,8 +214,8 @@ def _order(
 def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) -> None:
     """Raise ValueError if labels are continuous values.
 
-    Floats that are not whole numbers are continuous (scikit-learn's ``type_of_target``). They are
-    accepted if they are named as labels.
+    Floats that are not whole numbers are continuous (scikit-learn's ``type_of_target``). Such
+    floats are accepted if ``labels`` contains them.
     """
     scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
     if not scores:
@@ -274,7 +274,7 @@ def _one_per_row(name: str, values: Any, n_rows: int) -> tuple[IntArray, list[La
 
 
 def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
-    """Return the classes of all columns, in the order of categories that have all, or sorted."""
+    """Return all classes, in the order of the categories if these include all, or sorted."""
     lists = [factor.present for factor in factors.values()]
     declared = [factor.present for factor in factors.values() if factor.ordered]
     union: dict[Any, None] = dict.fromkeys(chain.from_iterable(lists))
@@ -327,7 +327,7 @@ def unknown_labels(name: str, strange: Sequence[Any], order: Sequence[Label], ro
 
 
 def _spelled(name: str, kinds: set[type]) -> Any:
-    """Return the absent class that a text spells, if labels are numbers."""
+    """Convert the text of a class without rows to a number, if labels are numbers."""
     for kind in (int, float):
         if kinds == {kind}:
             try:

@@ -1,8 +1,8 @@
 """Score moments by actual class, up to the fourth, and joint moments of all scores.
 
-Moments merge without loss of digits, because squares are not summed directly. The mean is computed
-first, then the powers of the deviations from it. Shards merge by the formulas of Chan, Golub and
-LeVeque (1983), extended to orders three and four by Pébay (2008).
+Moments can be merged without loss of digits, because squares are not summed directly. The mean is
+computed first, then the powers of the deviations from it. Shards are merged with the formulas of
+Chan, Golub and LeVeque (1983), extended to orders three and four by Pébay (2008).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POWERS = ("mean", "m2", "m3", "m4")
 MOMENTS = ("n", *POWERS)
 """Fields of :class:`ScoreMoments` that are moments."""
 _FEW_PRESENT = 64
-"""Classes of a block up to which a loop over slices is faster than repeating all means at once."""
+"""Maximum number of classes in a block for a loop over slices, which is fast for few classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class ClassBlock:
     ``starts``, ``stops``, shape (C,): first row and end of each class.
     ``weights``, shape (b,): weights of the sorted rows. The first row of a class has a weight above
         0 if any row of the class has.
-    ``sums``, shape (C,): rows (or weight) of each class.
+    ``sums``, shape (C,): number of rows (or total weight) of each class.
     """
 
     n_classes: int
@@ -72,7 +72,7 @@ class ClassBlock:
         return cls(n_classes, order, codes, present, starts, stops, sorted_weights, sums)
 
     def weighted(self, values: FloatArray) -> FloatArray:
-        """Return values (..., b) times the weights of their rows, or the values without weights."""
+        """Multiply values (..., b) by the weights of their rows, if there are weights."""
         return values if self.weights is None else values * self.weights
 
     def total(self, values: FloatArray) -> FloatArray:
@@ -106,7 +106,7 @@ class ClassBlock:
 
 
 _VALUES = 1 << 18
-"""Elements of an array to process at a time, so that they stay in cache."""
+"""Number of array elements to process at a time, so that they stay in cache."""
 CONSTANT = 2.0**-100
 """Ratio of variance to squared mean below which a score counts as constant."""
 
@@ -118,7 +118,7 @@ class ScoreMoments(Record):
     Attributes
     ----------
     n : ndarray of shape (K,)
-        Rows (or weight) of each actual class.
+        Number of rows (or total weight) of each actual class.
     mean : ndarray of shape (K, L)
         Mean of component l over the rows of class k; 0 if the class has no rows.
     m2, m3, m4 : ndarray of shape (K, L)
@@ -191,7 +191,7 @@ class ScoreMoments(Record):
 
     @classmethod
     def empty(cls, n_classes: int, n_components: int) -> ScoreMoments:
-        """Return the moments without any rows of data."""
+        """Return the moments of an empty set of rows."""
         n = np.zeros(n_classes, dtype=np.int64)
         return cls(n, *np.zeros((len(POWERS), n_classes, n_components)))
 
@@ -307,7 +307,7 @@ class ScoreMoments(Record):
         return ScoreMoments(self.n.sum(keepdims=True), *(power[None] for power in powers))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """Return the moments of some classes only; a class below 0 has no rows."""
+        """Return the moments of some classes only; a negative number means a class without rows."""
         index = np.asarray(classes, dtype=np.int64)
         arrays = [self.n[index], *(self.rows(name, index) for name in POWERS)]
         for array in arrays:
@@ -340,7 +340,7 @@ class ScoreMoments(Record):
         )
 
     def others(self) -> tuple[FloatArray, ...]:
-        """Return count, mean and power sums of component k over all classes but k, (K,) each."""
+        """Return count, mean and power sums of each component k over all classes except k, (K,)."""
         size = len(self.n)
         parts = []
         for components in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
@@ -356,9 +356,10 @@ class ScoreMoments(Record):
 def present_of(n: Counts, width: int) -> IntArray | None:
     """Return the classes with rows, (C,), if moments of ``width`` scores only store these classes.
 
-    None for a small table, and if all classes have rows: then moments store all classes.
+    The result is None for a small table, or if all classes have rows. Moments then store all
+    classes.
 
-    ``n``, shape (K,): number (or weight) of rows of each class.
+    ``n``, shape (K,): number of rows (or total weight) of each class.
     """
     present = np.flatnonzero(n)
     if len(present) == len(n) or len(n) * width <= AT_ONCE:
@@ -371,8 +372,8 @@ def _corrected(
 ) -> tuple[FloatArray, ...]:
     """Return the mean and central power sums (L, C) of one block.
 
-    ``sums``: sums of the first four powers of the deviations. The first one is the rounding error
-        of the mean, by which the formulas correct the other powers.
+    ``sums``: sums of the first four powers of the deviations. The first sum is the rounding error
+        of the mean, which the formulas use to correct the sums of higher powers.
     """
     m1, m2, m3, m4 = sums
     n = block.sums
@@ -423,19 +424,19 @@ def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 MAX_CLASSES = 30
-"""Most classes with joint moments, whose size grows with the cube of the number of classes."""
+"""Maximum number of classes for joint moments, whose size grows with its cube."""
 
 
 _ALONE = 1 << 17
-"""Multiplications per piece. OpenBLAS stays in the calling thread for up to twice this number."""
+"""Number of multiplications per piece; OpenBLAS uses one thread for up to twice as many."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrossMoments(Record):
     """Sums of products of (1, s_1 .. s_L, s_1^2 .. s_L^2) over the rows of each class.
 
-    ``sums``, shape (K, 2L+1, 2L+1): sums with 1/L subtracted from each score, which keeps digits
-        and allows merging by addition.
+    ``sums``, shape (K, 2L+1, 2L+1): sums with 1/L subtracted from each score, which preserves
+        digits and allows merging by addition.
     """
 
     sums: FloatArray
@@ -464,10 +465,10 @@ def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, Float
     """Return the class means (L, C) of scores, and the products of their deviations by class.
 
     The products, shape (C, 2L+1, 2L+1), are weighted sums over the rows of a class, for each pair
-    of (1, d, d^2), with d the deviations from the means.
+    of (1, d, d^2), where d is the deviation from the mean.
 
-    ``features``, shape (2L+1, b): 1, the scores, and room for their squares. Deviations and squares
-        overwrite them.
+    ``features``, shape (2L+1, b): 1, the scores, and room for their squares. The function
+        overwrites them with the deviations and the squares.
     """
     size = len(features) // 2
     means = block.means(features[1 : size + 1])

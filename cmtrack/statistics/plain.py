@@ -21,7 +21,7 @@ _PLAIN_SIZE = 512
 _WHOLE_TABLE = 1 << 20
 """Maximum number of cells in a table that is stored with its zeros."""
 MAX_ARRAYS = 1 << 30
-"""Most bytes of one array, and of all arrays whose size does not grow with the squared classes."""
+"""Maximum bytes of one array, and of all arrays that do not grow with the squared classes."""
 LARGEST_NUMBER = 1e100
 """Largest absolute value accepted in an array from a file. Its square is still finite."""
 
@@ -90,7 +90,7 @@ def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> 
 def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
     """Read an array encoded by :func:`encode_array`.
 
-    ``expected``: the required shape, with None for any length. Data with another shape are not
+    ``expected``: the required shape, with None for any length. Data with a different shape are not
         unpacked.
     """
     array = _numbers(data, expected)

@@ -46,8 +46,8 @@ class Predictions:
         Weights and clusters of the rows.
     source : Probabilities, optional
     segments : tuple of SegmentRows
-        Columns that divide the rows, with the same values as in the statistics. Empty for files of
-        earlier versions without them.
+        Columns that divide the rows into segments, with the same values as in the statistics. Empty
+        for files from earlier versions, which did not store segments.
     ids : RowIds, optional
         Ids that identify the rows in any order.
     """

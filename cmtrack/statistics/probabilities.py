@@ -22,12 +22,12 @@ from cmtrack.statistics.inputs import (
 )
 
 ROW_SUM_TOLERANCE = 1e-3
-"""Distance of a row's sum from 1 that is ignored, as rounding and single precision cause it."""
+"""Distance of a row's sum from 1 that is ignored, because it may be a rounding error."""
 LEAST_SUM = 0.98
 MOST_SUM = 1.02
 """Limits for the sum of rounded probabilities; rows outside them are not probabilities."""
 ROUNDING = 1e-6
-"""Distance of a probability from [0, 1] that may be rounding."""
+"""Distance of a probability from [0, 1] that may be a rounding error."""
 Normalize: TypeAlias = bool | str
 """Treatment of rows that do not sum to 1.
 
@@ -35,7 +35,7 @@ Normalize: TypeAlias = bool | str
 them unchanged.
 """
 _GATHERED = 1 << 14
-"""Values to read in another order at a time, so that they stay in cache."""
+"""Number of values to reorder at a time, so that they stay in cache."""
 _BLOCK_VALUES = 1 << 20
 DECISIONS = "decisions"
 """Rule for sums of decision values, which are not probabilities."""
@@ -57,8 +57,8 @@ class Probabilities:
     normalize : "warn", True or False, default False
         Whether rows that sum to 0.98 to 1.02, like rounded probabilities, are scaled to sum to 1.
         With :data:`DECISIONS` the columns are decision values, which are not changed. They need not
-        sum to 1 and are used for ranking metrics only. The other class of a single column has the
-        value with the opposite sign.
+        sum to 1 and are used for ranking metrics only. If there is a single column, the values of
+        the other class have the opposite sign.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Probabilities:
 
     @property
     def block_rows(self) -> int:
-        """Rows per block, enough to make the work per block negligible."""
+        """Number of rows per block, large enough to make the overhead per block negligible."""
         return max(1 << 13, 1 << (_BLOCK_VALUES // self.n_classes).bit_length() - 1)
 
     def in_order(self, place: IntArray) -> Probabilities:
@@ -165,7 +165,7 @@ class Probabilities:
         return values
 
     def _gather(self, out: npt.NDArray[Any], rows: slice, order: IntArray | None) -> None:
-        """Write the columns of some rows into ``out``, in another order if one is given."""
+        """Write the columns of some rows into ``out``, in a different order if one is given."""
         whole = self._whole
         if order is not None and whole is not None and whole.flags.c_contiguous:
             # Reading whole rows once is faster than reading columns, which are far apart in memory.
@@ -302,7 +302,7 @@ def most_off(normalize: Normalize) -> float:
 
 
 def out_of_range(what: str, got: str) -> str:
-    """Return the message for numbers that are not probabilities, with advice how to pass them."""
+    """Return a message for numbers that are not probabilities, with advice on how to pass them."""
     text = f"{what} must be in [0, 1], got {got}"
     if what == "y_prob":
         text += (
@@ -331,7 +331,7 @@ def as_probabilities(
     """Return class probabilities in the order of ``labels``; values are checked when they are read.
 
     ``y_prob``, array-like of shape (n,) or (n, K), or mapping or frame with one column per label.
-        A single column is the probability of the positive class of two.
+        A single column is the probability of the positive class if there are two classes.
     ``labels``, sequence of length K.
     ``n_rows``: the number of rows of y_true.
     ``first``: whether a single column is the probability of the first label; by default of the
@@ -358,7 +358,7 @@ def as_probabilities(
 
 
 def _check_shape(what: str, array: npt.NDArray[Any], labels: Sequence[Label]) -> None:
-    """Raise ValueError unless probabilities have a column per class, or one for two classes."""
+    """Raise ValueError unless there is one column per class, or a single column for two classes."""
     size = len(labels)
     expected = f"(n_samples, {size})"
     if size == 2:
@@ -390,7 +390,7 @@ def _check_rows(what: str, length: int, n_rows: int) -> None:
 def _by_label(
     what: str, data: Any, names: list[Any], labels: Sequence[Label]
 ) -> list[npt.NDArray[Any]]:
-    """Return the columns of the labels; a column may be named by the text of its label."""
+    """Return the column of each label; a column's name may be the label's text."""
     by_text = {str(name): name for name in names}
     missing = [label for label in labels if label not in names and str(label) not in by_text]
     if missing:

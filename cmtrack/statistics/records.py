@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Record:
-    """Base of dataclasses with arrays among their fields, which are equal if all fields are.
+    """Base of dataclasses with arrays among their fields, which are equal if all fields are equal.
 
     Records of different types are never equal. Records have no hash, because arrays have none.
     """

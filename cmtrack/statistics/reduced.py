@@ -1,4 +1,4 @@
-"""The reduced matrix M x M + IM of grouped classes, and its last form 2x2+IM.
+"""The reduced matrix M x M + IM of grouped classes, and its final form 2x2+IM.
 
 Source: Markoulidakis et al. (2021), sections 3 and 4.
 """
@@ -70,7 +70,7 @@ class BinaryCounts(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Number (or weight) of all rows."""
+        """Number (or total weight) of all rows."""
         return self.actual_positives + self.actual_negatives
 
 
@@ -81,10 +81,10 @@ class ReducedConfusionMatrix(Record):
     Attributes
     ----------
     counts : ndarray of shape (M, M)
-        Counts by actual and predicted group. The diagonal has accepted pairs only.
+        Counts by actual and predicted group. The diagonal contains only accepted pairs.
     mismatches : ndarray of shape (M,)
-        Intragroup mismatches, which have the correct group but a pair of classes that the grouping
-        does not accept.
+        Intragroup mismatches, which are predictions of the correct group but of a class that the
+        grouping does not accept.
     labels : tuple of length M
         Group names.
     name : str
@@ -123,11 +123,11 @@ class ReducedConfusionMatrix(Record):
 
     @property
     def total(self) -> float:
-        """Number (or weight) of all rows; mismatches count once."""
+        """Number (or total weight) of all rows; each mismatch counts once."""
         return (self.counts.sum() + self.mismatches.sum()).item()
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
-        """Return the matrix of groups of these groups; for a chain, the last step.
+        """Combine the groups into larger groups; for a chain, return the matrix of the last step.
 
         Mismatches never become hits again. Source: Markoulidakis et al. (2021), equations 17-20,
         with the membership signs of 19 and 20 corrected.

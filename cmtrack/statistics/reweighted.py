@@ -1,6 +1,6 @@
 """Statistics of the same rows after changing the shares of the actual classes.
 
-The part of each actual class is scaled as if its rows had another weight.
+The statistics of each actual class are scaled as if its rows had a different weight.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from cmtrack.statistics.top_scores import TopTally
 
 Result = TypeVar("Result")
 _CHUNK_BLOCKS = 4
-"""Blocks per chunk. More would leave cores idle at the end, and fewer would need more merges."""
+"""Blocks per chunk. Larger chunks leave cores idle at the end; smaller ones need more merges."""
 _MOST_THREADS = 16
 """Maximum number of threads; more would not be faster, because all cores share the memory."""
 
@@ -246,7 +246,7 @@ def in_threads(
 
 
 def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return each column's first row of ``values`` (K, b) with the maximum, and the maximum.
+    """Return the row of the first maximum in each column of ``values`` (K, b), and the maximum.
 
     This is faster than :meth:`numpy.ndarray.argmax` along the first axis, which does not read
     memory in order.
@@ -277,7 +277,7 @@ def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
     """Return the positive group's score, the sum of its classes' probabilities, shape (b,).
 
     Sums are rounded to 12 decimals, because the order of summation would break exact ties. They are
-    cut at 1, because rows in single precision may sum to slightly more.
+    limited to 1, because rows in single precision may sum to slightly more.
 
     ``values``, shape (K, b): probabilities.
     ``members``: the group's classes.
@@ -290,7 +290,7 @@ def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
 def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:
     """Return whether the most probable class in each row's actual group is accepted, shape (b,).
 
-    The first class counts on ties.
+    If several classes are tied, the first one counts.
     """
     accepted = np.ones(len(block.codes), dtype=np.bool_)
     for code, start, stop in zip(block.present, block.starts, block.stops, strict=True):

@@ -39,10 +39,10 @@ from cmtrack.statistics.grid import CELLS, cells_of, grid_centres
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 EXACT_ROWS = 1 << 18
-"""Most rows whose scores are counted one by one, and most distinct scores after a merge."""
+"""Maximum number of rows to count by distinct score, and of distinct scores after a merge."""
 
 _BLOCK_START = 1 << 13
-"""Decision values of the first block, which gives a first estimate of the bits to drop."""
+"""Number of decision values in the first block, which gives a first estimate of bits to drop."""
 _AT_FIRST = 1 << 8
 """Number of rows that are checked first for two scores in one cell; a few rows often suffice."""
 
@@ -56,7 +56,8 @@ class ScoreCounts:
     values : ndarray of shape (U,)
         Ascending distinct scores, or the centres of all grid cells.
     counts : ndarray of shape (C, U)
-        Rows (or weight) of each channel, such as actual positives and negatives, at each score.
+        Number of rows (or total weight) in each channel, such as actual positives and negatives, at
+        each score.
     exact : bool
         True if ``values`` are the scores themselves, False if they are grid cells.
     sums : ndarray of shape (U,), optional
@@ -323,7 +324,7 @@ def _together(ours: ScoreCounts, theirs: ScoreCounts) -> tuple[FloatArray, Count
 
 
 class DecisionValueCounts:
-    """Counts of several decision values of the same rows; last bits are dropped if there are many.
+    """Counts of several decision values per row, without their last bits if there are many values.
 
     ``n_scores``, ``n_channels``, ``weights``: see :class:`GridCounts`.
     """
@@ -505,7 +506,8 @@ class ScoreTally:
     def results(self) -> tuple[ScoreCounts, ...]:
         """Return the counts of each score.
 
-        Scores are counted one by one for few rows, or if no cell of the grid has two scores.
+        Scores are counted one by one for few rows, or if no cell of the grid contains two different
+        scores.
         """
         if self._grid is not None:
             return self._grid.results()

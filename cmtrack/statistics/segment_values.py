@@ -22,9 +22,9 @@ from cmtrack.statistics.inputs import IntArray, is_categorical, no_masked
 MAX_SEGMENTS = 1000
 """Maximum number of segments per column; the last one combines all smaller segments."""
 MAX_VALUES = 10_000
-"""Most values of one column that are counted if all values are known only at the end."""
+"""Maximum number of values of a column to count before all of its values are known."""
 MAX_FRACTIONS = 20
-"""Most distinct numbers that are not whole; a column with more is continuous."""
+"""Maximum number of distinct fractions; a column with more is treated as continuous."""
 MISSING = "(missing)"
 OTHERS = "(others)"
 CROSSED = " × "
@@ -36,21 +36,21 @@ SEGMENTS = Called(
 )
 
 Divisions: TypeAlias = tuple[tuple[Hashable, ...], ...]
-"""Tuples of column names. Rows are divided by one column, or by the crossing of several."""
+"""Tuples of column names. Rows are divided by one column, or by a combination of columns."""
 
 
 class Others(Enum):
-    """The value of rows that are not in the largest segments."""
+    """The value that stands for all rows outside the largest segments."""
 
     OTHERS = OTHERS
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentRows:
-    """The segment of each row by one column.
+    """The segment of each row according to one column.
 
     ``values``, tuple of length S: texts, numbers or booleans, with None for missing values.
-        Crossings have tuples of such values.
+        For combinations of columns, the values are tuples of these types.
     ``codes``, shape (n,), int64: index of each row's value.
     """
 
@@ -60,7 +60,7 @@ class SegmentRows:
 
     @classmethod
     def of(cls, name: str, values: Sequence[Any], codes: IntArray) -> SegmentRows:
-        """Return the segment of each row, with values for files; equal values are one segment."""
+        """Return each row's segment, with values that files can store; equal values are merged."""
         place: dict[Any, int] = {}
         numbers = [place.setdefault(plain_value(value), len(place)) for value in values]
         if len(place) < len(values):
@@ -108,7 +108,7 @@ class SegmentRows:
         return SegmentRows(self.name, self.values, self.codes[rows])
 
     def arranged(self, order: Sequence[int]) -> SegmentRows:
-        """Return the rows with values in another order, which may leave out values without rows."""
+        """Return the rows with values in another order, which may omit values without rows."""
         place = np.zeros(len(self.values), dtype=np.int64)
         place[list(order)] = np.arange(len(order))
         return SegmentRows(self.name, tuple(self.values[k] for k in order), place[self.codes])
@@ -134,7 +134,7 @@ def declared(segments: Any) -> tuple[Any, Divisions]:
     """Return the columns of the argument ``segments``, and how they divide the rows.
 
     ``segments``: columns, or a pair of columns and a list of names. In the list, a tuple of names
-        means the crossing of these columns.
+        means the combination of these columns.
     """
     data = segments
     names = None
@@ -200,7 +200,7 @@ def divided(
 def plain_value(value: Any) -> Any:
     """Return a value as a text, number, boolean, None or a tuple of these, for files.
 
-    Any other value, such as a time, becomes its text.
+    Any other value, such as a time, is converted to a text.
     """
     if value is None or isinstance(value, (str, int, Others)):
         return value
@@ -212,7 +212,7 @@ def plain_value(value: Any) -> Any:
 
 
 def crossed_value(first: Any, second: Any) -> tuple[Any, ...]:
-    """Return a value of crossed columns; the first value may come from crossed columns."""
+    """Combine values of two columns; the first value may already be a combined one."""
     return (*(first if isinstance(first, tuple) else (first,)), second)
 
 

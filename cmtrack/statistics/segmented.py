@@ -1,8 +1,8 @@
 """Statistics of segments, which divide the rows by the values of a column.
 
-Rows of a segment and an actual class are counted like a separate class, so that the blocks of the
-kernel can be used. Counts of all segments sum exactly to the counts of all rows. Moments do so up
-to rounding.
+The rows of each combination of segment and actual class are counted like a separate class, so that
+the blocks of the kernel can be used. Counts of all segments sum exactly to the counts of all rows.
+Moments do so up to rounding.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from cmtrack.statistics.segment_values import (
 )
 
 _FEWEST_ROWS = 1 << 16
-"""Fewest rows that are counted at a time."""
+"""Minimum number of rows to count at a time."""
 _ROWS_OF_CELL = 64
-"""Rows at a time for each segment and class, so that counting dominates the work on tables."""
+"""Number of rows to count at a time per segment and class; fewer would waste time on tables."""
 _VALUES = 1 << 23
-"""Most probabilities at a time, to limit the memory."""
+"""Maximum number of probabilities to process at a time, to limit the memory."""
 
 
 def _plain(value: Any) -> Any:
@@ -86,7 +86,7 @@ class SegmentCounts(Record):
     ``values``, tuple of length S: see :class:`~cmtrack.statistics.segment_values.SegmentRows`; may
         include ``Others.OTHERS``.
     ``rows``, shape (C,): number of rows, ignoring weights.
-    ``matrix``, shape (C, K): rows (or weight) by predicted class.
+    ``matrix``, shape (C, K): number of rows (or total weight) by predicted class.
     ``ranks``, RankCounts of shape (C, K).
     ``moments``, ScoreMoments of shape (C, K), or (C, K + 1): moments of each class's probability
         and, with two groups, of the positive group's score.
@@ -150,7 +150,7 @@ class SegmentCounts(Record):
         return np.asarray(self.rows.reshape(len(self.values), -1).sum(axis=1))
 
     def take(self, segments: Sequence[int] | IntArray) -> SegmentCounts:
-        """Return the counts of some segments; the index -1 gives a segment without rows."""
+        """Return the counts of some segments; the index -1 means a segment without rows."""
         chosen = np.asarray(segments, dtype=np.int64)
         classes = chosen[:, None] * self.n_classes + np.arange(self.n_classes)
         classes[chosen < 0] = -1
@@ -214,7 +214,7 @@ class SegmentCounts(Record):
         -------
         moments : ScoreMoments of shape (S, 2, 1)
         variances : ndarray of shape (S,)
-            Sums of s (1-s) over the scores.
+            Sums of s (1-s) over the scores s.
         """
         size = self.n_classes
         moments = self.moments
@@ -326,7 +326,7 @@ class Segmented(Record):
         return Segmented(labels, columns)
 
     def arranged(self, labels: tuple[Label, ...]) -> Segmented:
-        """Return the segments with ``labels`` in their order; new labels have no rows."""
+        """Return the segments with classes in the order of ``labels``; new labels have no rows."""
         if labels == self.labels:
             # Equal labels may be numbers of another type, so the new labels are used.
             return Segmented(labels, self.columns)

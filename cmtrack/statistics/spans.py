@@ -83,8 +83,8 @@ class SpanRows:
 
     The number of matches depends on the predictions, so two runs are compared by document.
     Documents with actual spans are numbered in the order of their names. Other documents, which
-    have only predicted spans, use 16,384 further places by a hash of their names, so that their
-    numbers are the same for every run.
+    have only predicted spans, get one of 16,384 further places, which a hash of their name
+    determines, so that their numbers are the same for every run.
 
     Attributes
     ----------
@@ -145,10 +145,11 @@ def match_spans(
 ) -> list[Match]:
     """Pair the spans of each document, one to one.
 
-    Spans with equal extents are paired first, with equal labels before different labels. Then,
-    unless ``match="exact"``, overlapping spans are paired, with the longest overlap first. Among
-    equal overlaps, equal labels come first. All other spans have no partner. The results keep the
-    order of the documents. Within a document, actual spans come before unmatched predicted spans.
+    Spans with the same start and end are paired first. Among them, spans with the same label come
+    first. Then, unless ``match="exact"``, overlapping spans are paired, with the longest overlap
+    first. Among overlaps of equal length, spans with the same label come first. All other spans
+    have no partner. The results keep the order of the documents. Within a document, actual spans
+    come before unmatched predicted spans.
     """
     documents: defaultdict[Label, tuple[list[Span], list[Span]]] = defaultdict(lambda: ([], []))
     for span in actual:

@@ -1,4 +1,4 @@
-"""Counts by the most probable class and its probability, for the shares of many classes."""
+"""Counts by the most probable class and its probability, to estimate shares of many classes."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ _LOW = -4.0
 _HIGH = 12.0
 """Limits of the logits that are divided into cells.
 
-With up to 55 classes, the most probable class has at least 1/55, whose logit is above -4.
+With up to 55 classes, the most probable class has a probability of at least 1/55, whose logit is
+above -4.
 """
 _MOST_CELLS = 1 << 20
-"""Most cells of a table that is counted block by block; larger tables are counted at the end."""
+"""Maximum number of cells to count block by block; larger tables are counted at the end."""
 _MOST_WAITING = 1 << 22
-"""Most codes that are kept to be counted at the end; this limits the memory."""
+"""Maximum number of codes to keep until they are counted; this limits the memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopScoreCounts(plain.Table):
-    """Rows by table row (such as actual class), most probable class and cell of its probability.
+    """Counts of rows by table row (such as actual class), predicted class and probability cell.
 
     ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12],
         and the outer cells are open.
