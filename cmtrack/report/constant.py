@@ -17,11 +17,11 @@ from cmtrack.report import formatting as fmt
 
 CONSTANT = "constant"
 UNDEFINED = "undefined"
-"""Word for the status of the rows below the ranked runs of a table."""
+"""Status word for the rows that a table shows below the ranked runs."""
 
 
 def p_of(constant: ConstantAnswer) -> str:
-    """Return words for the p-value of the difference between a run and a constant answer."""
+    """Return the p-value of the difference between a run and a constant answer, in words."""
     if math.isnan(constant.pvalue):
         return "standard error unknown"
     unpaired = ", not paired by row" if constant.unpaired else ""
@@ -44,12 +44,12 @@ def constant_sentence(
     (0.713): “m2” has 4.100 (p < 0.001)." The sentence is empty if the run is shown to be better.
 
     ``shown``: the run's value.
-    ``interval``: the run's interval, which decides how many digits the constant answer's value
-        gets.
-    ``several``: "run" or "model" if this run is the best and no run or model is shown to be better
-        than the constant answer, else empty.
-    ``positive``: the positive group, for the metric's title.
-    ``catalog``: the catalog with the metric's title.
+    ``interval``: the run's interval, which decides with how many digits the constant answer's value
+    is shown.
+    ``several``: "run" or "model" if this run is the best but no run or model is shown to be better
+    than the constant answer; otherwise empty.
+    ``positive``: the positive group, which the metric's title mentions.
+    ``catalog``: the catalog that contains the metric's title.
     ``say``: a function that returns the name of a run for a sentence.
     """
     if not constant.warns:
@@ -68,7 +68,7 @@ def constant_sentence(
 
 
 def _strategy(constant: ConstantAnswer, interval: Interval | None) -> str:
-    """Return words for the constant answer, with its value."""
+    """Return the constant answer in words, with its value."""
     if constant.guessed:
         return "guessing (0)"
     strategy = "always predicting the class shares"
@@ -140,7 +140,7 @@ def _sentence_on(
 
 
 def _key(entry: Ranked, ranking: Ranking) -> str:
-    """Return the key of an entry in a constant answer's results: a run's id or a model's name."""
+    """Return the run id or model name by which a constant answer stores an entry's results."""
     return entry.name if ranking.over else entry.run_id
 
 
@@ -156,10 +156,10 @@ def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | Non
 
 @dataclass(frozen=True)
 class UnrankedRow:
-    """A row of a table below its ranked runs: a constant answer, or a run without a value.
+    """A table row below the ranked runs, for a constant answer or a run without a value.
 
-    ``values``: the available values as texts, for each metric name.
-    ``reason``: the reason for an undefined value.
+    ``values``: the available values as texts, by metric name.
+    ``reason``: the reason why a value is undefined.
     """
 
     name: str
@@ -170,9 +170,9 @@ class UnrankedRow:
 
 
 def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
-    """Return the rows below the ranked runs of a table.
+    """Return the rows that a table shows below the ranked runs.
 
-    These are the constant answers, and the runs on the same data for which the metric is undefined.
+    These rows show the constant answers, and the runs on the same data whose metric is undefined.
     """
     rows = _constant_rows(ranking)
     if ranking.over:

@@ -1,4 +1,4 @@
-"""Content of the report on classes: metrics, classes, grouping steps and facts."""
+"""Content of the report on an evaluation of classes: metrics, classes, grouping steps and facts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
-    """Return the row of a metric for a table on the page."""
+    """Return the table row of a metric."""
     value = evaluation.metrics[name]
     interval = evaluation.intervals.get(name)
     metric = evaluation.catalog.lookup(name)
@@ -80,9 +80,9 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
 
 
 def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
-    """Return the address of a metric's documentation, or an empty string without one.
+    """Return the address of a metric's documentation, or an empty string if there is none.
 
-    Custom metrics have no documentation, and the package may name no site.
+    Custom metrics are not documented, and the package's metadata may lack a documentation site.
     """
     section = evaluation.catalog.sections.of(metric)
     if section is None or not site():
@@ -127,7 +127,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> list[dict[str, Any]]:
-    """Return a row for each class, or only the classes with the smallest F1 if they are many."""
+    """Return a row for each class or, if there are many, for the classes with the lowest F1."""
     if not evaluation.has_section("class"):
         return []
     confused = {
@@ -163,7 +163,7 @@ def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> li
 
 
 def _class_row(evaluation: Evaluation, label: Label) -> dict[str, Any]:
-    """Return the row of a class, with its most frequent confusion still empty."""
+    """Return the row of a class, in which the most frequent confusion is not yet filled in."""
     prefix = f"class/{encode_label(label)}"
     support = evaluation.metrics[f"{prefix}/support"]
     share = support / evaluation.n_samples if evaluation.n_samples else math.nan
@@ -296,7 +296,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
-    """Return the last facts on the page of any evaluation.
+    """Return the facts at the end of the page, which are the same for all kinds of evaluation.
 
     ``truth``: the noun for the actual values.
     """

@@ -97,7 +97,7 @@ def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
 
 
 def _share(value: float) -> dict[str, Any]:
-    """Return the cell for a share: its text, and the number by which the cell is sorted."""
+    """Return the table cell for a share, with its text and the number by which it is sorted."""
     if np.isnan(value):
         return {"sort": "", "shown": "–"}
     return {"sort": value, "shown": fmt.percent(value)}
@@ -167,7 +167,7 @@ def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str:
-    """Return a code's scores on one line, with the code that most often was correct instead."""
+    """Return a code's scores on one line, with the code that was most often correct instead."""
     texts = []
     for name, value in scores.items():
         score = "undefined" if value is None else fmt.fixed(value, 3)
@@ -198,7 +198,7 @@ def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
 
 
 def lead(evaluation: FamilyEvaluation) -> list[str]:
-    """Return the sentence that gives the evaluation's size and its main numbers."""
+    """Return the sentence that states the evaluation's size and main numbers."""
     return _overall(evaluation)
 
 

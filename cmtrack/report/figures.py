@@ -1,7 +1,7 @@
-"""The list of figures, each with its name, title, reading instructions and drawing function.
+"""List of all figures, with the name, title, reading instructions and drawing function of each.
 
-Reports, reviews, runs and the command line use this list. To add a figure, write a function that
-draws it and add one entry here.
+This list is used by reports, reviews, logged runs and the command line. To add a figure, write a
+function that draws it and add one entry here.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ Result = TypeVar("Result")
 class FigureEntry:
     """One figure of the list.
 
-    ``name``: key of :meth:`Evaluation.figures`; the figure's file is named after it.
+    ``name``: key of the figure in :meth:`Evaluation.figures`, which is also the name of its file.
         A name such as ``reduced_<step>`` stands for one figure per part of the evaluation, in this
         case one figure per grouping step.
     ``title``: heading of the figure; ``<step>`` in the heading stands for the name of the part.
     ``reading``: at most two lines on how to read the figure, true of every such figure.
-    ``draw``: function that draws the figure. Its arguments are the evaluation (or the ranking of a
-        comparison) and, if the figure has parts, one part. It returns the figure, or None if the
-        figure does not apply.
+    ``draw``: function that draws the figure. The arguments of this function are the evaluation (or
+    the ranking of a comparison) and, if the figure has parts, one part. The function returns the
+    figure, or None if the figure does not apply.
     ``parts``: function that takes the evaluation and returns the name and the part for each figure.
     ``section``: key of the question that the figure answers in a report, in
         :data:`cmtrack.report.narrative.QUESTIONS`.
     ``chart``: function that takes the evaluation, and words for the run and the step in the title.
-        It returns the run's image for MLflow's charts, or None. MLflow shows the image 256 pixels
-        wide, next to the images of other runs.
-    ``logged``: "file" if a run gets the figure as a file and in its report; "report" if a run gets
-        the figure only in its report; "" if a run gets the figure only if the user names it. Each
+        The function returns the run's image for MLflow's charts, or None. MLflow shows the image
+        256 pixels wide, next to the images of other runs.
+    ``logged``: "file" if the figure is logged as a file and in the run's report; "report" if the
+    figure is logged only in the report; "" if the figure is logged only on request. Each
         figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
     ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
-    ``folded``: whether pages show the figure below a fold, because few readers need it.
+    ``folded``: whether pages show the figure in a collapsed section, because few readers need it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class FigureEntry:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as it is drawn: its PNG file and its SVG element.
+    """A drawn figure, as a PNG file and as an SVG element.
 
     ``name``, ``title``, ``reading``, ``section``, ``folded``: as in :class:`FigureEntry`.
     ``file``: name of the PNG file.
@@ -108,7 +108,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class About:
-    """Facts about the run that figures show, for a small line below each figure.
+    """Facts about the run, which a small line below each figure shows.
 
     ``run``: name of the run; empty if unknown.
     ``data``: name of the evaluated data; empty if unknown.
@@ -123,7 +123,7 @@ class About:
 
     @property
     def step_words(self) -> str:
-        """Words for the step, such as ``step 7``.
+        """Text for the step, such as ``step 7``.
 
         The text is empty if there is no step.
         """
@@ -409,7 +409,7 @@ MODELS = (
 
 
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
-    """Return the figure entries for a subject, and the object that their functions take.
+    """Return the figure entries for a subject, and the object to pass to their functions.
 
     The object is the evaluation itself, or the first ranking of a comparison. Raises TypeError if
     the subject is neither an evaluation nor a comparison.
@@ -426,17 +426,17 @@ def file_name(name: str, *, review: bool = False) -> str:
     """Return the name of a figure's file, which is the same in a folder and in a run.
 
     ``name``: name of the figure, as in :meth:`Evaluation.figures`.
-    ``review``: whether it is a figure of a comparison.
+    ``review``: whether the figure belongs to a comparison.
     """
     prefix = "cmtrack_review_" if review else "cmtrack_"
     return f"{prefix}{encode_label(name).replace(' ', '_')}.png"
 
 
 class DrawnFigures(Mapping[str, "Figure"]):
-    """The figures of an evaluation or comparison by name, each drawn once, on first access.
+    """The figures of an evaluation or comparison, by name, which are drawn on first access.
 
-    Only drawing a figure shows whether it applies, so listing or counting the figures draws all of
-    them.
+    A figure must be drawn to find out whether it applies, so listing or counting the figures draws
+    all of them.
     """
 
     def __init__(self, subject: BaseEvaluation | Comparison) -> None:
@@ -478,8 +478,8 @@ def draw_figures(
     """Return every figure that applies, by name.
 
     ``on_error``: a function that is called with the name and the error of each figure that fails.
-        If it is given, all figures are drawn at once, and the mapping omits the figures that fail.
-        By default, each figure is drawn on first access, which raises any error.
+        If ``on_error`` is given, all figures are drawn at once, and the mapping omits the figures
+        that fail. By default, each figure is drawn on first access, which raises any error.
     """
     if on_error is None:
         return DrawnFigures(subject)
@@ -499,12 +499,12 @@ def draw_pictures(
     ``problems``: a list to which a sentence is added for each figure that fails; the result omits
         these figures. By default, the error is raised.
     ``step``: a function that is called before each figure is drawn.
-    ``figures``: "all" for every figure on pages, "auto" for the figures that a run gets
-        (:attr:`FigureEntry.logged`), or the names of figures.
+    ``figures``: "all" for every figure on pages, "auto" for the figures that are logged to a run
+    (:attr:`FigureEntry.logged`), or the names of figures.
     ``files``: whether to make PNG files as well as SVG elements, from the same drawing. If
-        ``figures`` is "auto", only some figures get a PNG file.
-    ``about``: facts about the run, which a small line below each figure shows. If they are given,
-        the images for MLflow's charts are always drawn.
+    ``figures`` is "auto", PNG files are made for only some figures.
+    ``about``: facts about the run, which a small line below each figure shows. If such facts are
+    given, the images for MLflow's charts are always drawn.
     """
     signature = "" if about is None else about.signature
     entries, shown = listed(subject)

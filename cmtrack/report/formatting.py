@@ -1,4 +1,4 @@
-"""Functions that write numbers and names as texts for people."""
+"""Functions that format numbers and names as texts for people."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def named(label: object, most: int = SHORT) -> str:
-    """Return a label for a sentence, shortened and in quotation marks."""
+    """Return a label for use in a sentence: shortened, and in quotation marks."""
     return quoted(short(label, most))
 
 
@@ -96,7 +96,7 @@ def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[
 
 
 def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows as JSON for MLflow's table views, which lists column names and row values."""
+    """Return rows as JSON for MLflow's table views, with a list of columns and a list of rows."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     data = [[_finite_or_none(row.get(name)) for name in names] for row in rows]
     return json.dumps({"columns": names, "data": data}, ensure_ascii=False, separators=(",", ":"))
@@ -120,7 +120,7 @@ def capital(text: str) -> str:
 
 
 def counted(n: float, noun: str) -> str:
-    """Return a number with its noun, such as ``1,200 rows``; fractional weights get a decimal."""
+    """Return a number with its noun, such as ``1,200 rows``; fractions have one decimal."""
     if n == 1:
         return f"{count(n)} {noun}"
     ending = "es" if noun.endswith("s") else "s"
@@ -167,7 +167,7 @@ def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = wit
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
     """Return a metric's value as text: a count, a number, or a range that starts at 0.
 
-    The interval of a number decides how many digits the number gets.
+    The interval of a number decides with how many digits the number is written.
     """
     # A metric without an upper limit and without a better direction is a count of rows.
     is_unbounded = math.isinf(metric.high) and not metric.better
@@ -184,7 +184,7 @@ def missing_word(evaluation: BaseEvaluation, name: str) -> str:
 def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
     """Return the reason why a metric has no finite value, after "infinite" or "undefined".
 
-    For example, "infinite: 1 row gives …".
+    A reason is, for example, "infinite: 1 row gives …".
     """
     word = missing_word(evaluation, name)
     reason = evaluation.undefined.get(name, "")

@@ -1,8 +1,8 @@
-"""Self-contained HTML pages from templates, which load nothing and escape all names.
+"""Self-contained HTML pages from templates; the pages load nothing and escape all names.
 
 The names of runs, labels and groups are untrusted, because people open pages with names that others
-have chosen. The templates escape every value. The functions of this module then protect the
-finished page, which covers every template and every value.
+have chosen. The templates escape every value. The functions of this module additionally protect the
+finished page, so that every template and every value is covered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
 _SMALL_FIGURE = 720
-"""Largest width, in pixels, of a figure that a wide screen shows next to another figure."""
+"""Largest width, in pixels, up to which a wide screen shows two figures next to each other."""
 _FIRST = '<meta charset="utf-8">'
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')
@@ -54,7 +54,7 @@ def render_page(name: str, /, **values: Any) -> str:
     of the text around them (:func:`cmtrack.untrusted.for_page`).
 
     ``name``: name of the template.
-    ``**values``: values for the template, which escapes all texts.
+    ``**values``: values to insert into the template, which escapes all texts.
     """
     html = _template(name).render(values)
     parts = _COPIED.split(html)
@@ -68,7 +68,7 @@ def render_page(name: str, /, **values: Any) -> str:
 
 
 def without_rows(page: bytes) -> bytes:
-    """Return a report without its lists of rows.
+    """Return the HTML of a report without the lists of individual rows.
 
     No value can contain the comments that mark these lists, because a ``<`` in a value is escaped.
     """
@@ -82,10 +82,10 @@ def _meta(html: str) -> str:
 def figure_block(
     picture: Picture, opens: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return the values with which a page shows a picture.
+    """Return the template values for a picture on a page.
 
-    ``opens``: the title of each table by its id; matrix cells in the picture become links to these
-        tables.
+    ``opens``: the titles of tables by their ids; matrix cells in the picture become links to these
+    tables.
     """
     svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
     is_linked = svg != picture.svg
@@ -151,8 +151,8 @@ def _template(name: str) -> Template:
 def _policy(html: str) -> str:
     """Return a Content-Security-Policy that allows only the page's own style, script and pictures.
 
-    Style *attributes* need no hash. They contain only widths that are computed from numbers, and
-    the browser does not load a picture or font that an attribute might name.
+    Style *attributes* need no hash. Style attributes contain only widths that are computed from
+    numbers, and the browser does not load pictures or fonts that an attribute might name.
     """
     return "; ".join(
         (

@@ -42,22 +42,23 @@ MISMATCHES = (
 LEAST_WITHOUT_COUNTS = 50
 """Smallest number of rows for which a share is written without its counts.
 
-With fewer rows, a single row changes the share by more than 2 percentage points.
+If there are fewer rows, a single row changes the share by more than 2 percentage points.
 """
 RARE_SHARE = 0.1
 """Share of positive rows below which accuracy hardly depends on the positive rows.
 
-Below it, the report does not compare the accuracy with always predicting the largest class.
+Below this share, the report does not compare the accuracy with always predicting the largest class.
 """
 GOOD_AREA = 0.8
-"""Smallest area under the ROC curve with which a score counts as ranking well.
+"""Smallest area under the ROC curve at which a score is said to rank rows well.
 
-If the predicted labels nevertheless miss most positives, the report suggests a different threshold.
+If a score ranks rows well but the predicted labels miss most positives, the report suggests a
+different threshold.
 """
 CLEAR = 0.01
-"""Largest p-value of a clear difference.
+"""Largest p-value at which a difference is called clear.
 
-With 0.05, one in twenty equally good models would be reported as clearly different.
+If this limit were 0.05, one in twenty equally good models would be reported as clearly different.
 """
 AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
 """Name of the area under the ROC curve for all classes, used if there is no positive group."""
@@ -76,7 +77,7 @@ QUESTIONS = {
     "prevalence": "How many positives are there?",
     "facts": "What was evaluated?",
 }
-"""The headings of a report's sections by key, in the order in which people ask these questions.
+"""Headings of a report's sections by key, in the order in which readers ask these questions.
 
 Sentences and figures without a section are at the top of the page.
 """
@@ -87,9 +88,9 @@ QUESTION_OF_METRICS = {
     "spcc": "probabilities",
     "prevalence": "prevalence",
 }
-"""Section of headline metrics for the first part of a metric's name, unless it is "good"."""
+"""Section of the report for each first part of a headline metric's name, unless it is "good"."""
 _COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
-"""Heading for an estimate on labelled rows, which is a check because the share is known."""
+"""Heading for a prevalence estimate on labelled rows, which serves as a check."""
 
 
 def question(key: str, evaluation: BaseEvaluation) -> str:
@@ -101,7 +102,7 @@ def question(key: str, evaluation: BaseEvaluation) -> str:
 
 
 def told(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the sentences on an evaluation, most important first, each with its section."""
+    """Return the sentences on an evaluation and their sections, most important first."""
     # Each entry lists a function, the section of the metrics that the function reads, and the
     # section of its sentences.
     sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
@@ -126,7 +127,7 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def _overall_section(evaluation: Evaluation) -> str:
-    """Return the section of the metrics over all classes."""
+    """Return the section for metrics that cover all classes."""
     return "multiclass" if evaluation.none is None else "spans"
 
 
@@ -136,7 +137,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """Return the first sentences, on the positive group and on the share of correct predictions."""
+    """Return the first sentences, which cover the positive group and the accuracy."""
     sentences = []
     if evaluation.has_section("binary"):
         # If the recall is low, these sentences also give the reason.
@@ -333,7 +334,7 @@ def _findings(evaluation: Evaluation) -> list[str]:
 
 
 def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
-    """Return words for the recall: the share of positives that are found."""
+    """Return the recall in words, as the share of positives that are found."""
     name = named(evaluation.positive)
     if not cells.actual_positives:
         return f"no row is {name}"
@@ -345,7 +346,7 @@ def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
 
 
 def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
-    """Return words for the precision: the share of positive predictions that are correct."""
+    """Return the precision in words, as the share of positive predictions that are correct."""
     predicted = cells.predicted_positives
     if not cells.actual_positives:
         if not predicted:
@@ -362,7 +363,7 @@ def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
 
 
 def _needs_counts(hits: float, total: float) -> bool:
-    """Return whether a share needs its counts, because there are few rows without weights."""
+    """Return whether counts must accompany a share, because it is of few unweighted rows."""
     if not total > 0:
         return False
     are_counts = hits == round(hits) and total == round(total)
@@ -370,7 +371,7 @@ def _needs_counts(hits: float, total: float) -> bool:
 
 
 def _ranks_well(evaluation: Evaluation) -> list[str]:
-    """Return the sentence on a score that ranks well while the labels miss most positives."""
+    """Return the sentence on a score that ranks rows well although most positives are missed."""
     cells = evaluation.binary
     area = evaluation.metrics.get("binary/roc_auc", math.nan)
     if cells is None or not area >= GOOD_AREA or cells.actual_positives == 0:
@@ -502,7 +503,7 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
 
 
 def _largest_uncertainty(evaluation: Evaluation, estimate: PrevalenceEstimate) -> str:
-    """Return words for the largest source of a prevalence estimate's uncertainty."""
+    """Return the largest source of a prevalence estimate's uncertainty, in words."""
     largest = int(np.argmax(estimate.shares))
     share = estimate.shares[largest]
     most = "Most" if share > 0.5 else "The largest part"

@@ -1,14 +1,15 @@
-"""The assessment of probabilities, in words for reports, reviews and their figures.
+"""Assessment of predicted probabilities in words, for reports, reviews and figures.
 
-An assessment is about the probabilities of the positive group, or about the confidence of the
-predictions: the probability that each prediction is correct. It claims a fault if two conditions
-hold: the calibration test finds a fault, and either the reliability curve leaves its band or both
-parts of the test find the fault. If the curve has no band, the test alone decides. If only the test
-finds a fault, the assessment reports signs of miscalibration.
+An assessment covers either the probabilities of the positive group or the confidence of the
+predictions, which is the probability that each prediction is correct. An assessment states that
+probabilities are miscalibrated if two conditions hold: the calibration test finds a fault, and
+either the reliability curve leaves its band or both parts of the test find the fault. If the curve
+has no band, the test alone decides. If only the test finds a fault, the assessment reports signs of
+miscalibration.
 
-The slope, the mean and the curve decide the word for the kind of fault, and an example shows where
-the fault is largest. All of them use the evaluation's confidence level. A fault smaller than a
-margin of practical importance is real, but too small to matter.
+The slope, the mean and the curve determine the word for the kind of fault, and an example shows
+where the fault is largest. All of these results use the evaluation's confidence level. A fault
+smaller than a margin of practical importance is real, but too small to matter.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 
 FEW = 100
-"""Number of rows below which the calibration test finds only large faults."""
+"""Number of rows below which the calibration test detects only large faults."""
 MARGIN = 0.01
 """Calibration error, or difference of means, below which a fault is too small to matter.
 
@@ -48,7 +49,7 @@ _LEAST = 20
 
 
 class Judgement(NamedTuple):
-    """The assessment of probabilities: a word for a table, and a sentence."""
+    """The assessment of probabilities, as a word for a table and as a sentence."""
 
     word: str
     sentence: str
@@ -60,14 +61,14 @@ class _Judged:
 
     ``subject``: words that name the probabilities in a sentence.
     ``noun``: the noun for a row that has one of these probabilities.
-    ``outcomes``: two words: for rows whose predicted outcome did not come true, as in "13 are
-        wrong", and for rows whose predicted outcome did come true.
+    ``outcomes``: two words, the first for rows whose predicted outcome did not come true, as in "13
+    are wrong", and the second for rows whose predicted outcome came true.
     ``faults``: the kinds of fault that a confidence interval shows, each with its reason.
     ``towards``: the direction of the fault that an example should show: 1 for scores that are too
-        high, -1 for scores that are too low, 0 for either, and None for the direction that Cox's
-        fit gives.
+        high, -1 for scores that are too low, 0 for either, and None for the direction that follows
+        from Cox's fit.
     ``mean_interval``: confidence interval of the mean score minus the observed share.
-    ``largest_margin``: the largest margin, as :data:`MARGIN`.
+    ``largest_margin``: the largest margin of practical importance; see :data:`MARGIN`.
     """
 
     evaluation: Evaluation
@@ -111,7 +112,7 @@ class _Judged:
         """True if the mean score differs from the observed share by more than the margin.
 
         The calibration error is at least as large as the error of the mean, but the estimated
-        calibration error may not show this if the bins contain only one row.
+        calibration error may be smaller if the bins contain only one row.
         """
         if self.mean_interval is None:
             return False
@@ -127,12 +128,12 @@ class _Judged:
 
     @property
     def may_be_small(self) -> bool:
-        """True if the estimated calibration error, without its interval, is too small to matter."""
+        """True if the estimate of the calibration error is too small to matter."""
         return self.size < self.margin and not self.mean_matters
 
     @cached_property
     def failures(self) -> str:
-        """Words on scores of 0 or 1 that did not come true.
+        """Words about scores of 0 or 1 whose outcome did not come true.
 
         The text is empty if there are no such scores.
         """
@@ -140,7 +141,7 @@ class _Judged:
 
     @cached_property
     def example(self) -> str:
-        """Words for the scores with the largest fault.
+        """Description of the scores with the largest fault.
 
         The text is empty if only the mean score is wrong.
         """
@@ -161,7 +162,7 @@ class _Judged:
 
     @property
     def test(self) -> str:
-        """Words for the p-value of the calibration test."""
+        """The p-value of the calibration test, in words."""
         return f"{self.section} {fmt.p_equals(self.pvalue)}"
 
     @property
@@ -175,7 +176,7 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
 
     Returns None if the section ``calibration/`` is missing.
 
-    ``margin``: as :data:`MARGIN`.
+    ``margin``: the margin of practical importance; see :data:`MARGIN`.
 
     The word of the assessment is one of these:
 
@@ -222,7 +223,7 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
 
 
 def _slope_fault(slope: Interval) -> str:
-    """Return the word for a slope whose interval excludes 1."""
+    """Return the word that describes a slope whose interval excludes 1."""
     if slope[0] > 1:
         return "under-confident"
     if slope[1] > 0:
@@ -235,7 +236,7 @@ def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | No
 
     Returns None if the section ``confidence/`` is missing. The confidence is the probability that a
     prediction is correct. :func:`judgement` lists the words. Over-confident predictions are correct
-    less often than their probabilities say.
+    less often than their probabilities suggest.
     """
     curve = curve_of(evaluation, "confidence")
     if curve is None:
@@ -319,10 +320,11 @@ def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
 def _side(mean_interval: Interval | None, curve: CalibrationCurve) -> int:
     """Return 1 if the mean score is too high, -1 if it is too low, else 0.
 
-    Two conditions must hold. First, the interval of the mean difference excludes 0. Second, labels
-    that are drawn with the scores as probabilities seldom differ as much from the mean score. The
-    second condition is needed if the outcome comes true for few rows or for no row. In that case,
-    the observed labels vary less than drawn labels, and the interval is too narrow.
+    Two conditions must hold. The result is not 0 only if two conditions hold. First, the interval
+    of the mean difference excludes 0. Second, labels that are drawn at random with the scores as
+    probabilities seldom differ this much from the mean score. The second condition is needed if the
+    outcome comes true for few rows or for no row. If the outcome is rare, the observed labels vary
+    less than drawn labels, and the interval is too narrow.
     """
     if mean_interval is None:
         return 0
@@ -344,9 +346,9 @@ def _level(side: int) -> str:
 def _mean_interval(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | None:
     """Return the interval of the mean score minus the observed share.
 
-    For clustered rows, this is the interval for the mean confidence, because the metrics already
-    include an interval for the probabilities of the positive group. Returns None if the clustered
-    rows are not stored.
+    For clustered rows, the function returns only the interval for the mean confidence, because the
+    metrics already include an interval for the probabilities of the positive group. Returns None if
+    the clustered rows are not stored.
     """
     if evaluation.n_clusters is not None:
         return _mean_interval_of_clusters(evaluation)
@@ -414,8 +416,8 @@ def _points(margin: float) -> str:
 def _judge(judged: _Judged) -> Judgement:
     """Return the assessment.
 
-    A score of 0 or 1 that did not come true decides first, then the test, then the curve and the
-    intervals.
+    The assessment depends first on scores of 0 or 1 that did not come true, then on the test, and
+    then on the curve and the intervals.
     """
     if math.isnan(judged.pvalue):
         return _judge_untested(judged)
@@ -441,7 +443,7 @@ def _judge_untested(judged: _Judged) -> Judgement:
 
 
 def _judge_failed(judged: _Judged) -> Judgement:
-    """Assess probabilities with scores of 0 or 1 that did not come true."""
+    """Assess probabilities that include scores of 0 or 1 whose outcome did not come true."""
     text = f"Of the {judged.subject}, {CERTAIN}: {judged.failures}"
     if not judged.faults or not judged.example or judged.may_be_small:
         return Judgement(CERTAIN, f"{text} {judged.evidence}.")
@@ -498,7 +500,7 @@ def _judge_not_significant(judged: _Judged) -> Judgement:
 
 
 def _look(judged: _Judged, rows: int) -> str:
-    """Return words for a sign of a fault that the test does not find.
+    """Return words for signs of a fault that the test does not find.
 
     The text is empty if there is no such sign.
     """
@@ -536,7 +538,7 @@ def _caution(judged: _Judged, rows: int) -> str:
 
 
 def _failures(judged: _Judged) -> str:
-    """Return words on scores of 0 or 1 that did not come true.
+    """Return words about scores of 0 or 1 whose outcome did not come true.
 
     The text is empty if there are no such scores.
     """
@@ -558,8 +560,8 @@ def _failures(judged: _Judged) -> str:
 def _example(judged: _Judged) -> str:
     """Return words for the largest fault of the reliability curve.
 
-    The words are empty if the example would be the mean of all rows and if the difference of this
-    mean from the observed share may be due to chance.
+    The text is empty if the example would be the mean of all rows, and the difference between this
+    mean and the observed share may be due to chance.
     """
     fault = largest_fault(judged.curve, judged.towards)
     if fault is None:
@@ -577,13 +579,13 @@ def _example_bins(curve: CalibrationCurve) -> int:
 
 
 def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, float] | None:
-    """Return the score that differs most from its observed share, and this share; else None.
+    """Return the score that differs most from its observed share, with this share, or None.
 
-    Both are means over a tenth of the rows, or over more rows if a tenth of the rows is fewer than
-    20.
+    The score and the share are means over a tenth of the rows, or over more rows if a tenth amounts
+    to fewer than 20 rows.
 
     ``towards``: 1 to look for scores that are too high, -1 for scores that are too low, 0 for
-    either, and None for the direction that Cox's fit gives for each score.
+    either, and None for the direction that follows from Cox's fit for each score.
     """
     total = curve.table.blocks.total
     fit = curve.table.fit
@@ -615,9 +617,9 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
 
 
 def about(score: float, observed: float) -> tuple[str, str]:
-    """Return two shares in whole per cent: "about 78%" or "more than 99%".
+    """Return two shares in whole per cent, such as "about 78%" or "more than 99%".
 
-    The texts have more digits if the shares would otherwise look equal.
+    The texts contain more digits if the shares would otherwise look equal.
     """
     edges = (_edge(score), _edge(observed))
     if edges[0] == edges[1]:
@@ -631,7 +633,7 @@ def about(score: float, observed: float) -> tuple[str, str]:
 def _edge(share: float) -> str:
     """Return words for a share that would be rounded to 0% or 100%.
 
-    The text is empty for other shares.
+    The text is empty for all other shares.
     """
     if 0 < share < 0.005:
         return "less than 1%"
@@ -643,7 +645,7 @@ def _edge(share: float) -> str:
 def shares(score: float, observed: float, least: int = 0) -> tuple[str, str]:
     """Return two shares in per cent, with enough digits to distinguish them.
 
-    Shares other than 0 and 1 also get enough digits to differ from 0% and 100%.
+    Shares other than 0 and 1 are also written with enough digits to differ from 0% and 100%.
     """
     values = (score, observed)
     for places in range(least, 4):

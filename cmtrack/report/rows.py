@@ -36,14 +36,14 @@ MAX_CELLS = 20
 MAX_LISTED = 5
 """Maximum number of row tables that a page shows at first.
 
-The page shows each further table if a reader clicks its matrix cell.
+The page shows each further table if a reader clicks the table's matrix cell.
 """
 PER_CELL = 10
 """Maximum number of rows in the table of a matrix cell."""
 _MAX_SEGMENTS = 6
 _MAX_COLUMNS = 12
 _TEXT = 200
-"""Maximum number of characters of a text in a table of rows."""
+"""Maximum length, in characters, of a text in a table of rows."""
 
 
 class Joined(NamedTuple):
@@ -60,7 +60,7 @@ NOTHING_JOINED = Joined()
 
 
 def lists_rows(problems: list[str]) -> bool:
-    """Return whether pages can list rows; if pandas is missing, add this to ``problems``."""
+    """Return whether pages can list rows; if pandas is missing, add a note to ``problems``."""
     try:
         import cmtrack._pandas  # noqa: F401
     except ImportError as error:
@@ -140,7 +140,7 @@ def shows_ids(rows: Predictions) -> bool:
 
 
 def has_probabilities(rows: Predictions) -> bool:
-    """Return whether rows have probabilities, and not only decision values that rank the rows."""
+    """Return whether rows have probabilities, not just decision values that rank the rows."""
     return rows.source is not None and not rows.source.ranking_only
 
 
@@ -160,9 +160,9 @@ def behind_confusions(
 ) -> dict[str, Any] | None:
     """Return a table of the most confident rows in each of the most important matrix cells.
 
-    Each matrix in turn contributes its next cell until there are ``most`` tables. In each matrix,
-    confusions come before correct cells, and larger cells before smaller cells. The correct cells
-    of the class matrix come last. Returns None if there are no rows or no errors.
+    The matrices take turns to contribute their next cell until there are ``most`` tables. In each
+    matrix, confusions come before correct cells, and larger cells before smaller cells. The correct
+    cells of the class matrix come last. Returns None if there are no rows or no errors.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None

@@ -1,8 +1,8 @@
 """Tables and sentences on the segments of an evaluation, for people and for MLflow.
 
-A sentence names a segment as worse only if the interval of its difference from the rest excludes 0.
-These intervals hold for all segments of a column together. If the interval of the gap between the
-best and the worst segment includes 0, the text adds a note.
+A sentence calls a segment worse only if the interval of its difference from all other rows excludes
+0. These intervals hold for all segments of a column together. If the interval of the gap between
+the best and the worst segment includes 0, a note states this.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 MAX_ROWS = 20
 """Maximum number of segments per column that the report shows."""
 MAX_SENTENCES = 3
-"""Maximum number of sentences on one column."""
+"""Maximum number of sentences about one column of segments."""
 
 
 @dataclass(frozen=True)
 class SegmentView:
-    """The segments of one column with the metrics to show.
+    """The segments of one column, and the metrics to show for them.
 
     ``metrics``: names of the metrics; the segments are sorted by the first metric.
     """
@@ -59,7 +59,7 @@ class SegmentView:
 
     @property
     def order_text(self) -> str:
-        """Words for the order of the segments, such as "by accuracy, the worst first"."""
+        """Text that describes the order of the segments, such as "by accuracy, the worst first"."""
         return f"by {self.title_of(self.metrics[0])}, {self.table.order_of(self.metrics[0])}"
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
@@ -105,7 +105,7 @@ class SegmentView:
         )
 
     def gap(self, metric: str) -> str:
-        """Return words for the gap between the best and the worst segment.
+        """Return the gap between the best and the worst segment in words.
 
         The interval of the gap takes into account that these two segments were selected.
         """
@@ -202,7 +202,7 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
 
 
 def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
-    """Return a table cell on the page, with a segment's metric and its difference from the rest."""
+    """Return a table cell with a segment's metric and the difference from all other rows."""
     row = view.rows[metric][text]
     value = row["value"]
     interval = (row["low"], row["high"])

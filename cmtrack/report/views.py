@@ -1,8 +1,8 @@
-"""The report on an evaluation: one HTML page for a reviewer who did not run the model.
+"""Reports on an evaluation, each a single HTML page for reviewers who did not run the model.
 
 The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``, which allows neither
-network access nor storage. Therefore the page contains all of its resources, and its text is the
-same if its script does not run.
+network access nor storage. The page therefore contains all of its resources, and shows the same
+text if its script does not run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class View:
     """Functions that make the report of one kind of evaluation.
 
     ``template``: name of the page's template.
-    ``content``: function that returns the values that only pages of this kind show.
+    ``content``: function that returns the template values that only this kind of page needs.
     ``told``: function that returns the sentences with their sections, most important first.
     ``lead``: function that returns the result in one or two of these sentences.
     ``first``: the metrics for the first screen, in order of preference.
@@ -109,7 +109,7 @@ _VIEWS = {
 
 
 def view_of(evaluation: BaseEvaluation) -> View:
-    """Return the View for an evaluation; raise TypeError for an object of another type."""
+    """Return the View for an evaluation; raise TypeError if the object is not an evaluation."""
     if not isinstance(evaluation, BaseEvaluation):
         raise TypeError(
             f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}"
@@ -203,7 +203,7 @@ def _metric_tables(
 
 
 def _first_figure(names: Collection[str]) -> str:
-    """Return the name of the first screen's figure: the last reduced matrix, or the first figure.
+    """Return the name of the first screen's figure: the last reduced matrix, or else any figure.
 
     The name is empty if there are no figures.
     """

@@ -13,16 +13,17 @@ from cmtrack.report.review.cells import Cell
 WIDTH = 90.0
 """Width of a drawing in CSS pixels."""
 _EDGE = 5.0
-"""Number of free pixels at each end of a drawing, for marks and arrows."""
+"""Number of pixels left free at each end of a drawing for marks and arrows."""
 _REACH = 2.0
 """Largest width of a scale, as a multiple of the width needed for the runs that may be the best.
 
 The limit prevents one bad run from making all other intervals too small to read.
 """
 _WIDEST = 3.0
-"""Largest half-width of an interval on the scale, relative to the median of possible best runs.
+"""Largest half-width of an interval on the scale, as a multiple of a median half-width.
 
-The limit prevents one wide interval from making all other intervals too small to read.
+The median is taken over the runs that may be the best. The limit prevents one wide interval from
+making all other intervals too small to read.
 """
 
 
@@ -55,8 +56,8 @@ def bars(
     """Return the drawing of each row of a column, or None if a value or an end is not finite.
 
     ``intervals``: the value and both ends of its interval for each row.
-    ``matter``: whether each run may be the best. These runs decide the scale. The scale includes
-        the other runs as far as it remains readable.
+    ``matter``: whether each run may be the best. The scale fits the runs that may be the best, and
+    includes all other runs as far as it remains readable.
     ``zero``: whether the scale has a line at 0.
     """
     finite = []
@@ -154,7 +155,7 @@ def _scale(
 
 
 def _ends(rows: Sequence[tuple[float, float, float]], widest: float) -> Iterator[float]:
-    """Yield both ends of each interval, at most ``widest`` from its value."""
+    """Yield both ends of each interval, but at most the distance ``widest`` from its value."""
     for value, low, high in rows:
         yield max(low, value - widest)
         yield min(high, value + widest)

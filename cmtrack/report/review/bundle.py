@@ -1,11 +1,11 @@
-"""Bundles, each a file with a review and all of its data, and their verification.
+"""Bundles, which are files that contain a review with all of its data, and their verification.
 
-A bundle is untrusted. Verification checks its files against the digests in the manifest and
-recomputes the comparison from the stored statistics and the rule. It then compares every number and
-sentence in the bundle's data with the recomputed comparison. It does not compare the page in the
-bundle, so read the new page of the recomputed comparison instead. Names, users, times and notes
-cannot be verified. To protect a bundle against changes, sign the digest of its manifest, because
-any change of the bundle changes this digest.
+A bundle is untrusted. Verification checks the files in a bundle against the digests in the
+manifest, and recomputes the comparison from the stored statistics and the rule. It then compares
+every number and sentence in the bundle's data with the recomputed comparison. Verification does not
+check the page in the bundle, so read the new page of the recomputed comparison instead. Names,
+users, times and notes cannot be verified. To protect a bundle against changes, sign the digest of
+its manifest, because any change of the bundle changes this digest.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ PAGE = "review.html"
 TEXT = "review.md"
 DATA = "review.json"
 TOLERANCE = 1e-9
-"""Largest relative difference between numbers that count as equal.
+"""Largest relative difference between two numbers that are treated as equal.
 
-Different processors round sums differently.
+Sums may differ slightly because processors round differently.
 """
 MAX_BYTES = 2 << 30
 """Maximum total size in bytes of all unpacked files.
@@ -71,9 +71,9 @@ _SINCE = (1980, 1, 1, 0, 0, 0)
 With a fixed date, archives with the same content consist of the same bytes.
 """
 _PLAIN_FILE = 0o100644 << 16
-"""The mode of every file in an archive: all users can read it, and its owner can write it."""
+"""Mode of every file in an archive, which makes it readable for all and writable for its owner."""
 _UNIX = 3
-"""The code of the system that made an archive, which decides how the mode is read."""
+"""Code of the operating system that made an archive, which decides how modes are interpreted."""
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
 _MANIFEST_KEYS = frozenset(("schema", "versions", "title", "rule", "files"))
 _RUNS_KEYS = frozenset(
@@ -153,7 +153,7 @@ def contents(
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """Return a zip archive of files; the same files always give the same bytes."""
+    """Return a zip archive of files, which is byte for byte the same for the same files."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, data in files.items():
@@ -169,7 +169,7 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def sizes(path: Path) -> tuple[int, int]:
-    """Return the size of a bundle in bytes, and how many of these bytes store predictions."""
+    """Return the size of a bundle in bytes, and the number of these bytes for predictions."""
     with zipfile.ZipFile(path) as archive:
         rows = sum(
             entry.compress_size
@@ -228,7 +228,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
 def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
     """Return an evaluation with probabilities rounded as in a file.
 
-    Returns None if nothing changes.
+    Returns None if rounding changes nothing.
     """
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
@@ -286,7 +286,7 @@ def _reads(comparison: Comparison) -> set[str]:
 def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
     """Return the facts of a run that the review shows or the rule reads.
 
-    Passwords are removed, and so are tags that the rule does not read.
+    Passwords, and tags that the rule does not read, are removed.
     """
     facts = {field.name: getattr(run, field.name) for field in fields(Run)}
     return facts | {
@@ -316,7 +316,7 @@ def _sha256(content: bytes) -> str:
 
 
 class NoBundle(ValueError):
-    """The file is not a bundle that can be verified."""
+    """Error raised if a file is not a bundle that can be verified."""
 
 
 class Outcome(Enum):
@@ -336,7 +336,7 @@ class Verification:
     ``numbers``: number of values that were recomputed and compared.
     ``problems``: files and numbers that differ from what the bundle states; empty if nothing was
         changed.
-    ``removed``: data that belong to a removed feature, and what to use instead.
+    ``removed``: data that belong to a feature that cmtrack no longer has, and what to use instead.
     ``not_recomputed``: parts of the review that could not be recomputed, and why.
     ``stated``: facts that a bundle states but cannot prove, such as facts about runs that were not
         evaluated.
@@ -453,7 +453,7 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _refuse_unknown(data: Mapping[str, Any], known: Collection[str], file: str) -> None:
-    """Raise ValueError if a file has a key that no version writes, as no check would cover it."""
+    """Raise ValueError if a file contains an unknown key, because no check would cover it."""
     unknown = sorted(set(data) - set(known))
     if unknown:
         raise ValueError(f"{file} holds {unknown[0]!r:.80}, which no bundle has")
@@ -605,7 +605,7 @@ def _compare_data(
 
 
 def _is_newer(version: str | None) -> bool:
-    """Return whether a version of cmtrack is newer than the installed one."""
+    """Return whether a version of cmtrack is newer than the installed version."""
 
     def numbers(text: str | None) -> list[int]:
         return [int(number) for number in re.findall(r"\d{1,9}", text or "")[:3]]
@@ -614,7 +614,7 @@ def _is_newer(version: str | None) -> bool:
 
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
-    """Return sentences on the facts about runs that cannot be recomputed."""
+    """Return sentences that list the facts about runs that cannot be recomputed."""
     outcomes = {
         "stopped": "stopped by {} logged values",
         "left_out": "left out",
@@ -694,7 +694,7 @@ def _as_run(data: Mapping[str, Any]) -> Run:
 
 
 def _as_result(data: Sequence[Any]) -> GateResult:
-    """Return a gate's result for a logged value; in the data, None is an undefined value."""
+    """Return a gate's result for a logged value, where None stands for an undefined value."""
     gate = Gate.parse(data[0])
     value = math.nan if data[1] is None else float(data[1])
     return gate.check({gate.metric: value}, {})
@@ -723,7 +723,7 @@ class _Compared:
     def without_removed(self, stated: Any, where: str = "") -> Any:
         """Return the data without the keys that only a removed feature wrote.
 
-        Keys that are removed although they have a value are added to a list.
+        If a removed key has a value, the key is also added to a list.
         """
         if isinstance(stated, list):
             return [self.without_removed(value, where) for value in stated]
@@ -768,7 +768,7 @@ class _Compared:
 
 
 def _equal(stated: Any, computed: Any) -> bool:
-    """Return whether two JSON values are equal, where numbers may differ by the tolerance."""
+    """Return whether two JSON values are equal, if numbers may differ by the tolerance."""
     if not _is_number(stated) or not _is_number(computed):
         return type(stated) is type(computed) and bool(stated == computed)
     return bool(abs(stated - computed) <= TOLERANCE * max(1.0, abs(stated)))

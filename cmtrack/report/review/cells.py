@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAME = 30
 """Maximum number of characters of a name in a table of the page.
 
-Parts that all names share are cut first.
+If names are longer, parts that all names share are cut first.
 """
 FOLDED = 5
 """Number of ruled-out runs that a table shows before a button shows the rest."""
@@ -27,7 +27,7 @@ FOLDED = 5
 class Cell:
     """A cell of a table that people read.
 
-    ``sort``: the value by which a page sorts the column; it is "" for a number that is not finite.
+    ``sort``: the value by which a page sorts the column; "" if the cell's number is not finite.
     ``interval``: text for a separate narrow column of intervals, or None if there is no such
         column.
     ``title``: text that a page shows while the mouse is over the cell.
@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass
 class NameCell(Cell):
-    """The name of a run or a model; ``short`` is the form that a page shows on one line."""
+    """The name of a run or a model, of which a page shows the form ``short`` on one line."""
 
     run_id: str = ""
     short: str = ""
@@ -73,7 +73,7 @@ class GateCell(Cell):
 
 @dataclass
 class Row:
-    """A row of a table.
+    """A row of a table in a review.
 
     ``status``: the CSS class of the row of a ranked run on the page.
     ``chosen``: whether the row shows the run to take, in a table that ranks by another metric.
@@ -92,7 +92,7 @@ class Row:
 
 @dataclass
 class Table:
-    """A table, with a heading for each column key.
+    """A table in a review, with a heading for each column key.
 
     ``words``: the keys of the columns that contain text; all other columns contain numbers.
     ``reading``: instructions for reading the table.
@@ -143,6 +143,6 @@ def shorten_names(rows: Sequence[Row], key: str = "name") -> None:
 
 
 def fold(rows: Sequence[Row]) -> None:
-    """Mark the ruled-out runs in a table that the page hides at first."""
+    """Mark the ruled-out runs that the page at first hides in a table."""
     for row in [row for row in rows if row.status == "behind"][FOLDED:]:
         row.rest = True

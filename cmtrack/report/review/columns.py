@@ -1,7 +1,7 @@
-"""The columns of a ranking on pages, in notebooks, on terminals, in frames and in JSON.
+"""Columns of a ranking for pages, notebooks, terminals, frames and JSON.
 
-A single list describes all columns. To add a column, add an entry to the list in
-:func:`columns_of`. A narrow terminal leaves out columns in the order of ``_PRIORITIES`` in
+All columns are described in a single list. To add a column, add an entry to the list in
+:func:`columns_of`. A narrow terminal omits columns in the order of ``_PRIORITIES`` in
 :mod:`cmtrack.cli.comparison_table`.
 """
 
@@ -48,7 +48,7 @@ def _always(ranking: Ranking) -> bool:
 
 @dataclass(frozen=True)
 class OnTerminal:
-    """The form of a column on a terminal, if it differs from the form on a page.
+    """Form of a column on a terminal, if it differs from the form on a page.
 
     ``heading``: heading of the column; by default, the page's heading in lower case.
     ``text``: function that returns the text; by default, the page's text followed by the interval.
@@ -68,12 +68,12 @@ class Column:
 
     ``key``: name of the column in frames and in JSON. Two columns have the same key if its position
         or its values differ between frames and JSON.
-    ``value``: function that returns an entry's value for programs; by default, the attribute of the
-        entry that has the column's name.
+    ``value``: function that returns an entry's value for programs; by default, the entry's
+    attribute with the same name as the column.
     ``frame``, ``json``: whether frames and JSON files contain the column.
     ``dtype``: the type of the column in a frame; empty for text.
-    ``heading``, ``cell``: the heading and the cells that people read. If ``cell`` is missing, only
-        programs read the column.
+    ``heading``, ``cell``: the heading and the cells that people read. If ``cell`` is missing,
+    people never see the column.
     ``shown``: function that returns whether people see the column in the table of a ranking.
     ``terminal``: the column on a terminal, or None if a terminal does not show it.
     ``metric``: the metric whose values the column shows.
@@ -92,7 +92,7 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """True for text, False for numbers."""
+        """True if the column contains text, False if it contains numbers."""
         return self.dtype == _TEXT
 
     def is_shown(self, ranking: Ranking) -> bool:
@@ -100,9 +100,9 @@ class Column:
         return self.cell is not None and self.shown(ranking)
 
     def text(self, entry: Ranked, ranking: Ranking) -> str:
-        """Return the text on one line that people read for an entry.
+        """Return the text on a single line that people see for an entry.
 
-        The text is empty if only programs read the column.
+        The text is empty if people never see the column.
         """
         return "" if self.cell is None else self.cell(entry, ranking).with_interval
 
@@ -118,7 +118,7 @@ def columns_of(
 ) -> list[Column]:
     """Return the columns of a comparison's rankings, in the order of a page and a frame.
 
-    ``at``: words for the assumed class shares, which are added to headings.
+    ``at``: the assumed class shares in words, which are added to headings.
     ``criterion``: the criterion of the rankings; by default, the criterion of the comparison.
     """
     criterion = criterion or comparison.criterion
@@ -212,7 +212,7 @@ def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
 
 
 def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
-    """Return the columns of a run's value and intervals; with several metrics, one column each."""
+    """Return the columns of a run's value and intervals, or one for each of several metrics."""
     name = criterion.metrics[0]
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     brief = OnTerminal(
@@ -371,7 +371,7 @@ def _difference_on_terminal(entry: Ranked, ranking: Ranking) -> str:
 
 
 def _p(entry: Ranked, ranking: Ranking) -> Cell:
-    """Return the cell with the p-value that decides; empty for the leader, which has none."""
+    """Return the cell of the decisive p-value, which is empty for the leader."""
     if entry is ranking.leader:
         return Cell("–")
     return Cell(fmt.p_text(entry.p_set), entry.p_set)

@@ -1,4 +1,4 @@
-"""Charts with curves of the runs in a review.
+"""Charts that show curves of the runs in a review.
 
 The page highlights the curves of the chosen run and of the run that is compared with it.
 """
@@ -99,7 +99,7 @@ def _reliability(evaluation: Evaluation, section: str) -> str:
 def _path(x: FloatArray, y: FloatArray) -> str:
     """Return the SVG path of a curve, with points at equal distances and at both ends.
 
-    The path is empty if the curve is undefined, for example without positives.
+    The path is empty if the curve is undefined, for example if there are no positives.
     """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return ""

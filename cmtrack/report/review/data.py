@@ -33,12 +33,12 @@ _FIRST_IN_FILES = {"name": -3, "status": -2, "run_id": -1}
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
-    """Return a frame with a row for each run: first ranked runs, best first, then the others.
+    """Return a frame with a row for each run, in which the ranked runs come first.
 
-    If the criterion consists of several metrics, the frame contains a column for each metric. It
-    also contains a column ``params.<name>`` for each parameter in which the ranked runs differ. The
-    column ``reason`` lists the gates that a run fails, or gives the reason why the run is not
-    ranked or why its differences are not paired.
+    If the criterion consists of several metrics, the frame contains a column for each metric. The
+    frame also contains a column ``params.<name>`` for each parameter in which the ranked runs
+    differ. The column ``reason`` lists the gates that a run fails, or states the reason why the run
+    is not ranked or why its differences are not paired.
     """
     from cmtrack._pandas import pd
 
@@ -132,7 +132,7 @@ def _rankings(comparison: Comparison, columns: Sequence[Column]) -> dict[str, An
 
 
 def _looks(looks: Looks | None) -> dict[str, Any] | None:
-    """Return the number of runs evaluated on these rows, without the tags that list the runs."""
+    """Return how many runs were evaluated on the same rows, without the tags that list them."""
     if looks is None:
         return None
     data = asdict(looks)
@@ -143,8 +143,8 @@ def _looks(looks: Looks | None) -> dict[str, Any] | None:
 def as_plain(data: Any) -> Any:
     """Return data that ``json.dumps(..., allow_nan=False)`` accepts.
 
-    The order of the checks matters: a truth value is also an integer, and a mapping, a grouping and
-    a text are also iterable.
+    The order of the checks matters, because a boolean is also an integer, and mappings, groupings
+    and texts are also iterable.
     """
     if data is None or isinstance(data, (bool, str)):
         return data

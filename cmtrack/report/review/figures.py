@@ -47,9 +47,9 @@ _CLASSES = 2
 _CURVES = 4
 """Maximum number of reliability curves in one figure."""
 _LEAST_SET = 3
-"""Smallest number of runs with a value of the parameter.
+"""Fewest runs with a value of the parameter for which a line is drawn.
 
-A line through fewer points would mean nothing.
+A line through fewer points would be meaningless.
 """
 _NO_INTERVAL = (math.nan, math.nan)
 _REPETITION = re.compile(
@@ -102,7 +102,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
 
 
 def metrics_figure(ranking: Ranking) -> Figure | None:
-    """Draw the first headline metrics in which the runs differ, for the first runs."""
+    """Draw the first headline metrics in which the runs differ, for the best runs."""
     headline_metrics = headline(ranking, None)
     runs = ranking.runs[:MAX_RUNS]
     names = _differing_metrics(ranking, headline_metrics)
@@ -177,7 +177,7 @@ def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
 
 
 def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
-    """Return a metric's approximate standard error, from its interval; NaN without an interval."""
+    """Return the approximate standard error of a metric from its interval, or NaN."""
     low, high = evaluation.intervals.get(metric, _NO_INTERVAL)
     return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
 
@@ -210,7 +210,7 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
 
 
 def _step_to_draw(ranking: Ranking, evaluation: Evaluation) -> str:
-    """Return the grouping step to draw instead of too many classes; empty to draw the classes."""
+    """Return the grouping step to draw if there are too many classes; otherwise empty."""
     if len(evaluation.labels) <= MAX_CLASSES or not alike(ranking, frozenset({"grouping"})):
         return ""
     small = (step.name for step in evaluation.reduced if len(step.labels) <= MAX_CLASSES)
@@ -226,9 +226,9 @@ def roc_figure(ranking: Ranking) -> Figure | None:
 
 
 def _score_curves(ranking: Ranking, read_curve: Callable[[Evaluation], Any]) -> list[_RunCurve]:
-    """Return the curves of runs with scores of the positive group.
+    """Return the curves of the runs that have scores of the positive group.
 
-    The list is empty if the groups differ.
+    The list is empty if the runs have different positive groups.
     """
     if not alike(ranking, ranking.criterion.catalog.depends_on("binary/roc_auc")):
         return []
@@ -250,7 +250,7 @@ def _overlay(
     area: str,
     **options: Any,
 ) -> Figure:
-    """Draw curves of several runs, with the area below each, its interval and its ceiling."""
+    """Draw the curves of several runs, with the area below each curve and its interval."""
     return plot(
         [(run.name, getattr(run.curve, x), getattr(run.curve, y)) for run in curves],
         areas=[getattr(run.curve, area) for run in curves],
@@ -305,7 +305,7 @@ def precision_recall_figure(ranking: Ranking) -> Figure | None:
 
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
-    """Draw the reliability curves of the first runs, with the words of the probability table."""
+    """Draw the reliability curves of the best runs, labelled like the table of probabilities."""
     section = judged_section(ranking)
     if not section:
         return None
@@ -342,7 +342,7 @@ def rank_distribution_figure(ranking: Ranking) -> Figure | None:
 
 
 def parameter_figure(ranking: Ranking) -> Figure | None:
-    """Draw the metric by the parameter that varies most."""
+    """Draw the metric against the parameter that varies most."""
     runs = family(ranking)
     parameter = varied(runs)
     if parameter is None or ranking.criterion.pareto:
@@ -368,7 +368,7 @@ def family(ranking: Ranking) -> list[Ranked]:
     """Return the runs that agree with the run to take in all parameters that are not numbers.
 
     If several kinds of models were included, a line through the means at each value of a parameter
-    would mean nothing.
+    would be meaningless.
     """
     kind = _kind(ranking.foremost)
     return [run for run in ranking.runs if _kind(run) == kind]
@@ -384,10 +384,10 @@ def _kind(run: Ranked) -> dict[str, str]:
 
 
 def varied(runs: Sequence[Ranked]) -> str | None:
-    """Return the numeric parameter with the most distinct values, or None if none varies.
+    """Return the numeric parameter with the most distinct values; None if all are constant.
 
     At least half of the runs must have the parameter. Seeds, folds and other numbers that identify
-    a repetition do not count, because their order means nothing.
+    a repetition are ignored, because their order is meaningless.
     """
     values: dict[str, list[float]] = {}
     for run in runs:

@@ -40,14 +40,14 @@ from cmtrack.statistics.predictions import Predictions
 MAX_SEGMENTS = 5
 """Maximum number of segments that a sentence names."""
 RIVALS = 2
-"""Number of runs whose costs are compared with the costs of the run to take."""
+"""Number of runs whose costs are compared with the costs of the recommended run."""
 _MANY = 1000
-"""Multiple of the present number of rows from which only the multiple is given.
+"""Multiple of the present number of rows above which only the multiple is stated.
 
-A smaller number of rows is written as a number.
+If fewer rows are needed, the number of rows is stated.
 """
 _LEAST_SELECTION = 0.01
-"""Largest selection bias that is not mentioned, relative to the width of the leader's interval."""
+"""Largest selection bias, relative to the width of the leader's interval, that is not mentioned."""
 Say: TypeAlias = Callable[[str], str]
 """A function that returns the name of a run for a sentence."""
 
@@ -86,8 +86,8 @@ def verdict(review: Review) -> list[str]:
 def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
     """Return the sentences that a reader needs first: the run to take and the reasons.
 
-    ``beside_tables``: whether a table of the gates is on the page, so that no sentence needs to
-        give the values of the gates.
+    ``beside_tables``: whether the page contains a table of the gates, so that the sentences need
+    not state their values.
     """
     sentences = _decision(review, beside_tables)
     if review.assumed:
@@ -96,7 +96,7 @@ def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def _decision(review: Review, beside_tables: bool) -> list[str]:
-    """Return the decision without the introduction that names the assumed class shares."""
+    """Return the decision without the introduction about the assumed class shares."""
     gates = _stopped_briefly(review) if beside_tables else stopped(review)
     ranking = review.ranking
     if ranking is None:
@@ -185,7 +185,7 @@ def _nothing(review: Review) -> str:
 
 
 def _nothing_beside(review: Review) -> str:
-    """Return the sentence that no other runs exist.
+    """Return the sentence that states that there are no other runs.
 
     The text is empty if there are runs without a rank.
     """
@@ -209,7 +209,7 @@ def _undecided(review: Review) -> list[str]:
 
 
 def _other(review: Review, place: int) -> str:
-    """Return the sentence on the result of a ranking that does not decide."""
+    """Return the sentence on the result of a ranking that does not decide the comparison."""
     ranking = review.rankings[place]
     result = f"{_front_names(review, ranking)} on the Pareto front"
     if ranking.criterion.single:
@@ -224,7 +224,7 @@ def _other(review: Review, place: int) -> str:
 def heading(review: Review, place: int) -> str:
     """Return the heading of a ranking.
 
-    If there are several rankings, a heading is, for example, "Ranking 2 of 2: 3 runs on 719 rows,
+    An example of a heading, if there are several rankings, is "Ranking 2 of 2: 3 runs on 719 rows,
     grouped by “parity”".
     """
     ranking = review.rankings[place]
@@ -241,7 +241,7 @@ def heading(review: Review, place: int) -> str:
 
 
 def not_ranked(review: Review) -> int:
-    """Return the number of runs without a rank, which fail a gate or lack a value of the metric.
+    """Return the number of runs without a rank, which fail a gate or lack the metric.
 
     If there are several rankings, the number is 0, because a run without a rank belongs to no
     particular ranking. The number is also 0 if models are ranked over repeated runs.
@@ -252,7 +252,7 @@ def not_ranked(review: Review) -> int:
 
 
 def maybe(ranking: Ranking) -> str:
-    """Return words for the number of runs in a ranking that may be the best."""
+    """Return words that state how many runs in a ranking may be the best."""
     return how_many(len(ranking.tied), len(ranking.standings), ranking.noun)
 
 
@@ -373,14 +373,15 @@ def _front(review: Review, ranking: Ranking) -> str:
 
 
 def _front_names(review: Review, ranking: Ranking) -> str:
-    """Return the names of the runs with rank 1: the Pareto front, or those with the best value."""
+    """Return the names of the runs with rank 1, such as the runs on the Pareto front."""
     return review.say_all([run for run in ranking.standings if run.rank == 1])
 
 
 def _price(review: Review, ranking: Ranking) -> str:
     """Return the sentence that compares the chosen run with the leader.
 
-    In a ranking of models, if the chosen model leads, the sentence compares the next model with it.
+    In a ranking of models, if the chosen model is the leader, the sentence compares it with the
+    next model.
     """
     leader = ranking.leader
     entry = ranking.foremost
@@ -414,8 +415,8 @@ def equivalents(review: Review, ranking: Ranking) -> str:
 def rows_more(review: Review) -> str:
     """Return the sentence on the rows needed to decide between the leader and its rivals.
 
-    The rivals are the other runs that may be the best. The rival for which the fewest rows are
-    needed comes first.
+    The rivals are the other runs that may be the best. The sentence starts with the rival for which
+    the fewest rows are needed.
     """
     ranking = review.ranking
     resolution = review.resolution
@@ -463,7 +464,7 @@ def tie(review: Review, ranking: Ranking) -> str:
 
 
 def _by_score_alone(review: Review, ranking: Ranking) -> str:
-    """Return the sentence on the run to take if no tie-breaker chose it."""
+    """Return the sentence that recommends a run that no tie-breaker chose."""
     chosen = review.say(ranking.foremost.name)
     ties = len(ranking.tied)
     others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
@@ -504,7 +505,7 @@ def _no_rule_used(ranking: Ranking) -> str:
 
 
 def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[str]) -> str:
-    """Return the sentence on tie-breakers that decide nothing: values are equal or missing."""
+    """Return the sentence on tie-breakers without effect, whose values are equal or missing."""
     them = f"The tie-breaker {rules[0]} does"
     if len(rules) > 1:
         them = f"The tie-breakers {fmt.join_names(rules, 6)} do"
@@ -518,7 +519,7 @@ def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[s
 
 
 def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: TieBreaker) -> str:
-    """Return the sentences on the tie-breaker that decided, with its values.
+    """Return the sentences on the decisive tie-breaker, with its values.
 
     The sentences also name the runs that an earlier tie-breaker dropped.
     """
@@ -573,11 +574,11 @@ def by_segment(review: Review) -> list[str]:
 def segment_sentence(
     pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool
 ) -> str:
-    """Return the sentence on two runs that some segments rank in the opposite order to all rows.
+    """Return the sentence on two runs whose order in some segments is reversed.
 
     An example is "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140,
-    −0.020], Gail–Simon p = 0.010)." The sentence is empty if no segment ranks the runs in the
-    opposite order.
+    −0.020], Gail–Simon p = 0.010)." The sentence is empty if no segment reverses the order of the
+    runs.
 
     ``unsure``: whether the difference over all rows is not significant.
     ``single``: whether there is only one metric, in which case the sentence does not name the
@@ -630,7 +631,7 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
 
 
 def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
-    """Return how to read the segment differences, and why some are not paired by row."""
+    """Return how to read differences by segment, and why some of them are not paired by row."""
     reading = (
         f"Brackets show {fmt.level(pairs[0].confidence_level)} intervals of the differences, which "
         "hold for all segments and runs of this table together."
@@ -665,7 +666,7 @@ def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n
 
 
 def _stopped_briefly(review: Review) -> list[str]:
-    """Return the sentence on the number of runs that fail a gate; a table shows the values."""
+    """Return the sentence that counts the runs that fail a gate; a table shows their values."""
     failed = len(review.comparison.failed)
     if not failed:
         return []
@@ -710,7 +711,7 @@ def left_out(review: Review) -> list[str]:
 
 
 def _reason(unranked: LeftOut) -> str:
-    """Return why a run is not ranked, without the run's id, so that several runs share a reason."""
+    """Return the reason why a run is not ranked, without the run's id so that runs can share it."""
     run_id = unranked.run.run_id
     return (
         unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason
@@ -761,11 +762,11 @@ def further(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def break_evens(review: Review) -> list[str]:
-    """Return sentences on the cost of a miss beyond which another run costs less or more.
+    """Return sentences on the cost of a miss at which the cheaper of two runs changes.
 
-    Costs depend on predicted labels, which come from one threshold. Therefore there are no
-    sentences if no metric of the criterion uses labels. Runs that predict only one class are
-    skipped.
+    Costs depend on predicted labels, which are the result of one threshold. The function therefore
+    returns no sentences if no metric of the criterion uses predicted labels. Runs that predict only
+    one class are skipped.
     """
     ranking = review.run_ranking
     if ranking is None or not _reads_labels(review.criterion):
@@ -799,7 +800,7 @@ def break_evens(review: Review) -> list[str]:
 def _break_even(
     theirs: BaseEvaluation, ours: BaseEvaluation, confidence_level: float
 ) -> BreakEven | None:
-    """Return the break-even cost of two runs.
+    """Return the cost of a miss at which two runs cost the same.
 
     Returns None if there is no break-even cost, or if a run predicts only one class.
     """
@@ -924,7 +925,7 @@ def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
 
 
 def _fact_of_pairs(ranking: Ranking) -> str:
-    """Return the fact that states how many runs are compared row by row."""
+    """Return text that states how many runs are compared row by row."""
     if ranking.paired:
         return "compared row by row"
     paired = sum(not run.unpaired for run in ranking.runs)
@@ -992,7 +993,7 @@ def reading(review: Review) -> str:
 
 
 def warnings(review: Review) -> list[dict[str, str]]:
-    """Return the warnings about ranked evaluations, most frequent first, with the runs."""
+    """Return the warnings about ranked evaluations and their runs, the most frequent first."""
     runs = review.comparison.runs
     pairs = [(review.say(run.name), warning) for run in runs for warning in run.evaluation.warnings]
     return [
@@ -1091,7 +1092,7 @@ def _margin(margin: float | None) -> str:
 
 
 def _all_others(n: int, noun: str) -> str:
-    """Return subject and verb for the other runs, such as "all 5 other runs are"."""
+    """Return a subject and verb for the other runs, such as "all 5 other runs are"."""
     if n == 1:
         return f"the other {noun} is"
     return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
@@ -1100,7 +1101,7 @@ def _all_others(n: int, noun: str) -> str:
 def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
     """Return a difference such as "0.019 lower than “A” [−0.049, 0.012]".
 
-    The interval is the interval of the signed difference.
+    The interval refers to the signed difference.
     """
     if difference == 0:
         return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
@@ -1114,7 +1115,7 @@ def _gap_words(difference: float, ends: tuple[float, float], direction: str, nam
 def _about_rows(more: float, rows: float) -> str:
     """Return a number of rows, rounded to two digits, such as "about 1,400 rows".
 
-    Very large numbers are given as a multiple of the present rows.
+    Very large numbers are written as a multiple of the present number of rows.
     """
     if more < _MANY * rows:
         return f"about {significant(more, 2)} rows"
@@ -1122,7 +1123,7 @@ def _about_rows(more: float, rows: float) -> str:
 
 
 def _near_words(margin: float | None, criterion: Criterion) -> str:
-    """Return the words for runs within the margin of a tie-breaker."""
+    """Return words for the runs that are within the margin of a tie-breaker."""
     if criterion.pareto:
         return "on the Pareto front"
     if margin is None:
@@ -1131,7 +1132,7 @@ def _near_words(margin: float | None, criterion: Criterion) -> str:
 
 
 def _rule_title(rule: TieBreaker) -> str:
-    """Return words for a tie-breaker, such as "smallest params.depth" or "largest accuracy"."""
+    """Return a tie-breaker in words, such as "smallest params.depth" or "largest accuracy"."""
     if rule.nearest_zero:
         return f"{rule.title} nearest zero"
     return f"largest {rule.title}" if rule.descending else f"smallest {rule.title}"

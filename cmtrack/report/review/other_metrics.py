@@ -1,4 +1,4 @@
-"""Rankings of the runs by further headline metrics; the page shows one ranking at a time."""
+"""Rankings by further headline metrics, of which the page shows one at a time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cmtrack.report.review.shown import headline
 MAX_STANDINGS = 400
 """Maximum total number of rows in all of these rankings: number of metrics times number of runs.
 
-Ranking by one metric takes 0.04 s for 12 runs and 0.65 s for 100 runs, and each row adds 0.6 kB to
-the page.
+Ranking by one metric takes 0.04 s for 12 runs and 0.65 s for 100 runs, and each table row adds 0.6
+kB to the page.
 """
 
 _COLUMNS = ("rank", "name", "status", "value", "p_set")
@@ -28,7 +28,7 @@ _COLUMNS = ("rank", "name", "status", "value", "p_set")
 def other_metrics(review: Review) -> list[dict[str, Any]]:
     """Return a table for each headline metric that all ranked runs have.
 
-    The metric of the main ranking gets no table.
+    No table is made for the metric of the main ranking.
     """
     ranking = review.run_ranking
     if ranking is None or len(ranking.runs) < 2:
@@ -38,7 +38,7 @@ def other_metrics(review: Review) -> list[dict[str, Any]]:
 
 
 def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
-    """Return the sentences on how to read the tables and on how many metrics have a table."""
+    """Return sentences on how to read the tables, and on how many metrics they cover."""
     note = f"Brackets show the {review.level} interval of each run separately."
     number = 0 if review.ranking is None else len(_names(review.ranking))
     if len(tables) < number:
@@ -60,7 +60,7 @@ def _names(ranking: Ranking) -> list[str]:
 def _chosen_names(ranking: Ranking, most: int) -> list[str]:
     """Return up to ``most`` metrics in their usual order.
 
-    The first metrics of all sections are chosen first, then the second metrics, and so on.
+    The function first chooses the first metric of every section, then the second, and so on.
     """
     names = _names(ranking)
     sections = [ranking.criterion.catalog.lookup(name).section for name in names]

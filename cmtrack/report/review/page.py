@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
 MAX_CELLS = 12
 MAX_OTHERS = 3
-"""Maximum number of runs next to the leader in a table of segments.
+"""Maximum number of runs in addition to the leader in a table of segments.
 
-Runs that a sentence names come first.
+Runs that a sentence mentions come first.
 """
 MAX_SEGMENTS = 30
 """Maximum number of segments in a table; the JSON file contains all segments."""
@@ -64,7 +64,7 @@ _CONTENTS = {
     "behind": "Rows",
     "record": "Details",
 }
-"""The link at the top of the page for each part of the page."""
+"""Links at the top of the page, one for each part of the page."""
 
 
 def context(
@@ -123,7 +123,7 @@ def context(
 
 
 def choices(review: Review) -> dict[str, Any]:
-    """Return the choices that a reader has: metrics, runs to compare with, and further questions.
+    """Return the choices that readers have: metrics, runs to compare with, further questions.
 
     All choices are empty if there is no ranking of runs.
     """
@@ -191,7 +191,7 @@ def ranking_tables(review: Review) -> list[Table]:
 
 
 def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Column]) -> list[Row]:
-    """Return the rows below the ranked runs: constant answers, and runs without a value."""
+    """Return the rows below the ranked runs, for constant answers and runs without a value."""
     rows = []
     for unranked in beside(comparison, ranking):
         cells = {column.key: Cell(unranked.values.get(column.metric, "")) for column in columns}
@@ -380,7 +380,7 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
 
 
 def gate_table(comparison: Comparison) -> Table | None:
-    """Return the table of gate results, runs that fail a gate first.
+    """Return the table of gate results, in which runs that fail a gate come first.
 
     Returns None if there are no gates.
     """
@@ -415,7 +415,7 @@ def _gate(result: GateResult | None) -> GateCell:
 def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     """Return the confusions in which the chosen run is better or worse than another run.
 
-    The most significant differences come first. Returns None for evaluations of code sets.
+    The most significant differences come first. The result is None for evaluations of code sets.
     """
     ranking = review.run_ranking
     if ranking is None:
@@ -476,7 +476,7 @@ def _confusion_words(
 
 
 def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
-    """Return words for a difference, such as "3 more rows of class “a” correct (p = 0.01)"."""
+    """Return a difference in words, such as "3 more rows of class “a” correct (p = 0.01)"."""
     i, j = cell
     more = "more" if changes.counts[cell] > 0 else "fewer"
     rows = fmt.counted(abs(float(changes.counts[cell])), f"{more} row")

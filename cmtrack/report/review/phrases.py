@@ -1,4 +1,4 @@
-"""Words for titles and standings that sentences, tables and figures of a review share."""
+"""Words for titles and statuses, which the sentences, tables and figures of a review share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STANDINGS = {
     "tied": MAY_BE_BEST,
     "behind": "ruled out",
 }
-"""The words that people read for each status in stored data."""
+"""Words that people read in place of each status in the stored data."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
@@ -27,7 +27,7 @@ _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
-    """Return words for the criterion."""
+    """Return the criterion in words."""
     titles = [
         fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
     ]
@@ -37,7 +37,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
 
 
 def direction(criterion: Criterion) -> str:
-    """Return words for the values that are better."""
+    """Return words that state which values are better."""
     if criterion.pareto:
         catalog = criterion.catalog
         ways = {name: BETTER[catalog.lookup(name).better] for name in criterion.metrics}
@@ -71,7 +71,7 @@ def standing(run: Ranked, ranking: Ranking) -> str:
 def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
     """Return the word for a status, such as "may be the best" or "ruled out".
 
-    For a run that is equivalent to the best, the words also tell whether the run is ruled out.
+    For a run that is equivalent to the best, the words also state whether the run is ruled out.
     """
     if status == "equivalent" and ranking.equivalence is not None:
         text = f"equivalent within {ranking.equivalence:g}"

@@ -1,6 +1,6 @@
 """The record of a review, which documents author, time, runs, data and rule.
 
-The page, the Markdown file, the JSON file and the terminal all use the words of this module.
+The page, the Markdown file, the JSON file and the terminal all take their words from this module.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_PARAMS = 12
 MAX_DATA = 12
 _MAX_EXPERIMENTS = 6
 _VALUE = 40
-"""Maximum number of characters that a table shows of a parameter's value."""
+"""Maximum length, in characters, of a parameter's value in a table."""
 _OF_URLS = "%:/?=&@[],;+~"
 """Characters that are not quoted in an address, because the address is already quoted once."""
 
@@ -121,7 +121,7 @@ def _line(name: str, text: str, href: str = "") -> Line:
 
 
 def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
-    """Yield the lines of a record; some have an empty text."""
+    """Yield the lines of a record, some of which may be empty."""
     comparison = review.comparison
     yield _line("Made", _made(comparison))
     yield _line("Tracking store", fmt.join_names(stores(runs), 6))
@@ -148,7 +148,7 @@ def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
 
 
 def _made(comparison: Comparison) -> str:
-    """Return words for the time and author of a comparison.
+    """Return the time and author of a comparison in words.
 
     The text is empty if the time is unknown.
     """
@@ -160,7 +160,7 @@ def _made(comparison: Comparison) -> str:
 
 
 def _grouping(comparison: Comparison) -> str:
-    """Return words for the grouping of the comparison or of its runs.
+    """Return the grouping of the comparison, or of its runs, in words.
 
     The text is empty if there is no grouping.
     """
@@ -185,7 +185,7 @@ def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 
 
 def _data(comparison: Comparison) -> list[str]:
-    """Return words for the evaluated data sets, with name and digest.
+    """Return the names and digests of the evaluated data sets as text.
 
     If the runs are folds, these are the data sets of all runs of the leading model, one per fold.
     """
@@ -200,7 +200,7 @@ def _data(comparison: Comparison) -> list[str]:
 
 
 def _data_set(comparison: Comparison, evaluation: BaseEvaluation) -> str:
-    """Return words for the data set of an evaluation, with the number of rows."""
+    """Return the data set of an evaluation and its number of rows as text."""
     digest = evaluation.labels_digest
     runs = [run for run in comparison.runs if run.evaluation.labels_digest == digest]
     datasets = dict.fromkeys(dataset for run in runs for dataset in run.run.datasets)
@@ -232,7 +232,7 @@ def _run_data(run: Run) -> dict[str, Any]:
 
 
 def _run_table(runs: Sequence[Run]) -> Table | None:
-    """Return the table of the runs without empty columns, or None if all columns are empty."""
+    """Return the table of runs, without empty columns, or None if all columns are empty."""
     shown = runs[:MAX_RUNS]
     columns = {
         "Id": [fmt.short_id(run.run_id) if run.tracking_uri else "" for run in shown],
@@ -268,7 +268,7 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
 
 
 def _more(n: int) -> str:
-    """Return words for the number of parameters that are not shown.
+    """Return text that states how many parameters are not shown.
 
     The text is empty if all parameters are shown.
     """

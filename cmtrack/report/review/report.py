@@ -1,8 +1,8 @@
-"""The review as a file: one self-contained HTML page, Markdown, or JSON.
+"""Export of a review as a self-contained HTML page, as Markdown, or as JSON.
 
 The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``, which allows neither
-network access nor storage. Therefore the page contains all of its resources, and its text is the
-same if its script does not run.
+network access nor storage. The page therefore contains all of its resources, and shows the same
+text if its script does not run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".md", ".json")
 _COLOURS = ("#2a86d1", "#d9730d")
-"""Colours of the bars in a notebook: one for runs that may be the best, one for other runs.
+"""Colours of bars in a notebook: first for runs that may be the best, then for all other runs.
 
 The contrast of each colour is at least 3:1 on white and on black.
 """
@@ -45,7 +45,7 @@ def write(
     row_ids: Any,
     images: str | None,
 ) -> Path:
-    """Write the review as HTML, Markdown or JSON, depending on the file's suffix.
+    """Write the review as HTML, Markdown or JSON, depending on the suffix of the file's name.
 
     The file is written atomically: a temporary file is written first and then renamed. Missing
     folders are created.
@@ -97,7 +97,7 @@ def html(
 
 
 def notebook_html(comparison: Comparison) -> str:
-    """Return the first sentences and the tables for a notebook.
+    """Return the HTML of the review's first sentences and tables for a notebook.
 
     The HTML uses the notebook's own colours, and two colours that are visible on light and dark
     backgrounds.
@@ -198,7 +198,7 @@ def ranking_json(comparison: Comparison) -> str:
 
 
 def _part(name: str, body: Iterable[str], reading: str = "", level: int = 3) -> list[str]:
-    """Return the lines of a part of the Markdown: heading, body, and instructions for reading."""
+    """Return the Markdown lines of a part of the review: heading, body and reading instructions."""
     lines = ["", f"{'#' * level} {_plain(name)}", "", *body]
     if reading:
         lines += ["", f"*{_plain(reading)}*"]
@@ -235,7 +235,7 @@ def _table(table: Table, is_ranking: bool = False) -> list[str]:
 
 
 def _cell(cell: Cell) -> str:
-    """Return a cell's text, with a mark for the result of a gate."""
+    """Return the text of a cell, marked with the result if the cell is about a gate."""
     text = _plain(cell.with_interval)
     if not isinstance(cell, GateCell) or cell.passed is None:
         return text

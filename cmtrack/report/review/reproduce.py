@@ -1,4 +1,4 @@
-"""Python code and command lines that repeat a comparison, which a review shows."""
+"""Python code and command lines that a review shows so that readers can repeat the comparison."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _load_each_run(
 
 
 def _arguments_of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
-    """Return the arguments that decide the numbers of the ranked runs."""
+    """Return the arguments that determine the numbers of the ranked runs."""
     deciding = (
         "grouping",
         "positive",
@@ -267,7 +267,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
 
 
 def _filled(words: Iterable[str]) -> list[str]:
-    """Return words in lines of at most 90 characters; a longer word gets its own line."""
+    """Return words in lines of at most 90 characters, with longer words on their own lines."""
     lines: list[str] = []
     for word in words:
         if lines and len(lines[-1]) + len(word) < 90:
@@ -278,7 +278,7 @@ def _filled(words: Iterable[str]) -> list[str]:
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:
-    """Return the argument ``runs`` if it is a list of strings, else the ids of the runs."""
+    """Return the argument ``runs`` if it is a list of strings; otherwise the ids of the runs."""
     listed = several(runs) if isinstance(runs, Sequence) else []
     if listed and all(isinstance(run, str) for run in listed):
         return listed

@@ -1,4 +1,4 @@
-"""Names, titles and further parts that the sentences and tables of a review share."""
+"""Names, titles and other texts that the sentences and tables of a review share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WIDTH = 60
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """A comparison with the names and words for its sentences and tables, each made once."""
+    """A comparison, with the names and words that its sentences and tables share."""
 
     comparison: Comparison
 
@@ -57,14 +57,14 @@ class Review:
 
     @property
     def ranking(self) -> Ranking | None:
-        """The ranking that decides, or None if nothing is ranked."""
+        """The ranking that decides the comparison, or None if no run is ranked."""
         return self.comparison.ranking
 
     @property
     def run_ranking(self) -> Ranking | None:
-        """The ranking of runs that decides.
+        """The ranking of runs that decides the comparison.
 
-        The value is None if models are ranked or if nothing is ranked.
+        The value is None if models are ranked or if no run is ranked.
         """
         return None if self.comparison.repeated else self.comparison.ranking
 
@@ -89,7 +89,7 @@ class Review:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The names of all runs, ranked runs first; shared parts of long names are cut."""
+        """The names of all runs, ranked runs first, with shared parts of long names cut out."""
         comparison = self.comparison
         full = [entry.name for entry in comparison.standings]
         full += [stop.name for stop in comparison.failed]
@@ -98,7 +98,7 @@ class Review:
         return dict(zip(full, distinct(full, WIDTH), strict=True))
 
     def say(self, name: str) -> str:
-        """Return a run's name for a sentence: short and in quotation marks."""
+        """Return a run's name as it appears in a sentence: short and in quotation marks."""
         return quoted(self.names.get(name, name))
 
     def say_all(self, runs: Iterable[Ranked | Run]) -> str:
@@ -125,7 +125,7 @@ class Review:
 
     @cached_property
     def title(self) -> str:
-        """Words for the criterion, with the positive group of all runs."""
+        """The criterion in words, with the positive group of all runs."""
         return criterion_title(self.comparison.criterion, self.positive)
 
     @property
@@ -145,9 +145,9 @@ class Review:
 
     @cached_property
     def why_apart(self) -> tuple[str, ...]:
-        """Sentences on why there is more than one ranking.
+        """Sentences that explain why there is more than one ranking.
 
-        The result is empty if there is only one.
+        The result is empty if there is only one ranking.
         """
         return apart(self.comparison.rankings, self.comparison.reads)
 
@@ -157,7 +157,7 @@ class Review:
     def shares(self) -> float | Mapping[Label, float] | None:
         """The class shares that the comparison assumes.
 
-        The value is None for the actual shares.
+        The value is None if the comparison uses the actual shares.
         """
         return self.comparison.how.get("at")
 
@@ -165,7 +165,7 @@ class Review:
     def at(self) -> str:
         """Words to add to a metric's heading, such as " at 2%".
 
-        The text is empty for the actual shares.
+        The text is empty if the comparison uses the actual class shares.
         """
         if self.shares is None:
             return ""
@@ -175,9 +175,9 @@ class Review:
 
     @property
     def judged_at(self) -> str:
-        """The fact that names the assumed class shares.
+        """A short text that names the assumed class shares.
 
-        The text is empty for the actual class shares.
+        The text is empty if the comparison uses the actual class shares.
         """
         if self.shares is None:
             return ""
@@ -187,9 +187,9 @@ class Review:
     def assumed(self) -> str:
         """The assumed class shares as an if-clause.
 
-        The text is empty for the actual class shares. For example, "If 2% of the rows were “spam”".
-        If the names of the positive group differ between the runs, the clause is "If 2% of the rows
-        were positive".
+        The text is empty if the comparison uses the actual class shares. An example is "If 2% of
+        the rows were “spam”". If the names of the positive group differ between the runs, the
+        clause is "If 2% of the rows were positive".
         """
         if self.shares is None:
             return ""
@@ -203,9 +203,9 @@ class Review:
         return f"If {fmt.join_names(parts, 8)}"
 
     def samples(self, evaluation: BaseEvaluation) -> str:
-        """Return words for the number of rows of an evaluation, and for the weight of the rows.
+        """Return the number of rows of an evaluation, and the weight of the rows, in words.
 
-        The weight is omitted if only the assumed class shares cause it.
+        The weight is omitted if it results only from the assumed class shares.
         """
         return fmt.samples(evaluation, self.shares is None or not counts_rows(evaluation))
 
@@ -213,7 +213,7 @@ class Review:
 
     @cached_property
     def looks(self) -> Looks | None:
-        """:attr:`Comparison.looks`, or None if the comparison has none."""
+        """The value of :attr:`Comparison.looks`, or None if it is not defined."""
         try:
             return self.comparison.looks
         except ValueError:
@@ -221,7 +221,7 @@ class Review:
 
     @cached_property
     def resolution(self) -> Resolution | None:
-        """:attr:`Comparison.resolution`, or None if the comparison has none."""
+        """The value of :attr:`Comparison.resolution`, or None if it is not defined."""
         try:
             return self.comparison.resolution
         except ValueError:

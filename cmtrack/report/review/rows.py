@@ -1,4 +1,4 @@
-"""Rows that only the run to take or only its rival predicts correctly, or that all runs miss."""
+"""Rows that only the recommended run or only its rival predicts correctly, or no run does."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _flips(review: Review, other: Ranked, chosen: Ranked, by: str | None = None)
 
 
 def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, Any]]:
-    """Return a sentence and the broken rows for each of the first runs, except the rival."""
+    """Return a sentence and the broken rows for each of the best runs except the rival."""
     chosen = ranking.foremost
     others = [run for run in ranking.runs if run is not review.rival and _paired(run, chosen)]
     return [
@@ -93,7 +93,7 @@ def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, 
 
 
 def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict[str, Any] | None:
-    """Return tables of the rows behind the chosen run's confusions, up to the page's limit."""
+    """Return tables of the rows in the chosen run's confusions, up to the page's limit."""
     ranking = review.run_ranking
     if ranking is None:
         return None
@@ -146,7 +146,7 @@ def _whole(review: Review, whole: Flips, other: Ranked, chosen: Ranked) -> str:
 
 
 def _share(flips: Flips, name: str, place: int) -> str:
-    """Return words for the share of broken or fixed rows, with its interval."""
+    """Return the share of broken or fixed rows in words, with its interval."""
     value, low, high = (float(column[place]) for column in flips.rates[name])
     return fmt.percent_with_interval(value, (low, high))
 
@@ -208,7 +208,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
     """Return a table of rows that only the other run predicts correctly.
 
-    Returns None if there are no such rows.
+    The result is None if there are no such rows.
     """
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"

@@ -1,4 +1,4 @@
-"""Parts of a ranking that a review shows: the rival, cells that differ, and the metrics."""
+"""Parts of a ranking that a review shows: the rival, the cells that differ, and the metrics."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MAX_RUNS = 30
 def rival(ranking: Ranking) -> Ranked | None:
     """Return the run that is compared with the chosen run.
 
-    This is the leader, or the next run if the chosen run leads. Returns None if there is only one
-    run.
+    This run is the leader or, if the chosen run is the leader, the next run. Returns None if there
+    is only one run.
     """
     if len(ranking.runs) < 2:
         return None
@@ -42,8 +42,8 @@ def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
 def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | None:
     """Return the cells of the confusion matrix in which the chosen run and another run differ.
 
-    Returns None if there is no other run. Also returns None for sets of codes, which have a matrix
-    for each family.
+    Returns None if there is no other run. The result is also None for sets of codes, because these
+    have a separate matrix for each family.
 
     ``other``: the run to compare with the chosen run; by default, the rival.
     """
@@ -75,9 +75,9 @@ def finite(ranking: Ranking) -> dict[str, None]:
 
 
 def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
-    """Return the metrics that have the same meaning in all runs.
+    """Return the metrics that mean the same in all runs.
 
-    If the groupings of the runs differ, metrics of the groups do not have the same meaning.
+    Metrics of groups do not have the same meaning if the runs have different groupings.
     """
     read = {name: ranking.criterion.catalog.depends_on(name) for name in names}
     same = {each: alike(ranking, each) for each in set(read.values())}
@@ -85,7 +85,7 @@ def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
 
 
 def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
-    """Return the criterion's metrics, then other headline metrics with a better direction.
+    """Return the criterion's metrics, then other headline metrics that can be better or worse.
 
     ``most``: the maximum number of metrics; None to return all of them.
     """
@@ -100,8 +100,8 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 def judged_section(ranking: Ranking) -> str:
     """Return the section of calibration metrics to show for the runs.
 
-    The text is empty if there is no such section. The section of the positive group comes before
-    the section of the predictions' confidence.
+    The text is empty if there is no such section. The section on the positive group is preferred to
+    the section on the confidence of predictions.
     """
     for section, judge in JUDGES.items():
         options = ranking.criterion.catalog.depends_on(f"{section}/error")
