@@ -7,8 +7,8 @@ work without a display and in threads, and Python frees them like any other obje
 The data are computed elsewhere: the properties of an :class:`~cmtrack.Evaluation` compute the data
 of its figures, and :mod:`cmtrack.report` computes the data of a review. Start reading with
 ``evaluation.py``, which draws the figures of an evaluation. ``style.py`` defines the axes, legends
-and layout that all figures share. ``_heatmap.py`` defines the parts of matrices, and ``svg.py`` the
-renderer for pages.
+and layout that all figures share. ``_heatmap.py`` defines the parts of matrix figures, and
+``svg.py`` defines the renderer for pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts that all matrix figures share: cell sizes, ticks, texts, frames, hatches, colour bar."""
+"""Parts that all matrix figures share: cell sizes, ticks, texts, frames, hatches and colour bar."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PALE = 0.35
 DARK = 0.24
 """Luminance below which white text on a colour is easier to read than dark text."""
 SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
-"""Ticks of a colour bar, by value."""
+"""Tick labels of a colour bar, by value."""
 ROOTS = {
     0.0: "0%",
     0.01: "1%",
@@ -64,7 +64,7 @@ ROOTS = {
     0.75: "75%",
     1.0: "100%",
 }
-"""Ticks of a colour bar on a square-root scale, by value."""
+"""Tick labels of a colour bar on a square-root scale, by value."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
 def pale_rows(
     totals: FloatArray, labels: Sequence[object] = (), positive: object | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask, shape (K,), of classes with few rows of data; never the positive class."""
+    """Return a mask, shape (K,), of classes with few rows of data, except the positive class."""
     # Fractional weights do not show how many rows of data a class has.
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
@@ -165,7 +165,7 @@ def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
 
 
 def thinned(step: int) -> str:
-    """Return a text to end an axis name, which says how many names are written if not all are."""
+    """Return a suffix for an axis name that says how many names are written if some are skipped."""
     if step == 1:
         return ""
     return f" (every {text.ordinal(step)} is named)"
@@ -397,7 +397,7 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
 
 
 def contrast(rgba: FloatArray) -> list[str]:
-    """Return the text colour, white or ink, that is easiest to read on each of (N, 4) colours.
+    """Return the text colour, white or dark, that is easiest to read on each colour (N, 4).
 
     The luminance of a colour is defined by WCAG 2.2: sRGB values are made linear and weighted.
     """

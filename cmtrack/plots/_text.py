@@ -42,8 +42,8 @@ def short_names(names: Iterable[object], width: int) -> list[str]:
     """Return names of about `width` characters that are as distinct as the full names.
 
     Parts that all names share are cut first (see :func:`cmtrack.names.distinct`). If names are
-    equal, or would become boxes in an image, their position in the list, from 1, is appended: ``"a
-    name [17]"``.
+    equal, or would become boxes in an image, their position in the list, counted from 1, is
+    appended: ``"a name [17]"``.
     """
     full = [one_line(name) for name in names]
     wide = max((columns(boxed(name)) / len(name) for name in full if name), default=1.0)
@@ -166,7 +166,7 @@ _warned = False
 
 
 def boxed(name: str) -> str:
-    """Replace each character of `name` that no font can draw by a box."""
+    """Replace each character of `name` that no font can draw with a box."""
     if name.isascii():
         return name
     fonts = tuple(FontProperties().get_family())

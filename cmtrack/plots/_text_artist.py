@@ -26,7 +26,7 @@ _MIDDLE = 0.355  # height of the middle of digits and capitals above the baselin
 
 
 class Words(PathCollection):
-    """Texts of equal size, each centred at a position in data coordinates; skips empty texts.
+    """Texts of the same size, each centred at a position in data coordinates; skips empty texts.
 
     ``places``, shape (n, 2): the positions of the texts.
     """

@@ -57,7 +57,7 @@ class ClassCurve:
 def plot_class_curves(
     rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None
 ) -> Figure:
-    """Draw ROC, precision-recall and gains curves side by side, in a row for each group.
+    """Draw ROC, precision-recall and gains curves side by side, with one row per group.
 
     Raises ValueError if ``rows`` is empty.
 

@@ -73,7 +73,7 @@ def plot_decision_curve(
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises
@@ -161,7 +161,7 @@ def plot_gains(
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises
@@ -247,8 +247,8 @@ def plot_risk_coverage(
     ----------
     coverage, risk : array_like of shape (U,)
         Share of accepted predictions, and their error rate. The values start with the most
-        confident predictions and end with all. Predictions of equal confidence are accepted
-        together.
+        confident predictions and end with all predictions. Predictions of equal confidence are
+        accepted together.
     size : array_like of shape (U,)
         Effective number of accepted predictions. If it is below 20, the curve is pale.
     aurc : float
@@ -258,7 +258,7 @@ def plot_risk_coverage(
     points : sequence of Point
         Operating points, which are marked together with their intervals.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises

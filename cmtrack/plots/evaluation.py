@@ -69,7 +69,7 @@ def evaluation_figures(
 
 
 def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
-    """Draw the confusion matrix; if it has more than 30 classes, only the 20 most confused."""
+    """Draw the confusion matrix; with more than 30 classes, draw only the 20 most confused."""
     matrix = evaluation.confusion_matrix
     positive = evaluation.positive
     if len(matrix.labels) <= WHOLE_UP_TO:
@@ -310,7 +310,7 @@ _ROUNDING = 1e-12  # because of rounding, 1 - 0.95 is greater than 0.05
 
 
 def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw reliability curves of the predicted class's probability and of each class's.
+    """Draw reliability curves of the predicted class's probability and each class's probability.
 
     If there are more than twelve classes, only the largest classes are drawn. A class is not drawn
     if no row or every row belongs to it.
@@ -373,7 +373,7 @@ def _panel(
 
 
 def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw net benefit by threshold; return None if probabilities or a group are missing."""
+    """Draw net benefit by threshold; return None without probabilities or a positive group."""
     curve = evaluation.gains
     if curve is None or evaluation.statistics.ranking_only or not 0 < curve.prevalence < 1:
         return None
@@ -390,7 +390,7 @@ def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def gains_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the gains curve; return None if the positive group's scores or a group are missing."""
+    """Draw the gains curve; return None without a positive group or without its scores."""
     curve = evaluation.gains
     if curve is None or not 0 < curve.prevalence < 1:
         return None
@@ -436,7 +436,7 @@ _PAIRS = 15
 
 
 def spcc_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the one-vs-one sPCC at equal shares; only the closest pairs if K is above 12.
+    """Draw the one-vs-one sPCC at equal shares; if K is above 12, draw only the closest pairs.
 
     Returns None if probabilities are missing, or if there are only two classes.
     """
@@ -544,7 +544,7 @@ def at_prevalence_figure(
 
 
 def _default_metric(evaluation: Evaluation) -> str:
-    """Return the name of the last step's accuracy, or of the classes' if there is no grouping."""
+    """Return the name of the accuracy in the last step, or of the classes without a grouping."""
     steps = list(evaluation._views.composed)
     if steps:
         return f"reduced/{steps[-1]}/accuracy"

@@ -81,8 +81,8 @@ def plot_family_matrix(
     Parameters
     ----------
     values : array_like of shape (k + 1, k + 1)
-        Values by actual code (rows) and predicted code (columns). The last row and column are out
-        of family.
+        Values by actual code (rows) and predicted code (columns). The last row and column contain
+        the out-of-family values.
     codes : sequence of length k
     shares : array_like of shape (k + 1, k + 1), optional
         The shares that the colours show. If `given` is "actual", rows sum to 1 and the diagonal is
@@ -95,7 +95,7 @@ def plot_family_matrix(
         Whether the values exclude pairs that contain a code which is both actual and predicted in
         its document. The caption explains this.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises
@@ -231,7 +231,7 @@ def _shares(counts: FloatArray, given: str) -> FloatArray:
 
 
 def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
-    """Return the shares in the given direction, but out-of-family cells in the opposite one.
+    """Return the shares in the given direction, but out-of-family shares in the opposite one.
 
     The out-of-family row or column has no code on which shares could be conditioned.
     """
@@ -293,7 +293,7 @@ def plot_code_shares(
     few: tuple[bool, bool] = (False, False),
     most: int = 8,
 ) -> Figure:
-    """Draw the actual codes of documents predicted as a code, and the reverse, side by side.
+    """Draw the actual codes for a predicted code, and the predicted codes for an actual code.
 
     Parameters
     ----------
@@ -302,7 +302,8 @@ def plot_code_shares(
         One entry for each bar. The code itself is first, siblings follow in descending order of
         their share, and out of family is last.
     documents : (int, int)
-        Number of documents in which the code is predicted, and number in which it is actual.
+        Number of documents in which the code is predicted, and number of documents in which it is
+        an actual code.
     confidence_level : float
         Confidence level of the intervals.
     few : (bool, bool)
@@ -438,7 +439,7 @@ def family_matrix_figure(
 
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
-    """Draw the predicted codes if a code is actual, and the actual codes if it is predicted.
+    """Draw the actual codes for a predicted code, and the predicted codes for an actual code.
 
     Examples
     --------
@@ -496,7 +497,7 @@ def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") ->
 
 
 def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """Draw the families with the most confused labels; return None if fewer than two have any."""
+    """Draw the families with the most confused labels; return None for fewer than two families."""
     worst = _worst(evaluation)[:MOST_FAMILIES]
     if len(worst) < 2:
         return None

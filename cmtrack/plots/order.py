@@ -85,9 +85,9 @@ def _errors_in(counts: FloatArray) -> float:
 def order_of(counts: npt.ArrayLike) -> IntArray:
     """Return a permutation of the K classes in which confused classes are neighbours.
 
-    The classes are clustered by average linkage with the distance ``1 - S / max S``, in which S is
-    the mean of the two confusion rates of a pair of classes. The order is the optimal leaf order of
-    the clusters (Bar-Joseph, Gifford and Jaakkola 2001). Its direction is chosen so that its first
+    The classes are clustered by average linkage with the distance ``1 - S / max S``, where S is the
+    mean of the two confusion rates of a pair of classes. The order is the optimal leaf order of the
+    clusters (Bar-Joseph, Gifford and Jaakkola 2001). Its direction is chosen so that its first
     class precedes its last class in the given order.
     """
     from scipy.cluster.hierarchy import average, leaves_list, optimal_leaf_ordering
@@ -113,9 +113,9 @@ def order_of(counts: npt.ArrayLike) -> IntArray:
 def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
     """Return the ascending positions of ``n`` classes that are often confused with each other.
 
-    First, the class that has the fewest errors with the remaining classes is removed, until ``n``
-    classes are left. Then classes are exchanged while an exchange increases the number of
-    errors between the selected classes.
+    First, the class with the fewest errors with the remaining classes is removed repeatedly, until
+    ``n`` classes are left. Then classes are exchanged as long as an exchange increases the number
+    of errors between the selected classes.
     """
     values = np.asarray(counts, dtype=np.float64)
     errors = values + values.T  # errors between two classes, in both directions
@@ -127,7 +127,7 @@ def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
 
 
 def _exchanged(errors: FloatArray, classes: list[int]) -> list[int]:
-    """Exchange classes while this increases the number of errors between them."""
+    """Exchange classes as long as this increases the number of errors between them."""
     chosen = list(classes)
     # Every exchange increases the errors, so the loop ends. The bound is a guard against rounding.
     for _ in range(len(errors)):

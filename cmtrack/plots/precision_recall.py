@@ -58,7 +58,7 @@ def plot_precision_recall(
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises

@@ -74,8 +74,8 @@ def plot_prevalence_likelihood(
     prevalence : array_like of shape (P,)
         Ascending grid of prevalences in [0, 1], which should be fine near the interval.
     deviance : array_like of shape (P,)
-        ``2 * (l_max - l)`` at each prevalence, in which l is the log-likelihood if the densities
-        are treated as known. Infinite values are not drawn.
+        ``2 * (l_max - l)`` at each prevalence, where l is the log-likelihood if the densities are
+        treated as known. Infinite values are not drawn.
     value, low, high : float
         Estimate and limits of its interval, as shares; NaN if the prevalence is not identified.
     confidence_level : float
@@ -95,7 +95,7 @@ def plot_prevalence_likelihood(
     caption : str, default ""
         A sentence below the figure, such as a caution.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises
@@ -209,7 +209,7 @@ def plot_at_prevalence(
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises

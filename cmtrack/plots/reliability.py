@@ -84,7 +84,7 @@ def plot_reliability(
     level : float, default 0.95
         Confidence level of the band.
     error : str
-        The text of the legend for the calibration error and its interval.
+        The text that the legend shows for the calibration error and its interval.
     names : (object, object)
         Names of the negatives and the positives.
     title : str, optional
@@ -395,7 +395,7 @@ class _Scale:
 
 
 def reach_of(largest: float) -> float:
-    """Return the upper limit of the score axis; if positives are rare, all scores are small."""
+    """Return the upper limit of the score axis, which is small if positives are rare."""
     if largest > 0.5:
         return 1.0
     return min(1.0, math.ceil(largest * 21) / 20)

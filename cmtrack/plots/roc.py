@@ -52,7 +52,7 @@ def plot_roc(
     ----------
     fpr, tpr : array_like of shape (T,)
         False and true positive rates, from the highest threshold to the lowest. Straight lines join
-        the points, which matches the area: it is computed from trapezoids.
+        the points, in line with the area, which is computed from trapezoids.
     auc : float
         Area under the curve; NaN if it is undefined.
     ceiling : float, default 1.0
@@ -67,7 +67,7 @@ def plot_roc(
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
-        Title of the axes, and axes to draw into. By default, the axes of a new figure that is not
+        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
 
     Raises
@@ -78,9 +78,8 @@ def plot_roc(
     References
     ----------
     Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application
-    on Net Promoter Score Classification Problem", section 5.4 and figures 9 and 10. The ceiling and
-    the normalised area are additions of cmtrack, because areas under different ceilings are not
-    comparable.
+    on Net Promoter Score Classification Problem", section 5.4 and figures 9 and 10. cmtrack adds
+    the ceiling and the normalised area, because areas under different ceilings are not comparable.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def plot_score_histogram(
     n_bins: int = 40,
     title: str | None = None,
 ) -> Figure:
-    """Draw a score histogram of each actual class, as shares of the class and as log counts.
+    """Draw the score histogram of each actual class, as shares and as counts on a log axis.
 
     Shares make the shapes of a small and a very large class comparable. Counts on a logarithmic
     axis show the real proportions of the classes.
@@ -59,7 +59,7 @@ def plot_score_histogram(
     values : array_like of shape (U,)
         Distinct scores, or centres of the cells in which scores were counted, in [0, 1].
     counts : array_like of shape (C, U)
-        Number (or weight) of the rows of each class at each value. The positive class is last.
+        Number of rows (or total weight) of each class at each value. The positive class is last.
     names : sequence of length C
         Class names.
     calibrated : array_like of shape (U,), optional

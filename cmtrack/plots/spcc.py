@@ -57,11 +57,11 @@ def plot_spcc_matrix(
     labels : sequence of length K
         Class names.
     samples : array_like of shape (K,), optional
-        (Effective) number of rows of each class, which is written next to the class name. A pair is
-        grey if one of its classes has fewer than 20 rows.
+        Number (or effective number) of rows of each class, which is written next to the class name.
+        A pair is grey if one of its classes has fewer than 20 rows.
     equal_shares : bool, default False
         Whether the entries are computed at equal shares of both classes. The label of the colour
-        bar says which is the case.
+        bar says whether this is the case.
     title, ax : optional
         Title of the axes, and the axes to draw into. By default, axes are created in a new figure
         that is not registered with pyplot.

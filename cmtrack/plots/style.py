@@ -140,7 +140,7 @@ def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatA
 
 
 def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]:
-    """Convert arrays to float64; raise ValueError unless all are 1-D and of equal length."""
+    """Convert arrays to float64; raise ValueError unless all are 1-D and have the same length."""
     values = [np.asarray(array, dtype=np.float64) for array in arrays.values()]
     shapes = [array.shape for array in values]
     if len(set(shapes)) > 1 or values[0].ndim != 1 or len(values[0]) < least:
@@ -182,7 +182,7 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
 def png_file(
     pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = ""
 ) -> bytes:
-    """Convert an image of shape (rows, columns, 3 or 4), row 0 at the top, to a PNG file.
+    """Convert an image of shape (rows, columns, 3 or 4), with row 0 at the top, to a PNG file.
 
     ``signature``: a line in small grey type below an opaque figure that says what the figure shows.
         If it is wider than the figure, its middle is elided.
@@ -292,7 +292,7 @@ def _heights(prop: Any, dpi: float) -> tuple[float | None, float | None, float |
 
 
 def _new_raster(width: float, height: float, dpi: float) -> Any:
-    """Return a renderer of images with the given size in pixels; matplotlib does not type it."""
+    """Return a renderer of images with the given size in pixels; it lacks type hints."""
     make: Any = Raster
     return make(width, height, dpi)
 
@@ -324,7 +324,7 @@ class _Canvas(FigureCanvasAgg):
 # steps, so an axis of cmtrack remembers its ticks while a figure is drawn.
 @contextmanager
 def placed_once(figure: Any) -> Iterator[None]:
-    """Place ticks only once inside this context; nothing may move them there."""
+    """Place ticks only once inside this context, in which nothing may move them."""
     figure.ticks = {}
     try:
         yield
@@ -465,7 +465,7 @@ def root_figure(ax: Axes) -> Figure:
 
 
 def plain_axes(ax: Axes) -> None:
-    """Set all colours that parameters of the whole process could change."""
+    """Set all colours explicitly, so that global matplotlib parameters do not affect them."""
     ax.set_facecolor("white")
     ax.grid(False)
     ax.set_axisbelow(True)
@@ -498,7 +498,7 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
 
 
 def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
-    """Prepare axes of two shares: set names, limits from 0 to 1, and ticks in per cent."""
+    """Prepare axes of two shares: set names, limits from 0 to 1, and ticks in percent."""
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):
@@ -573,7 +573,7 @@ def legend_below(
     handlelength: float = 2.4,
     ncols: int = 1,
 ) -> Legend:
-    """Add a legend `points` below the axes, for the given artists in order, or for all."""
+    """Add a legend `points` below the axes, for the given artists in order, or for all artists."""
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
         handles=handles,

@@ -273,7 +273,7 @@ class SvgRenderer(RendererBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Draw the cells of a colour bar; all columns of a colour bar are equal."""
+        """Draw the cells of a colour bar; all columns of a colour bar are identical."""
         points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
         corners = master_transform.transform(points).reshape(meshHeight + 1, meshWidth + 1, 2)
         colours = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
@@ -665,7 +665,7 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
 
 
 def _run_edges(codes: npt.NDArray[Any]) -> list[int]:
-    """Return the start of each run of equal neighbours, and the end of the last run."""
+    """Return the start of each sequence of equal neighbours, and the end of the last sequence."""
     return [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
 
 

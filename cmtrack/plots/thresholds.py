@@ -74,10 +74,10 @@ def plot_thresholds(
     value : float
         The chosen threshold.
     cost : array_like of shape (T,), optional
-        Mean cost at each threshold, computed from the rows that chose the threshold.
+        Mean cost at each threshold, computed from the rows on which the threshold was chosen.
     metrics : mapping of str to array_like of shape (T,), optional
-        Metrics at each threshold, by title, computed from the rows that chose the threshold; NaN if
-        undefined.
+        Metrics at each threshold, by title, computed from the rows on which the threshold was
+        chosen; NaN if undefined.
     judged : mapping of str to (value, low, high), optional
         The cost (key "cost") or metrics of the chosen threshold on held-out rows, and the limits of
         their intervals. Limits are NaN if there is no interval.

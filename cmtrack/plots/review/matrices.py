@@ -103,7 +103,7 @@ def plot_matrices(
 
 
 def _row_names(names: Sequence[str], totals: Sequence[FloatArray]) -> Sequence[str]:
-    """Return the names of the rows, and append their totals if all matrices have equal totals."""
+    """Return the row names, followed by the totals if all matrices have the same totals."""
     if not all(np.allclose(total, totals[0]) for total in totals):
         return names
     sizes = map(digits.short_count, totals[0])
@@ -135,7 +135,7 @@ def _widest_count(counts: Sequence[FloatArray], cell: heat.Cell) -> float:
 
 
 def _cell(size: int) -> heat.Cell:
-    """Return the cell size, which is smaller than in a figure of a single matrix."""
+    """Return the cell size, which is smaller than in a figure with a single matrix."""
     if size <= 3:
         return heat.Cell(56.0)
     if size <= 12:
@@ -199,8 +199,8 @@ def plot_matrix_difference(
         written below the percentage points if there is room.
     ``totals``, shape (K,): number of rows of data of each actual class, which is written next to
         the class name.
-    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
-        figure that is not registered with pyplot.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
+        created, which is not registered with pyplot.
     """
     values = np.asarray(difference, dtype=np.float64)
     size = len(values)

@@ -57,8 +57,8 @@ def plot_metric_heatmap(
         the unit is a quarter of the median distance.
     ``tied``, shape (R,): mask of the runs that may be the best; their names are bold.
     ``tied_are``: the meaning of bold names, in words.
-    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
-        figure that is not registered with pyplot.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
+        created, which is not registered with pyplot.
     """
     table = np.asarray(values, dtype=np.float64)
     n_runs, n_metrics = table.shape
@@ -96,8 +96,8 @@ def plot_metric_heatmap(
 def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
     """Return the distance of each value from the best value of its column, scaled to [0, 1].
 
-    The result is 0 up to one standard error. Above it, the scale is logarithmic, and 16 standard
-    errors become 1.
+    Distances of up to one standard error become 0. Above this, the scale is logarithmic, and 16
+    standard errors become 1.
     """
     tones = np.full(values.shape, np.nan)
     for j, direction in enumerate(better):

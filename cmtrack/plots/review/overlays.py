@@ -79,11 +79,11 @@ def plot_roc_overlay(
         short dashed line to the right of the frame marks it, a separate chance line is drawn, and
         the legend shows the area divided by the ceiling.
     ``positive``: name of the positive class or group.
-    ``places``: the position of each run, from 0, which determines its colour and line style. By
-        default, the position of its curve.
+    ``places``: the position of each run, from 0, which determines its colour and line style. The
+        default is the position of the run's curve.
     ``max_curves``: largest number of curves to draw.
-    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
-        figure that is not registered with pyplot.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
+        created, which is not registered with pyplot.
     """
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
@@ -165,13 +165,13 @@ def plot_reliability_overlay(
     """Draw the reliability curves of several runs in different colours and line styles.
 
     ``curves``: tuples (name, scores, recalibrated) of the runs, from best to worst. Scores are
-        distinct and ascending. Recalibrated is the observed share at each score, estimated by
+        distinct and ascending. ``recalibrated`` is the observed share at each score, estimated by
         isotonic regression.
     ``errors``, shape (R,): the calibration error of each run; NaN if it is undefined.
     ``words``: a remark about each curve, which the legend shows.
     ``event``: the positive class or group; the scores are its probabilities.
     ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`,
-        but the intervals are of the calibration errors.
+        but the intervals belong to the calibration errors.
     """
     runs = _Runs(curves, errors, intervals, None, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
@@ -203,7 +203,7 @@ _CEILING: dict[str, Any] = {
 
 
 class _Runs:
-    """Curves of runs, their numbers and their intervals. Only the first curves are shown."""
+    """Curves of runs, each with a number and its interval. Only the first curves are shown."""
 
     def __init__(
         self,
@@ -237,12 +237,12 @@ class _Runs:
 
     @property
     def capped(self) -> list[tuple[str, float]]:
-        """Colour and ceiling of the shown curves that cannot reach all positives."""
+        """Colours and ceilings of the shown curves that cannot reach all positives."""
         tops = zip(self.places, self.ceilings[: self.shown], strict=False)
         return [(_COLOURS[place % len(_COLOURS)], top) for place, top in tops if top < 1]
 
     def number(self, i: int) -> str:
-        """Return the number of a curve and its interval as text."""
+        """Format the number of a curve, such as its area, and the interval of the number."""
         value = self.areas[i]
         low, high = self.limits[i]
         words = digits.number(value)

@@ -50,9 +50,9 @@ def plot_metric_against_parameter(
     """Draw a metric of several runs, with error bars, against one of their parameters.
 
     A line joins the means at each value of the parameter. It is not drawn if there are many values
-    and only one run at each. The axis is logarithmic if all values are positive and the largest
-    value is at least 100 times the smallest. If there is room, runs with the same value of the
-    parameter are drawn side by side in the given order.
+    and only one run at each value. The axis is logarithmic if all values are positive and the
+    largest value is at least 100 times the smallest. If there is room, runs with the same value of
+    the parameter are drawn side by side in the given order.
 
     ``x``, sequence of length R: the parameter of each run; None if it is not set.
     ``values``, shape (R,): the metric of each run; NaN if it is undefined.
@@ -61,10 +61,11 @@ def plot_metric_against_parameter(
     ``names``, sequence of length R: names of the runs. Only the name of the highlighted run is
         written.
     ``tied``, shape (R,): mask of the runs that may be the best, which are drawn as blue circles.
-        All other runs are orange squares. By default, all runs may be the best.
+        All other runs are orange squares. By default, all runs are drawn as runs that may be the
+        best.
     ``highlight``: index of the chosen run, which is marked with a star, as in the ranking.
-    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
-        figure that is not registered with pyplot.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
+        created, which is not registered with pyplot.
     """
     runs = _Runs(
         np.asarray(x, dtype=np.float64),
@@ -107,7 +108,7 @@ def plot_metric_against_parameter(
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs that have a parameter, with an array for each property of the runs."""
+    """Runs whose parameter is set, with one array per property of the runs."""
 
     x: FloatArray
     value: FloatArray

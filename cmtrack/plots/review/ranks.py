@@ -34,8 +34,8 @@ def plot_rank_distribution(
     ``names``, sequence of length R: names of the runs, best first.
     ``probabilities``, shape (R, R): the probability of each rank, as ``[run, rank - 1]``; each row
         sums to 1.
-    ``title``, ``ax``: title of the axes, and axes to draw into; by default, the axes of a new
-        figure that is not registered with pyplot.
+    ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
+        created, which is not registered with pyplot.
     """
     n_runs = len(names)
     shares = np.asarray(probabilities, dtype=np.float64)
