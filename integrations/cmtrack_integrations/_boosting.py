@@ -1,4 +1,4 @@
-"""Code that the boosting hooks share: they evaluate during a training and after its last round."""
+"""Code that the boosting hooks share: they evaluate during training and after the last round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Predictions = dict[str, Any]
 
 
 class Rounds(Hook):
-    """Hook that evaluates a boosting model on a validation set after some of its rounds.
+    """Hook that evaluates a boosting model on a validation set after selected rounds.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class Rounds(Hook):
     Attributes
     ----------
     trained : int
-        Number of rounds that were trained.
+        Number of training rounds completed so far.
     used : int
-        Number of rounds of the model that was evaluated last.
+        Number of rounds that the last evaluated model uses.
     """
 
     def __init__(self, every: int | None, options: Any) -> None:
@@ -37,21 +37,21 @@ class Rounds(Hook):
         self.trained = 0
         self.used = 0
         self.open = False
-        """True if a training has begun and its final model has not been evaluated yet."""
+        """True if training has started and the final model has not been evaluated yet."""
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
         super().begin(run_id, tracking_uri)
         self.open = True
 
     def after_round(self, trained: int, predict: Callable[[int], Predictions]) -> None:
-        """Evaluate after every ``every``-th round; ``predict`` uses only the first n rounds."""
+        """Evaluate the model if the number of trained rounds is a multiple of ``every``."""
         self.trained = trained
         if self.every is not None and trained % self.every == 0:
             with self.guarded():
                 self.evaluate(trained, trained, predict)
 
     def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
-        """Evaluate the rounds that the final model uses, and log their number as a tag."""
+        """Evaluate the final model, and log the number of rounds that it uses as a tag."""
         self.open = False
         with self.guarded():
             if not self._is_evaluated(used):
@@ -62,20 +62,21 @@ class Rounds(Hook):
             self.tag("rounds", rounds)
 
     def _is_evaluated(self, used: int) -> bool:
-        """Return whether the last evaluation used these rounds and came after the last round."""
+        """Return whether the first ``used`` rounds were already evaluated after the last round."""
         if self.logged is None or self.every is None:
             return False
         return self.used == used and self.trained % self.every == 0
 
     def weights(self, row_weights: Any, source: str) -> Predictions:
-        """Return the row weights that the framework stores as an argument for ``log_evaluation``.
+        """Return the framework's row weights as an argument for ``log_evaluation``.
 
-        If the option ``sample_weight`` is set, it replaces them, and a warning says if they differ.
+        If the option ``sample_weight`` is set, it replaces the framework's weights. If the two sets
+        of weights differ, you get a warning.
 
         Parameters
         ----------
         row_weights : array-like of shape (n,) or None
-            The weights that the framework stores; None or empty if it stores none.
+            The weights that the framework stores; None or an empty array if it stores no weights.
         source : str
             Name of the object that contains the weights, such as "the DMatrix".
         """
@@ -101,16 +102,16 @@ class Rounds(Hook):
 
 
 class Boosting(Logging):
-    """Callback that logs an evaluation of a boosting model after some of its rounds."""
+    """Callback that logs evaluations of a boosting model after selected rounds."""
 
     _hook: Rounds
 
     @property
     def rounds_used(self) -> int:
-        """Number of rounds of the logged model."""
+        """Number of rounds that the logged model uses."""
         return self._hook.used
 
     @property
     def rounds_trained(self) -> int:
-        """Number of rounds of the whole training."""
+        """Total number of training rounds."""
         return self._hook.trained

@@ -8,7 +8,7 @@ from cmtrack import _lazy
 
 
 def needs(extra: str) -> AbstractContextManager[None]:
-    """If the import of a framework fails, raise an error that names the extra to install."""
+    """If a framework cannot be imported, raise an error that names the extra to install."""
     return _lazy.needs(
         f"cmtrack_integrations.{extra}", f"'.[{extra}]' in the folder of cmtrack's source"
     )

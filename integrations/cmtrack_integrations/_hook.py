@@ -1,8 +1,8 @@
-"""Code that the callbacks share: their options, the choice of the run, and error handling.
+"""Code that the callbacks share: options, the choice of the run, and error handling.
 
-Start with :class:`Hook`. Each callback creates one hook. It calls ``begin`` when a training starts,
-and ``log`` with labels and predictions. Both calls are inside ``guarded``, so that an error in
-cmtrack does not stop the training.
+Start with :class:`Hook`. Each callback creates one hook. The callback calls the hook's ``begin``
+when training starts, and its ``log`` with labels and predictions. Both calls are inside
+``guarded``, so that an error in cmtrack does not stop the training.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Options(EvaluateOptions, total=False):
 
 
 class DataOptions(Options, total=False):
-    """Options of a hook that gets a validation set; they include columns with a value per row."""
+    """Options of a hook that receives a validation set, including columns of row values."""
 
     sample_weight: Any
     groups: Any
@@ -62,7 +62,7 @@ _EVALUATE = frozenset(EvaluateOptions.__annotations__)
 
 
 class Hook:
-    """Hook that logs the evaluations made during one training to one run.
+    """Hook that logs all evaluations of a training session to the same run.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Hook:
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        Result of logging the last evaluation.
+        Result of logging the most recent evaluation.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class Hook:
         return {name: value for name, value in self.options.items() if name in _EVALUATE}
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
-        """Remember the active run at the start of a training.
+        """Remember the active run when training starts.
 
         A later training may use a different run, or no run.
 
@@ -124,16 +124,16 @@ class Hook:
             self.tracking_uri = tracking_uri
 
     def follow(self) -> None:
-        """Choose the run for a log call outside a training: the active or the last used run."""
+        """Choose the run for a log call outside training: the active run or the last used run."""
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
     def log(
         self, evaluation_or_y_true: Any, *, step: int | None = None, **arguments: Any
     ) -> LoggedEvaluation:
-        """Log labels with ``y_pred`` or ``y_prob``, or an evaluation, to the training's run.
+        """Log an evaluation, or labels with ``y_pred`` or ``y_prob``, to the run used for training.
 
-        If an option of the hook has the same name as one of ``arguments``, the argument is used.
+        If a hook option and one of ``arguments`` have the same name, the argument is used.
         """
         options = self.options
         if isinstance(evaluation_or_y_true, Evaluation):
@@ -182,7 +182,7 @@ class Logging:
 
     @property
     def logged(self) -> LoggedEvaluation | None:
-        """Result of logging the last evaluation; None if nothing was logged."""
+        """Result of logging the most recent evaluation; None if nothing was logged."""
         return self._hook.logged
 
 
@@ -195,7 +195,7 @@ def rank_and_world() -> tuple[int, int]:
 
 
 def is_main_process() -> bool:
-    """Return whether this process logs: True for rank 0, and for a single process."""
+    """Return whether this process logs evaluations: True for rank 0, and for a single process."""
     return rank_and_world()[0] == 0
 
 
@@ -216,14 +216,14 @@ def check_every(every: int | None, what: str = "every") -> int | None:
 
 
 def class_codes(y: Any) -> Any:
-    """Return class numbers of shape (n,) from numbers, one column, one-hot rows or whole floats.
+    """Convert numbers, a single column, one-hot rows or whole floats to class numbers (n,).
 
     Any other value is returned unchanged, so that ``evaluate`` checks it.
 
     Raises
     ------
     ValueError
-        If rows are neither labels nor one-hot.
+        If a row is neither a label nor one-hot.
     """
     array = np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -247,9 +247,9 @@ def class_codes(y: Any) -> Any:
 
 
 def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
-    """Return a mask of the rows to evaluate: all rows except those with PyTorch's label -100.
+    """Return a mask of the rows to evaluate: all rows except rows with PyTorch's label -100.
 
-    If -100 is one of ``labels``, it is a class, and its rows are also evaluated.
+    If -100 is one of ``labels``, it is a class, and rows with this label are also evaluated.
     """
     array = np.asarray(y)
     is_class = labels is not None and PADDING in list(labels)
@@ -262,7 +262,7 @@ def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
 def name_classes(
     y: Any, labels: Sequence[Label] | None, y_prob: Any = None
 ) -> tuple[Any, Sequence[Label] | None]:
-    """Return the labels of the rows and of all classes for a model whose classes are 0 to K - 1.
+    """Return the row labels and all class labels for a model whose classes are numbered 0 to K - 1.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def name_classes(
 
 
 def _numbers_of_outputs(codes: Any, y_prob: Any) -> list[Label] | None:
-    """Return the class numbers 0 to K - 1 for K outputs; None if K is unknown."""
+    """Return the class numbers 0 to K - 1 for a model with K outputs; None if K is unknown."""
     if y_prob is None:
         return None
     shape = np.shape(y_prob)

@@ -1,8 +1,9 @@
 """CatBoost: ``log_fitted`` evaluates a model after ``fit``.
 
 CatBoost passes the iteration and the losses to its callbacks, but neither the model nor its
-predictions, so a callback cannot evaluate during a training. After the training, a fitted model can
-still predict with only its first rounds, so every earlier stage can be evaluated then.
+predictions, so a callback cannot evaluate the model during training. After training, the fitted
+model can still make predictions from only its first rounds, so ``log_fitted`` can evaluate every
+earlier stage.
 """
 
 from __future__ import annotations
@@ -28,43 +29,44 @@ def log_fitted(
 ) -> LoggedEvaluation | None:
     """Evaluate a fitted model on a validation set, and log the evaluation to the active run.
 
-    With ``every`` it also evaluates earlier stages of the model.
+    If you set ``every``, earlier stages of the model are also evaluated.
 
-    The evaluation uses the rounds with which the model predicts. After ``fit(eval_set=...)`` these
-    are the rounds up to the best iteration (unless ``use_best_model=False``). Their number is
-    logged as the tag ``cmtrack.rounds`` (``"24 of 50, by early stopping"``).
+    The evaluation uses the same rounds as the model's ``predict``. After ``fit(eval_set=...)``, the
+    model uses only the rounds up to the best iteration, unless ``use_best_model=False``. The tag
+    ``cmtrack.rounds`` contains the number of rounds used, such as ``"24 of 50, by early
+    stopping"``.
 
-    If the model's probability threshold is not 0.5 (``set_probability_threshold``), the decisions
-    at this threshold are evaluated, unless the option ``threshold`` is given.
+    If ``set_probability_threshold`` has changed the model's threshold from 0.5, the decisions at
+    the new threshold are evaluated, unless you pass the option ``threshold``.
 
     Parameters
     ----------
     model : catboost.CatBoostClassifier or catboost.CatBoost
         A model that was fitted for classification.
     X : catboost.Pool, or features in any form that the model takes
-        The validation set. The weights in a Pool are used unless ``sample_weight`` is given. The
-        group ids in a Pool identify the queries of a ranking and are not used as clusters. If rows
-        belong together, pass ``groups``.
+        The validation set. If the validation set is a Pool, its weights are used unless you pass
+        ``sample_weight``. CatBoost uses a Pool's group ids for ranking queries, so the evaluation
+        does not use them as clusters. If the rows are clustered, pass their clusters as ``groups``.
     y : array-like of shape (n,), optional
         Labels of the rows; by default the labels in the Pool.
     every : int, optional
-        Also log an evaluation after each multiple of this number of rounds. The step is the number
-        of rounds.
+        Number of rounds between evaluated stages. By default, only the whole model is evaluated.
+        The logged step is the number of rounds.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
         ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        By default, ``labels`` are the classes of the model.
+        By default, ``labels`` are the model's classes.
 
     Returns
     -------
     LoggedEvaluation or None
-        Result of logging the evaluation of the whole model; None if the model could not predict.
+        Result of logging the evaluation of the whole model; None if the prediction failed.
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    set. ``every`` adds the same cost for each evaluated stage.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction on the validation set.
+    With ``every``, each evaluated stage adds the same cost again.
 
     Examples
     --------
@@ -131,7 +133,7 @@ def _predictions(model: Any, X: Any, y: Any, rounds: Rounds) -> Callable[[Any, i
 
 
 def _classes(model: Any) -> list[Any] | None:
-    """Return the model's classes as plain Python values; None if the model has no classes."""
+    """Return the model's classes as plain Python values; None if the model stores no classes."""
     classes = getattr(model, "classes_", None)
     if classes is None or not len(classes):
         return None
@@ -139,7 +141,7 @@ def _classes(model: Any) -> list[Any] | None:
 
 
 def _pool_weights(pool: Any) -> Any:
-    """Return the weights in a Pool; None if all are 1, as in a Pool without weights."""
+    """Return the weights in a Pool; None if all weights are 1, which is CatBoost's default."""
     weights = np.asarray(pool.get_weight())
     return None if (weights == 1).all() else weights
 
@@ -163,7 +165,7 @@ def _decision(model: Any, labels: Any) -> Callable[[Any], list[Any]] | None:
 
 
 def _like(y: Any, classes: list[Any] | None) -> Any:
-    """Convert the labels of a Pool, which are strings, to the classes with these names."""
+    """Convert the labels of a Pool, which are strings, to the model's classes of the same name."""
     array = np.asarray(y)
     if classes is None or array.dtype.kind not in "OUS":
         return y

@@ -26,31 +26,31 @@ Arrays = tuple[Any, Any, Any]
 
 
 class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[misc]
-    """Callback that evaluates a model on validation data at the end of a training.
+    """Callback that evaluates a model on validation data at the end of training.
 
-    With ``every`` it also evaluates every few epochs.
+    If you set ``every``, the model is also evaluated at regular intervals during training.
 
-    The callback evaluates the model with its weights at the end of the training. To evaluate the
-    best epoch, put the callback **after** ``EarlyStopping(restore_best_weights=True)`` in the list
-    of callbacks.
+    The final evaluation uses the model's weights at the end of training. To evaluate the best
+    epoch, put the callback **after** ``EarlyStopping(restore_best_weights=True)`` in the list of
+    callbacks.
 
     Parameters
     ----------
     validation_data : (x, y), (x, y, sample_weight), or data of batches of these
-        Data in a form that ``fit`` accepts: arrays, a ``keras.utils.PyDataset``, a
-        ``tf.data.Dataset`` that ends, or a torch ``DataLoader``. ``y`` contains class numbers or
-        one-hot rows.
+        Data in any form that ``fit`` accepts: arrays, a ``keras.utils.PyDataset``, a finite
+        ``tf.data.Dataset``, or a torch ``DataLoader``. ``y`` contains class numbers or one-hot
+        rows.
     every : int, optional
-        Also log an evaluation each time after this number of epochs. The step is the number of the
-        epoch, which Keras counts from 0.
+        Number of epochs between evaluations during training. By default, only the final model is
+        evaluated. The logged step is the epoch number, which Keras counts from 0.
     from_logits : bool, default False
-        Whether the model's outputs are logits. If so, softmax or sigmoid converts them to
-        probabilities.
+        Whether the model's outputs are logits. Logits are converted to probabilities by softmax or,
+        for a single output, by the sigmoid function.
     predict : callable, optional
-        Function for models with several outputs. ``predict(model, x)`` must return probabilities of
-        shape (n,) or (n, K).
+        Prediction function, which you need only if the model has several outputs. ``predict(model,
+        x)`` must return probabilities of shape (n,) or (n, K).
     batch_size : int, optional
-        Batch size for predictions if the validation data are arrays.
+        Batch size for prediction; used only if the validation data are arrays.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -61,12 +61,12 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        Result of logging the last evaluation.
+        Result of logging the most recent evaluation.
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    data. ``every`` adds the same cost for each evaluated epoch.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction on the validation
+    data. With ``every``, each evaluated epoch adds the same cost again.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
             self._hook.begin()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluate after every ``every``-th epoch."""
+        """Evaluate the model if the number of completed epochs is a multiple of ``every``."""
         self._epoch = epoch
         if self._every is not None and (epoch + 1) % self._every == 0:
             self._evaluate()
@@ -156,7 +156,7 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
         return np.concatenate(labels), np.concatenate(scores), row_weights
 
     def _predict_part(self, part: Any, predict: Callable[[Any], Any]) -> Arrays:
-        """Return labels, probabilities and weights from (x, y) or (x, y, sample_weight)."""
+        """Return labels, probabilities and weights for data (x, y) or (x, y, sample_weight)."""
         x, y, *weights = part
         output = predict(x) if self._predict is None else self._predict(self.model, x)
         return as_array(y), self._probabilities(output), weights[0] if weights else None
@@ -179,9 +179,9 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
 
 
 def _batches(data: Any) -> Any:
-    """Return the batches of one pass over a data set.
+    """Return an iterator over the batches of a data set, for one pass.
 
-    The batches of a ``PyDataset`` are read by index, because it is not an iterator.
+    The batches of a ``PyDataset`` are read by index, because a ``PyDataset`` is not an iterator.
     """
     if isinstance(data, keras.utils.PyDataset):
         return (data[number] for number in range(data.num_batches))

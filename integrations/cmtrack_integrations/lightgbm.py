@@ -20,33 +20,36 @@ _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", 
 
 
 class EvaluationCallback(Boosting):
-    """Callback that evaluates a model on a validation set at the end of a training.
+    """Callback that evaluates a model on a validation set at the end of training.
 
-    With ``every`` it also evaluates every few rounds.
+    If you set ``every``, the model is also evaluated at regular intervals during training.
 
-    LightGBM does not notify its callbacks if a training stops early. Pass early stopping to this
-    callback instead of a second callback: ``EvaluationCallback(X, y, early_stopping=50)``. The best
-    iteration is then evaluated at the end. The tag ``cmtrack.rounds`` shows its number (``"24 of
-    74, by early stopping"``).
+    LightGBM does not notify its callbacks if training stops early. Set early stopping in this
+    callback, ``EvaluationCallback(X, y, early_stopping=50)``, instead of adding LightGBM's callback
+    for early stopping. The best iteration is then evaluated when training ends. The tag
+    ``cmtrack.rounds`` contains the number of rounds used, such as ``"24 of 74, by early
+    stopping"``.
 
     Parameters
     ----------
     X : features in any form that ``Booster.predict`` takes
-        Features of the validation set. LightGBM cannot predict rows of a ``Dataset``.
+        Features of the validation set. A ``Dataset`` is not accepted here, because LightGBM cannot
+        predict from it.
     y : array-like of shape (n,), or lightgbm.Dataset
-        Labels of the rows, or the Dataset that contains the labels and weights of the rows. These
-        weights are used unless ``sample_weight`` is given. The groups in a Dataset identify the
-        queries of a ranking and are not used as clusters. If ``labels`` are names, ``y`` may
-        contain class numbers.
+        The labels of the rows, or a Dataset that contains their labels and weights. The Dataset's
+        weights are used unless you pass ``sample_weight``. LightGBM uses a Dataset's groups for
+        ranking queries, so the evaluation does not use them as clusters. If ``labels`` are names,
+        ``y`` may contain class numbers.
     every : int, optional
-        Also log an evaluation after each multiple of this number of rounds. The step is the number
-        of rounds.
+        Number of rounds between evaluations during training. By default, only the final model is
+        evaluated. The logged step is the number of rounds.
     early_stopping : int or callback, optional
-        Number of rounds without improvement after which the training stops, or the result of
+        Number of rounds without improvement after which training stops, or the result of
         ``lightgbm.early_stopping(...)``.
     predict : callable, optional
-        Function that you need for custom objectives, because their outputs are margins.
-        ``predict(booster, X, num_iteration)`` must return probabilities of shape (n,) or (n, K).
+        Prediction function, which you need only for custom objectives, because models trained with
+        them output margins. ``predict(booster, X, num_iteration)`` must return probabilities of
+        shape (n,) or (n, K).
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -55,14 +58,15 @@ class EvaluationCallback(Boosting):
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        Result of logging the last evaluation.
+        Result of logging the most recent evaluation.
     rounds_used, rounds_trained : int
-        Number of rounds of the model that was evaluated last, and number of rounds of the training.
+        The number of rounds that the last evaluated model uses, and the total number of training
+        rounds.
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    set. ``every`` adds the same cost for each evaluated round.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction on the validation set.
+    With ``every``, each additional evaluation adds the same cost again.
 
     Examples
     --------
@@ -104,7 +108,7 @@ class EvaluationCallback(Boosting):
             finalize(self, _tell_if_open, self._hook)
 
     def __call__(self, env: Any) -> None:
-        """Evaluate after every ``every``-th round and after the last round."""
+        """Evaluate the model after the last round, and after each multiple of ``every`` rounds."""
         if env.iteration == env.begin_iteration:
             with self._hook.guarded():
                 self._hook.begin()
@@ -152,7 +156,7 @@ def _predict(model: Any, x: Any, rounds: int) -> Any:
 
 
 def _tell_if_open(rounds: Rounds) -> None:
-    """Warn, when a callback is deleted, if the end of its training was not evaluated."""
+    """Warn, when a callback is deleted, if the final model of its training was not evaluated."""
     if rounds.open:
         tell(
             "a training ended early, and no evaluation of its end is logged, as LightGBM does not "
@@ -162,7 +166,7 @@ def _tell_if_open(rounds: Rounds) -> None:
 
 
 def _stopping(stopping: Any) -> Any:
-    """Return LightGBM's callback for early stopping; make one from a number of rounds."""
+    """Return LightGBM's callback for early stopping; create one if given a number of rounds."""
     if stopping is None or callable(stopping):
         return stopping
     if isinstance(stopping, bool) or not isinstance(stopping, int) or stopping < 1:

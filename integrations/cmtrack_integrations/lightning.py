@@ -28,30 +28,32 @@ _PARTS = frozenset(
 
 
 class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
-    """Callback that evaluates a validation or test set, with the batches of all ranks.
+    """Callback that evaluates a model on the validation or test batches of all ranks.
 
     ``validation_step`` (``test_step``) must return a mapping with ``"y_true"`` and one of
     ``"logits"``, ``"y_prob"`` and ``"y_pred"``. Optional keys are ``"sample_weight"``,
     ``"groups"``, ``"row_ids"`` and ``"segments"`` (a mapping of columns). If the step returns
-    something else, ``collect`` must make this mapping from the step's result and the batch.
+    something else, ``collect`` must build such a mapping from the batch and the value that the step
+    returned.
 
-    Rank 0 logs the evaluation to ``run_id``. By default it logs to the run of the trainer's
-    ``MLFlowLogger`` or, without such a logger, to the run that is active when the trainer starts.
-    After ``fit``, the evaluation of the last validation epoch is logged. To log the evaluation of
-    the best checkpoint instead, call ``trainer.validate(ckpt_path="best")``. Batches of the
-    trainer's sanity check are not evaluated.
+    Rank 0 logs the evaluation to the run ``run_id``. If ``run_id`` is not set, the evaluation is
+    logged to the run of the trainer's ``MLFlowLogger`` or, if the trainer does not use this logger,
+    to the run that is active when the trainer starts. After ``fit``, the evaluation of the last
+    validation epoch is logged. To log the evaluation of the best checkpoint instead, call
+    ``trainer.validate(ckpt_path="best")``. Batches of the trainer's sanity check are not evaluated.
 
     Parameters
     ----------
     on : "validate" or "test", default "validate"
-        The stage to evaluate. For both stages, use two callbacks with a ``prefix``.
+        The stage to evaluate. To evaluate both stages, use two callbacks, each with a different
+        ``prefix``.
     every : int, optional
-        Also log an evaluation each time after this number of epochs. The step is the number of the
-        epoch.
+        Number of epochs between logged evaluations. By default, only the evaluation of the last
+        validation epoch is logged. The logged step is the epoch number.
     collect : callable, optional
-        Function that makes the mapping described above: ``collect(outputs, batch)``.
+        Function that returns the mapping described above: ``collect(outputs, batch)``.
     dataloader : int, default 0
-        Index of the dataloader to evaluate, if there are several.
+        Index of the dataloader to evaluate, if you use several.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
@@ -62,12 +64,12 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        Result of logging the last evaluation (on rank 0).
+        Result of logging the most recent evaluation; set only on rank 0.
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation` on rank 0, and memory for the rows of one
-    epoch. The callback makes no additional predictions.
+    The cost is one call of :func:`cmtrack.log_evaluation` on rank 0, and the memory for the rows of
+    one epoch. The callback makes no additional predictions.
 
     Examples
     --------
@@ -129,7 +131,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
                     self._hook.begin(logger.run_id, getattr(logger, "_tracking_uri", None))
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start collecting the batches of the evaluated set."""
+        """Start collecting the batches to evaluate."""
         if self._collects(trainer):
             self._rows.reset()
             self._epoch = None
@@ -143,7 +145,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Collect a batch of the evaluated set."""
+        """Collect one of the batches to evaluate."""
         if not self._collects(trainer) or dataloader_idx != self._dataloader:
             return
         try:
@@ -157,7 +159,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         self._rows.update(**parts)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate the set after every ``every``-th epoch of a training, or at once outside one."""
+        """Log an evaluation if this epoch is a multiple of ``every``, or outside ``fit``."""
         if not self._collects(trainer):
             return
         self._epoch = int(trainer.current_epoch)
@@ -172,12 +174,12 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     on_test_epoch_end = on_validation_epoch_end
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Log the last validation of the training, unless it is already logged."""
+        """Log the evaluation of the last validation epoch, unless it is already logged."""
         if self._epoch is not None:
             self._log(trainer)
 
     def _collects(self, trainer: Any) -> bool:
-        """Return whether the trainer currently runs the stage whose set this callback evaluates."""
+        """Return whether the trainer is running the stage that this callback evaluates."""
         stage = "test" if trainer.testing else "validate"
         return stage == self._stage and not trainer.sanity_checking
 
@@ -193,12 +195,12 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
 
 
 def _is_mlflow_logger(logger: Any) -> bool:
-    """Return whether a logger is the ``MLFlowLogger`` of one of the two packages."""
+    """Return whether a logger is an ``MLFlowLogger`` from either of the two packages."""
     return any(kind.__name__ == "MLFlowLogger" for kind in type(logger).__mro__)
 
 
 def _describe_outputs(stage: str, parts: Any) -> str:
-    """Return an error text that states what a step must return and what it returned."""
+    """Return an error text that states what a step must return and what the step did return."""
     step = "validation_step" if stage == "validate" else "test_step"
     text = (
         f'{step} must return {{"y_true": ..., "logits" or "y_prob" or "y_pred": ...}}, or '

@@ -1,8 +1,8 @@
-"""The evaluator that you select in ``mlflow.models.evaluate`` with the name ``cmtrack``.
+"""The evaluator that ``mlflow.models.evaluate`` offers under the name ``cmtrack``.
 
-The package registers it under the entry point ``mlflow.model_evaluator``. MLflow imports this
-module for every evaluation, so it only checks whether the caller requested cmtrack.
-``cmtrack.tracking.evaluator`` does the work and is imported when needed.
+The package registers the evaluator under the entry point ``mlflow.model_evaluator``. MLflow imports
+this module for every evaluation, so it only checks whether the caller requested cmtrack. The module
+``cmtrack.tracking.evaluator`` does the work and is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -51,25 +51,26 @@ def options() -> frozenset[str]:
 
 
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
-    """Evaluator of classifiers with cmtrack inside ``mlflow.models.evaluate``.
+    """Evaluator that adds cmtrack's evaluation of classifiers to ``mlflow.models.evaluate``.
 
-    The evaluator runs only if you name it (``evaluators="cmtrack"`` or ``evaluators=["default",
-    "cmtrack"]``) or configure it (``evaluator_config={"cmtrack": {...}}``). If its evaluation
-    fails, you get a warning, and the run and the other evaluators continue.
+    The evaluator runs only if you name it, as in ``evaluators=["default", "cmtrack"]``, or
+    configure it, as in ``evaluator_config={"cmtrack": {...}}``. If cmtrack's evaluation fails, you
+    get a warning, and MLflow continues with the run and the other evaluators.
 
     Other Parameters
     ----------------
     y_prob : str, list of str, or mapping of label to str
-        Columns of probabilities in the data, or in the frame that the model returns. You can give a
-        pattern such as ``"p_*"``, in which the star matches the label, one column for the positive
-        class, or all columns in the order of ``labels``. ``"output"`` means that the model returns
-        one column, the probability of the positive class. You can omit ``y_prob`` if the model has
-        ``predict_proba``.
+        The columns that contain probabilities, either in the data or in the frame that the model
+        returns. Pass all columns in the order of ``labels``, one column for the positive class, or
+        a pattern such as ``"p_*"``, in which the star stands for the label. Pass ``"output"`` if
+        the model returns only the probability of the positive class. You can omit ``y_prob`` if the
+        model has ``predict_proba``.
     sample_weight, groups, row_ids : str or array
-        The name of a column of the data, or an array of values.
+        The name of a column in the data, or an array of values.
     segments : list of str, or of tuples of str
-        Columns of the data that divide the rows, and are not passed to the model. A tuple crosses
-        its columns. You can also pass any form that :func:`cmtrack.evaluate` accepts.
+        Columns of the data that divide the rows into segments. They are not passed to the model.
+        Columns in a tuple are crossed. You can also pass segments in any other form that
+        :func:`cmtrack.evaluate` accepts.
     grouping : Grouping, mapping or path
         A ``Grouping``, plain data for ``Grouping.from_dict``, or the path of a YAML or JSON file.
     labels, calibration, target, and the options of ``cmtrack.evaluation.spec.Spec``
@@ -81,8 +82,8 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation`. The model predicts a second time if
-    MLflow's predictions are not probabilities.
+    The cost is one call of :func:`cmtrack.log_evaluation`. If MLflow's predictions are not
+    probabilities, the model predicts a second time.
 
     Examples
     --------
@@ -104,11 +105,11 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
         """Return whether cmtrack was requested for a classifier.
 
-        With ``evaluators=None``, MLflow calls this for every installed evaluator before the run
-        starts. It passes the configuration under the evaluator's name, or a configuration for all
-        evaluators. A configuration for all evaluators is a request for cmtrack only if cmtrack has
-        all of its options. If the caller names the evaluator, MLflow's ``_evaluate`` calls this
-        method again.
+        If ``evaluators=None``, MLflow calls this method on every installed evaluator before the run
+        starts. MLflow passes the configuration that is stored under the evaluator's name, or else
+        one that applies to all evaluators. A configuration for all evaluators counts as a request
+        for cmtrack only if cmtrack accepts every option in it. If the caller names the evaluator,
+        MLflow's ``_evaluate`` calls this method again.
         """
         if model_type != "classifier":
             return False

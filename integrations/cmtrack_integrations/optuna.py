@@ -1,4 +1,4 @@
-"""Optuna: evaluate each trial, track it in a nested run, and rank the trials."""
+"""Optuna: evaluate each trial, log it to a nested run, and rank the trials."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _METRICS = "cmtrack_metrics"
 def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = ()) -> list[str]:
     """Return the direction of each metric, "maximize" or "minimize".
 
-    If the best value of a metric is zero, its absolute value is minimised.
+    A metric whose best value is zero, such as a bias, is minimised in absolute value.
 
     Raises
     ------
     ValueError
-        If a metric does not exist, or if neither higher nor lower values of it are better.
+        If a metric does not exist, or has no better direction.
 
     Examples
     --------
@@ -47,16 +47,17 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
 class EvaluatedTrials:
     """Objective that evaluates trials and logs each trial to a nested run.
 
-    The parent run is ``run_id``, or else the run that is active when this object is created. The
-    runs are in the experiment of the parent or, without a parent, in the active experiment. Each
-    run has the trial's parameters and the tags ``study`` and ``trial``. No run is active in the
-    thread of a trial, so ``n_jobs`` may be more than 1. If the evaluation of a trial fails, its
-    value is NaN. Optuna then counts the trial as failed, and the study continues.
+    The parent run is the run ``run_id`` or, by default, the run that is active when this object is
+    created. The nested runs belong to the parent's experiment or, if there is no parent, to the
+    active experiment. Each nested run gets the trial's parameters and the tags ``study`` and
+    ``trial``. Trials never activate a run in their thread, so ``n_jobs`` may be greater than 1. If
+    the evaluation of a trial fails, the objective returns NaN for this trial. Optuna then counts
+    the trial as failed, and the study continues.
 
     Parameters
     ----------
     objective : str or sequence of str, default "multiclass/matthews_corrcoef"
-        The name of a metric in the registry, or several names for a Pareto front.
+        The name of a metric in the registry. Pass several names to search for a Pareto front.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id`` (of the parent),
@@ -100,7 +101,7 @@ class EvaluatedTrials:
     def create_study(self, **how: Any) -> Any:
         """Create a study with the directions of the metrics.
 
-        ``how`` is passed to ``optuna.create_study``.
+        The arguments ``how`` are passed to ``optuna.create_study``.
         """
         goals = directions(self.objective, self._extra_metrics)
         return optuna.create_study(directions=goals, **how)
@@ -108,7 +109,7 @@ class EvaluatedTrials:
     def __call__(
         self, trial: Any, evaluation_or_y_true: Any, y_pred: Any = None, **more: Any
     ) -> float | tuple[float, ...]:
-        """Evaluate the trial's predictions on validation rows, log them, and return the objective.
+        """Evaluate a trial's predictions on validation rows, log the result, and return its value.
 
         Parameters
         ----------
@@ -116,14 +117,14 @@ class EvaluatedTrials:
         evaluation_or_y_true : Evaluation or array-like of shape (n,)
         y_pred : array-like of shape (n,), optional
         **more
-            As in :func:`cmtrack.log_evaluation`. They take precedence over the options of this
-            object.
+            As in :func:`cmtrack.log_evaluation`. These arguments take precedence over the options
+            of this object.
 
         Returns
         -------
         float, or tuple of float for several metrics
-            The value of the metric, or its absolute value if the best value is zero. NaN if the
-            metric is undefined.
+            The value of the metric, or the absolute value for a metric whose best value is zero.
+            NaN if the metric is undefined.
         """
         hook = Hook(self._hook.options, by_row=True)
         # This id replaces the id of a run that cannot be created. It is in no store, so the
@@ -147,7 +148,7 @@ class EvaluatedTrials:
         return values[0] if self._has_one_metric else tuple(values)
 
     def _find_experiment(self) -> None:
-        """Find the parent run and the experiment of the trials' runs."""
+        """Find the parent run, and the experiment to which the trials' runs belong."""
         from cmtrack.tracking.runs import active_experiment_id, client_for
 
         self._hook.begin()
@@ -194,7 +195,7 @@ class EvaluatedTrials:
 
 
 def compare_study(study: Any, **how: Any) -> Comparison:
-    """Rank the evaluated trials of a study by the study's metrics, with paired differences.
+    """Rank a study's evaluated trials by its metrics, with paired differences between trials.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """PyTorch: ``EpochAccumulator`` for custom training loops, in one process or under ``torchrun``.
 
-With several ranks, nothing is sent before the epoch ends. Then every rank takes part in each
-``_gather``, even if its rows failed. Otherwise the other ranks would wait forever. Errors are
-therefore sent as values and raised on all ranks at once.
+If there are several ranks, they exchange no data before the epoch ends. At the end of the epoch,
+every rank takes part in each ``_gather``, even if its own rows caused an error. Otherwise the other
+ranks would wait forever. Errors are therefore sent as values and raised on all ranks at once.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ _BY_ROW = ("y_true", "y_prob", "logits", "y_pred", "sample_weight", "groups", "r
 _SEGMENT = "segments "
 """Prefix of the key under which a batch stores a segment column."""
 _DEVICE_BYTES = 2**28
-"""Bytes of batches on a device above which they are copied to the CPU during the epoch."""
+"""Size in bytes above which batches on a device are copied to the CPU during the epoch."""
 
 
 class EpochAccumulator:
-    """Accumulator that collects the predictions of an epoch and evaluates those of all ranks.
+    """Accumulator that collects the predictions of all ranks during an epoch and evaluates them.
 
     If ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective operations.
-    Every rank must call them. Every rank gets the evaluation of all rows, and rank 0 logs it. If a
-    rank fails, the other ranks do not wait for it.
+    Every rank must call them. Every rank receives the evaluation of all rows, and rank 0 logs this
+    evaluation. If a rank fails, the other ranks do not wait for it.
 
-    By default (``predictions="auto"``) and with ``"labels"``, the rows of all ranks are gathered if
-    they are at most 32 MB in total. With ``predictions=True`` they are always gathered, and with
-    ``predictions=False`` never. If they are not gathered, each rank evaluates its own rows and the
-    evaluations are merged. The result then contains no rows, so paired comparisons are not
-    possible. Rows with ``groups`` or ``segments`` are always gathered, because a group or segment
-    may have rows on several ranks.
+    By default (``predictions="auto"``), and with ``predictions="labels"``, the rows of all ranks
+    are gathered if their total size is at most 32 MB. The rows are always gathered with
+    ``predictions=True``, and never with ``predictions=False``. If the rows are not gathered, each
+    rank evaluates its own rows, and the evaluations are merged. A merged evaluation contains no
+    rows, so it cannot be used in paired comparisons. Rows with ``groups`` or ``segments`` are
+    always gathered, because a group or segment may have rows on several ranks.
 
-    Gathered rows are in the order of a ``DistributedSampler`` that does not shuffle. Such a sampler
-    repeats a few rows if the number of ranks does not divide the number of rows. Pass ``row_ids``
-    to evaluate each row once, with the rows sorted by id.
+    Gathered rows are in the order of a ``DistributedSampler`` that does not shuffle. This sampler
+    repeats a few rows if the number of rows is not a multiple of the number of ranks. If you pass
+    ``row_ids``, each row is evaluated only once, and the rows are sorted by id.
 
     Rows with the label -100, PyTorch's ``ignore_index``, are not evaluated unless -100 is one of
     ``labels``.
@@ -74,8 +74,9 @@ class EpochAccumulator:
 
     Notes
     -----
-    Each rank keeps its own rows in memory until the epoch is evaluated. If rows are gathered, every
-    rank gets the rows of all ranks. ``log`` takes as long as :func:`cmtrack.log_evaluation`.
+    Each rank keeps its own rows in memory until the epoch is evaluated. If the rows are gathered,
+    every rank receives the rows of all ranks. ``log`` takes as long as
+    :func:`cmtrack.log_evaluation`.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class EpochAccumulator:
         y_true : tensor of shape (n,), or one-hot (n, K)
         y_pred : tensor of shape (n,), optional
         y_prob : tensor of shape (n,) or (n, K), optional
-            Probabilities of the second class if there are two classes, or of all classes.
+            Probabilities of all classes, or only of the second class if there are two classes.
         logits : tensor of shape (n,) or (n, K), optional
             Logits, which you can pass instead of ``y_prob``. They are converted to probabilities in
             double precision, by the sigmoid for a single column and otherwise by softmax.
@@ -147,7 +148,7 @@ class EpochAccumulator:
             self.fail(error)
 
     def _check_like_earlier(self, batch: Mapping[str, Any], divisions: Divisions) -> None:
-        """Raise ValueError unless the batch has the same parts as the earlier batches."""
+        """Raise ValueError unless the batch contains the same parts as earlier batches."""
         if not self._rows:
             return
         if set(self._rows) != set(batch):
@@ -175,7 +176,7 @@ class EpochAccumulator:
         self._error = self._error or error
 
     def reset(self) -> None:
-        """Discard all rows that were collected so far."""
+        """Discard all rows collected so far."""
         self._rows = {}
         self._bytes_on_device = 0
         self._divisions = ()
@@ -206,7 +207,7 @@ class EpochAccumulator:
         Returns
         -------
         LoggedEvaluation or None
-            None on all ranks except rank 0, and also if the evaluation failed.
+            None if the evaluation failed, and on every rank except rank 0.
         """
         evaluation = self.compute()
         self.reset()
@@ -326,7 +327,7 @@ class EpochAccumulator:
 
 
 class _Header(NamedTuple):
-    """Information that ranks exchange before they exchange rows or statistics."""
+    """Information that the ranks exchange before they exchange rows or statistics."""
 
     n_rows: int
     n_bytes: int
@@ -338,7 +339,7 @@ class _Header(NamedTuple):
 
 
 def probabilities(logits: Any) -> Any:
-    """Convert logits to probabilities: with the sigmoid for a single column, else with softmax.
+    """Convert logits to probabilities: use the sigmoid for a single column, otherwise softmax.
 
     Raises
     ------
@@ -373,9 +374,9 @@ def _single_column(outputs: Any) -> Any:
 
 
 def _with_row_axis(outputs: Any, y_true: Any) -> Any:
-    """Return the outputs of a batch with an axis for the rows.
+    """Return a batch's outputs, with an axis for the rows even if the batch has only one row.
 
-    ``squeeze`` removes this axis if a batch has a single row.
+    A call of ``squeeze`` removes this axis from the output for a single row.
     """
     if not isinstance(outputs, torch.Tensor):
         outputs = as_array(outputs)
@@ -387,7 +388,7 @@ def _with_row_axis(outputs: Any, y_true: Any) -> Any:
 
 
 def _read_batch(columns: Mapping[str, Any], segments: Any) -> tuple[dict[str, Any], Divisions]:
-    """Check that the parts of a batch have one length, and return them and the divisions."""
+    """Check that all parts of a batch are equally long, and return the parts and the divisions."""
     if columns["logits"] is not None and columns["y_prob"] is not None:
         raise ValueError("a batch must have y_prob or logits, got both")
     segment_columns, divisions = ({}, ()) if segments is None else declared(segments)
@@ -414,7 +415,7 @@ def _as_cpu_array(values: Any) -> Any:
 
 
 def _batch_part(name: str, values: Any) -> Any:
-    """Copy one part of a batch: to a tensor if it is on a device, otherwise to an array.
+    """Copy one part of a batch; return a tensor if the part is on a device, otherwise an array.
 
     The training loop may overwrite the batch, so its values are copied.
     """
@@ -438,7 +439,7 @@ def _kind(part: Any) -> Any:
 
 
 def _transfer(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
-    """Yield one array for each run of tensors of one kind, using one transfer from each device.
+    """Yield one array for each sequence of similar tensors, using one transfer from each device.
 
     The tensors are transferred as bytes, so that one transfer can contain tensors of all types.
     """
@@ -460,7 +461,7 @@ def _transfer(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
 
 
 def _gather(value: Any) -> list[Any]:
-    """Return the list of the values of all ranks; every rank gets this list."""
+    """Return a list of the values from all ranks; every rank receives the same list."""
     _, n_ranks = rank_and_world()
     if n_ranks == 1:
         return [value]
@@ -470,14 +471,14 @@ def _gather(value: Any) -> list[Any]:
 
 
 def _as_sent(error: Exception | None) -> Exception | str | None:
-    """Return an error as text if it must be sent to other ranks; some cannot be pickled."""
+    """Return an error as text before sending it to other ranks; some errors cannot be pickled."""
     if error is None or rank_and_world()[1] == 1:
         return error
     return f"{type(error).__name__}: {error}"
 
 
 def _raise_first(errors: Sequence[Any]) -> None:
-    """Raise the error of the lowest rank on which one occurred."""
+    """Raise the error of the lowest rank on which an error occurred."""
     for rank, error in enumerate(errors):
         if isinstance(error, Exception):
             raise error
@@ -486,9 +487,9 @@ def _raise_first(errors: Sequence[Any]) -> None:
 
 
 def _drop_repeated(rows: dict[str, Any], ids_by_rank: Sequence[Any]) -> dict[str, Any]:
-    """Return the rows of this rank without repetitions of ids in lower ranks or earlier rows.
+    """Return this rank's rows, without rows whose id occurs in a lower rank or an earlier row.
 
-    A distributed sampler repeats rows, so that all ranks get the same number of rows.
+    A distributed sampler repeats some rows so that all ranks receive the same number of rows.
     """
     seen: set[Any] = set()
     for ids in ids_by_rank[: rank_and_world()[0]]:

@@ -30,19 +30,19 @@ with needs("transformers"):
 
 
 class ComputeMetrics:
-    """Callable for the ``Trainer`` that computes metrics and stores the last evaluation.
+    """Callable that computes metrics for the ``Trainer`` and stores the most recent evaluation.
 
-    Call :func:`compute_metrics` to make one.
+    To create a ``ComputeMetrics`` object, call :func:`compute_metrics`.
 
     Attributes
     ----------
     evaluation : Evaluation or None
-        The last evaluation; None if it failed.
+        The most recent evaluation; None if it failed.
 
     Notes
     -----
-    The object keeps the last evaluation in memory and, with ``batch_eval_metrics=True``, the rows
-    of all batches.
+    The object keeps the most recent evaluation in memory. If ``batch_eval_metrics=True``, it also
+    keeps the rows of all batches.
 
     Examples
     --------
@@ -68,13 +68,13 @@ class ComputeMetrics:
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
         """Return the metrics of an ``EvalPrediction``.
 
-        They are NaN if they are undefined, or if the evaluation failed.
+        A metric is NaN if it is undefined. All metrics are NaN if the evaluation failed.
 
         Parameters
         ----------
         prediction : transformers.EvalPrediction
         compute_result : bool, default True
-            With ``batch_eval_metrics=True``, whether this is the last batch.
+            Whether this batch is the last one; used only with ``batch_eval_metrics=True``.
         """
         try:
             return self._compute(prediction, compute_result)
@@ -106,7 +106,7 @@ class ComputeMetrics:
         return metrics
 
     def _rows(self, prediction: Any) -> tuple[Any, Any]:
-        """Return labels (n,) and probabilities (n, K), without tokens that are not evaluated."""
+        """Return the labels (n,) and probabilities (n, K) of the rows or tokens to evaluate."""
         output = _first_array(prediction.predictions)
         y = _first_array(prediction.label_ids)
         if output.ndim == 3:
@@ -130,12 +130,12 @@ class ComputeMetrics:
 
 
 def _first_array(part: Any) -> Any:
-    """Return the first array of a tuple, which hidden states may follow, or the array itself."""
+    """Return the first array of a tuple (hidden states may follow it), or the array itself."""
     return as_array(part[0] if isinstance(part, (tuple, list)) else part)
 
 
 def _expected_names(options: Any) -> list[str]:
-    """Return the names of the metrics that an evaluation with these options will contain."""
+    """Return the names of the metrics that an evaluation with ``options`` will contain."""
     chosen = options.get("metrics", "headline")
     if not isinstance(chosen, str):
         return [name for name in chosen if not name.endswith("/*")]
@@ -149,28 +149,29 @@ def _expected_names(options: Any) -> list[str]:
 def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> ComputeMetrics:
     """Return a ``compute_metrics`` function for a ``Trainer``, which reports headline metrics.
 
-    The trainer adds ``eval_`` before the names of the metrics, so
-    ``metric_for_best_model="multiclass/matthews_corrcoef"`` works. Every report of the trainer
-    lists the metrics. The function supports sequence and token classification. Logits are converted
-    to probabilities, by the sigmoid for a single column and otherwise by softmax. Rows and tokens
-    with the label -100 are not evaluated. With ``batch_eval_metrics=True``, the batches are
-    collected and evaluated together. If the evaluation fails, you get a warning, and the metrics
-    are NaN.
+    The trainer adds the prefix ``eval_`` to each metric name, so
+    ``metric_for_best_model="multiclass/matthews_corrcoef"`` works. The trainer includes these
+    metrics in all its reports. The function supports sequence and token classification. Logits are
+    converted to probabilities by softmax or, for a single column, by the sigmoid function. Rows and
+    tokens with the label -100 are not evaluated. If ``batch_eval_metrics=True``, the function
+    collects the batches and evaluates them together. If the evaluation fails, you get a warning,
+    and the metrics are NaN.
 
     Parameters
     ----------
     from_logits : bool, default True
-        Whether the model's outputs are logits. Pass False if they are probabilities.
+        Whether the model's outputs are logits. Pass False if the model returns probabilities.
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
-        ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
-        ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
-        ``labels`` may be names, in the order of the model's outputs.
+        ``metrics``, and for :class:`EvaluationCallback` ``run_id``, ``model_id``, ``prefix``,
+        ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be class
+        names, in the order of the model's outputs.
 
     Returns
     -------
     ComputeMetrics
-        A function for the trainer. Its attribute ``evaluation`` is the last evaluation.
+        A callable that you pass to the trainer. Its attribute ``evaluation`` contains the most
+        recent evaluation.
 
     Examples
     --------
@@ -197,32 +198,34 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     """Callback that logs the evaluations of a ``Trainer`` to MLflow, from world rank 0.
 
-    When the training ends, the last evaluation is logged. With ``load_best_model_at_end=True``, the
-    evaluation of the best checkpoint is logged instead, and the tag ``cmtrack.best_step`` contains
-    its step. Outside a training, ``trainer.evaluate()`` and ``trainer.predict()`` log at once. If
-    ``metric_key_prefix`` is not "eval", for example "test" or the name of one of several evaluation
-    sets, it becomes the prefix of the metrics (``test/``).
+    When training ends, the callback logs the last evaluation. If ``load_best_model_at_end=True``,
+    it logs the evaluation of the best checkpoint instead, and the tag ``cmtrack.best_step``
+    contains the step of this checkpoint. Outside training, calls of ``trainer.evaluate()`` and
+    ``trainer.predict()`` are logged immediately. If the trainer's ``metric_key_prefix`` is not
+    "eval", it becomes the prefix of the logged metrics, such as ``test/``. The prefix may also
+    contain the name of one of several evaluation sets.
 
-    The evaluations go to the run that is active when the training starts. Either you or the
-    ``MLflowCallback`` of Transformers may have started this run.
+    The evaluations are logged to the run that is active when training starts. You can start this
+    run yourself or let the ``MLflowCallback`` of Transformers start it.
 
     Parameters
     ----------
     judge : ComputeMetrics
-        The ``compute_metrics`` of the trainer. The callback logs with its options.
+        The object that you pass to the trainer as ``compute_metrics``. The callback uses the
+        options of this object when it logs.
     every : int, optional
-        Also log an evaluation each time after this number of evaluations during the training. The
-        step is the trainer's global step.
+        If set, every ``every``-th evaluation during training is also logged. The logged step is the
+        trainer's global step.
 
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        Result of logging the last evaluation.
+        Result of logging the most recent evaluation.
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation` for each evaluation set, and one for each
-    ``every``-th evaluation.
+    The cost is one call of :func:`cmtrack.log_evaluation` for each evaluation set and, if ``every``
+    is set, one call for each further logged evaluation.
 
     Examples
     --------
@@ -283,7 +286,7 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """Store the evaluation of a finished evaluation loop, and log every ``every``-th one."""
+        """Store the evaluation after an evaluation loop, and log every ``every``-th evaluation."""
         evaluation = self._judge.evaluation
         # If the next evaluation fails, this one must not be logged a second time.
         self._judge.evaluation = None
@@ -305,7 +308,7 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     on_predict = on_evaluate
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Log the best or the last evaluation of the training."""
+        """Log the best or the last evaluation made during training."""
         self._is_training = False
         if not state.is_world_process_zero:
             return

@@ -20,31 +20,32 @@ _LABELS = ("multi:softmax", "binary:hinge")
 
 
 class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
-    """Callback that evaluates a model on a validation set at the end of a training.
+    """Callback that evaluates a model on a validation set at the end of training.
 
-    With ``every`` it also evaluates every few rounds.
+    If you set ``every``, the model is also evaluated at regular intervals during training.
 
-    With early stopping, the best iteration is evaluated at the end. The tag ``cmtrack.rounds``
-    shows its number (``"24 of 50, by early stopping"``). The evaluation goes to the run that is
-    active when the training starts. Either you or ``mlflow.xgboost.autolog()`` may have started
-    this run. The callback's position in the list of callbacks does not matter.
+    If you use early stopping, the best iteration is evaluated when training ends. The tag
+    ``cmtrack.rounds`` contains the number of rounds used, such as ``"24 of 50, by early
+    stopping"``. The evaluation is logged to the run that is active when training starts. You can
+    start this run yourself or let ``mlflow.xgboost.autolog()`` start it. The callback's position in
+    the list of callbacks does not matter.
 
     Parameters
     ----------
     X : xgboost.DMatrix, or features in any form that a DMatrix accepts
-        The validation set. The weights in a DMatrix are used unless ``sample_weight`` is given. The
-        groups in a DMatrix identify the queries of a ranking and are not used as clusters. If rows
-        belong together, pass ``groups``.
+        The validation set. If the validation set is a DMatrix, its weights are used unless you pass
+        ``sample_weight``. XGBoost uses a DMatrix's groups for ranking queries, so the evaluation
+        does not use them as clusters. If the rows are clustered, pass their clusters as ``groups``.
     y : array-like of shape (n,), optional
         Labels of the rows; by default the labels in the DMatrix. If ``labels`` are names, ``y`` may
         contain class numbers.
     every : int, optional
-        Also log an evaluation after each multiple of this number of rounds. The step is the number
-        of rounds.
+        Number of rounds between evaluations during training. By default, only the final model is
+        evaluated. The logged step is the number of rounds.
     predict : callable, optional
-        Function that you need for custom objectives, because their outputs are margins.
-        ``predict(booster, dmatrix, iteration_range)`` must return probabilities of shape (n,) or
-        (n, K).
+        Prediction function, which you need only for custom objectives, because models trained with
+        them output margins. ``predict(booster, dmatrix, iteration_range)`` must return
+        probabilities of shape (n,) or (n, K).
     **options
         Options of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -53,14 +54,15 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     Attributes
     ----------
     logged : LoggedEvaluation or None
-        Result of logging the last evaluation.
+        Result of logging the most recent evaluation.
     rounds_used, rounds_trained : int
-        Number of rounds of the model that was evaluated last, and number of rounds of the training.
+        The number of rounds that the last evaluated model uses, and the total number of training
+        rounds.
 
     Notes
     -----
-    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction of the validation
-    set. ``every`` adds the same cost for each evaluated round.
+    The cost is one call of :func:`cmtrack.log_evaluation` and one prediction on the validation set.
+    With ``every``, each additional evaluation adds the same cost again.
 
     Examples
     --------
@@ -97,7 +99,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         self._best_before: str | None = None
 
     def before_training(self, model: Any) -> Any:
-        """Remember the active run and the rounds of an earlier training."""
+        """Remember the active run, and the rounds for which the model was already trained."""
         with self._hook.guarded():
             self._hook.begin()
             if isinstance(model, Booster):
@@ -106,14 +108,14 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Evaluate after every ``every``-th round, and return False to continue the training."""
+        """Evaluate the model if ``every`` requires it; return False so that training continues."""
         if collective.get_rank() == 0:
             trained = self._rounds_before + epoch + 1
             self._hook.after_round(trained, partial(self._predictions, model))
         return False
 
     def after_training(self, model: Any) -> Any:
-        """Evaluate the best iteration, or the whole model without early stopping."""
+        """Evaluate the best iteration or, if early stopping is not used, the whole model."""
         if collective.get_rank() == 0:
             used = self._hook.trained
             best = model.attr("best_iteration") if isinstance(model, Booster) else None
@@ -124,7 +126,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         return model
 
     def _predictions(self, model: Any, rounds: int) -> Predictions:
-        """Predict with the first rounds of the model; return arguments for ``log_evaluation``."""
+        """Predict with the first ``rounds`` rounds; return arguments for ``log_evaluation``."""
         if not isinstance(model, Booster):
             raise ValueError(
                 "xgboost.cv trains several models at once: evaluate each with log_evaluation"

@@ -1,4 +1,4 @@
-"""Cross-validation, in which each row is predicted by a model that was not fitted on it.
+"""Cross-validation: each row is predicted by a model that was not fitted on this row.
 
 :class:`FoldedRows` splits the rows, fits the models and predicts. :func:`log_candidates` also uses
 it.
@@ -43,11 +43,11 @@ class CrossValidated:
     Attributes
     ----------
     evaluation : Evaluation
-        Evaluation of all rows, each predicted by the model of its fold. The calibrated prevalence
-        uses a density at the score of each row that is computed without this row.
+        Evaluation of all rows, in which each row is predicted by the model of its fold. For the
+        calibrated prevalence, the score density at each row is estimated without this row.
     folds : tuple of Evaluation
-        One evaluation for the test rows of each fold. In it, the prevalence is calibrated on the
-        out-of-fold scores of the other folds.
+        One evaluation for the test rows of each fold. In each of these evaluations, the prevalence
+        is calibrated on the out-of-fold scores of the other folds.
     tests : tuple of ndarray
         The test rows of each fold.
     y : ndarray of shape (n,)
@@ -92,11 +92,11 @@ class CrossValidated:
 
     @property
     def calibration(self) -> tuple[Any, FloatArray, IntArray]:
-        """The out-of-fold ``(y, scores, fold_ids)``, a value for the argument ``calibration``.
+        """The out-of-fold ``(y, scores, fold_ids)``, which you can pass as ``calibration``.
 
         Use it with ``target=self.score(X_target)``, so that the same models score the calibration
-        rows and the target. If you pass scores of a model that was fitted on all rows, you get a
-        warning.
+        rows and the target. If ``target`` contains scores from a model that was fitted on all rows,
+        you get a warning.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class CrossValidated:
         return self.calibration_for(None)
 
     def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray, IntArray]:
-        """Return the calibration with its columns of scores in the order of ``labels``."""
+        """Return the calibration data, with the score columns in the order of ``labels``."""
         if self.y_prob is None:
             raise ValueError(f"{self.name} has no probabilities to calibrate with")
         return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
@@ -164,8 +164,8 @@ class CrossValidated:
         params : mapping, optional
             Additional parameters that each nested run gets.
         run_id, model_id, metrics, predictions, strict
-            As in :func:`cmtrack.log_evaluation`. ``model_id`` identifies the model to which the
-            evaluation of all rows belongs.
+            As in :func:`cmtrack.log_evaluation`. The evaluation of all rows is linked to the model
+            ``model_id``.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class CrossValidated:
         return parent, *log_nested(children, run_id=run_id or parent.run_id, **common)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame with a row for each fold and metric; the fold "all" contains all rows.
+        """Return a frame with one row per fold and metric; the fold "all" contains all rows.
 
         The columns are fold, metric, value, low, high, better and undefined.
         """
@@ -220,17 +220,18 @@ def cross_validate_evaluation(
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        The classifier to clone. It is not changed. If it has no ``predict_proba``, the values of
-        its ``decision_function`` rank the rows. The rows of all folds are ranked together, which
-        assumes that the decision values of all models have the same scale.
+        The classifier to clone. It is not changed. If the classifier does not have
+        ``predict_proba``, its ``decision_function`` is used to rank the rows. The rows of all folds
+        are ranked together, which assumes that the decision values of all models have the same
+        scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
         The splits, in any form that scikit-learn accepts; by default 5 stratified folds. Every row
         must be in exactly one test part.
     target : array-like of shape (m, n_features), or list of K arrays, optional
         Features of the unlabelled rows in which the prevalence is estimated, or the scores that the
-        model of each fold gives these rows. Scores are a list with an array in the form of
-        ``y_prob`` for each fold, or one three-dimensional array. The evaluation of all rows is
+        model of each fold gives these rows. Pass scores as a list that contains one array per fold,
+        in the form of ``y_prob``, or as one three-dimensional array. The evaluation of all rows is
         calibrated on the out-of-fold scores, which contain each row once.
     groups : array-like of shape (n,), optional
         Cluster of each row. The clusters are passed to the splitter, and the intervals take them
@@ -244,8 +245,8 @@ def cross_validate_evaluation(
         Whether to keep the fitted models, so that :meth:`CrossValidated.score` can score new rows.
     labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`. ``sample_weight`` only affects the evaluation. Pass weights
-        for fitting in ``fit_params``. If a segment column has a single value in a fold, the
-        evaluation of this fold has no segments for the column, and a note says so.
+        for fitting in ``fit_params``. If a segment column has only one value in a fold, the
+        evaluation of this fold omits the column, and a note says so.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -256,8 +257,8 @@ def cross_validate_evaluation(
     Raises
     ------
     ValueError
-        If a row is in no test part or in several test parts, or if the input is invalid. To use
-        repeated splits, call the function once for each repetition.
+        If a row is missing from the test parts or is in more than one test part, or if the input is
+        invalid. To use repeated splits, call the function once for each repetition.
 
     Examples
     --------
@@ -336,7 +337,7 @@ class FoldedRows:
     X : array-like of shape (n, n_features)
     y : ndarray of shape (n,)
     columns : dict
-        The arguments of ``evaluate`` that contain one entry per row, and the segments.
+        The arguments of ``evaluate`` that contain one entry per row, including the segments.
     fit_params : mapping
         Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
         the training rows are passed.
@@ -357,13 +358,13 @@ class FoldedRows:
     def from_columns(
         cls, columns: Mapping[str, Any], labels: Sequence[Label] | None, cv: Any
     ) -> FoldedRows:
-        """Align columns to the index of the labels as in :func:`cmtrack.evaluate`, and split them.
+        """Align columns with the labels' index as :func:`cmtrack.evaluate` does, and split them.
 
         Raises
         ------
         ValueError
-            If columns cannot be aligned, a segment column does not divide the rows,
-            or a row is in no test part or in several test parts.
+            If columns cannot be aligned, a segment column has only one value, or a row is not in
+            exactly one test part.
         """
         segments = columns["segments"]
         data, divisions = (None, ()) if segments is None else declared(segments)
@@ -384,7 +385,7 @@ class FoldedRows:
         return tuple(test for _, test in self.splits)
 
     def columns_at(self, test: IntArray) -> dict[str, Any]:
-        """Return the columns of a fold's test rows except segments (see ``_divide_like``)."""
+        """Return all columns except segments for a fold's test rows (see ``_divide_like``)."""
         return {
             name: None if values is None else cut(values, test)
             for name, values in self.columns.items()
@@ -408,7 +409,7 @@ class FoldedRows:
         return parts
 
     def join(self, parts: Sequence[Predicted]) -> Predicted:
-        """Return the predictions of all rows, with scores if all folds have them."""
+        """Return the predictions for all rows, with scores if every fold returned scores."""
         order = np.argsort(np.concatenate(self.tests), kind="stable")
 
         def join_column(name: str) -> Any:
@@ -476,7 +477,7 @@ def _fit_fold(
 
 
 def _divide_like(evaluation: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
-    """Return a fold's evaluation divided by the same segment columns as the whole evaluation.
+    """Return a fold's evaluation with the same segment columns as the evaluation of all rows.
 
     Segment columns that do not divide the rows of the fold are omitted, with a note.
     """
@@ -522,7 +523,7 @@ def _score_by_models(
 
 
 def _are_scores(target: Any, n_folds: int) -> bool:
-    """Return whether ``target`` contains scores from the model of each fold, not features."""
+    """Return whether ``target`` contains scores from the folds' models rather than features."""
     if not isinstance(target, (list, tuple)):
         return getattr(target, "ndim", 0) == 3
     # Features may be a list of lists, one for each row. The scores of a fold are an array.
@@ -540,7 +541,7 @@ def _has_entry_per_row(values: Any, n_rows: int) -> bool:
 
 
 def _has_both_groups(y: Any, evaluation: Evaluation) -> bool:
-    """Return whether labels occur in both groups (or both classes), which calibration needs."""
+    """Return whether both groups (or both classes) occur in the labels, which calibration needs."""
     classes = np.unique(y).tolist()
     step = evaluation.scored
     if step is None:

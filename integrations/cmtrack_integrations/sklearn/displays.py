@@ -58,7 +58,7 @@ class _Display:
 
 
 class ReducedConfusionMatrixDisplay(_Display):
-    """Confusion matrix of groups of classes, with the mismatches inside each group.
+    """Confusion matrix between groups of classes, with the number of mismatches within each group.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class ReducedConfusionMatrixDisplay(_Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Evaluate a fitted classifier on rows and draw the matrix.
+        """Evaluate a fitted classifier and draw the confusion matrix.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def _arguments(cls, evaluation: Evaluation) -> dict[str, Any]:
-        """Return the Display's other arguments, which are read from the evaluation."""
+        """Return the remaining arguments of the Display, which come from the evaluation."""
         return {}
 
     what: ClassVar[str]
@@ -198,7 +198,7 @@ class _CurveDisplay(_Display):
 
 
 class ReducedRocDisplay(_CurveDisplay):
-    """ROC curve of the positive group; it ends below 1 if there are intragroup mismatches.
+    """ROC curve of the positive group; intragroup mismatches make it end below 1.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class PrecisionRecallDisplay(_CurveDisplay):
 
 
 class ReliabilityDisplay(_CurveDisplay):
-    """Share of positives at each score of the positive group, without bins.
+    """Calibration curve without bins: the share of positives as a function of the score.
 
     The Display also draws the distribution of the scores below the curve, unless you pass ``ax``.
 
@@ -309,7 +309,7 @@ class ReliabilityDisplay(_CurveDisplay):
 
 
 class PrevalenceDisplay(_Display):
-    """Likelihood of the share of positives among unlabelled rows.
+    """Likelihood function for the share of positives among unlabelled rows.
 
     Parameters
     ----------
@@ -348,7 +348,7 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Score unlabelled rows with a fitted binary classifier, and draw the likelihood.
+        """Score unlabelled rows with a fitted binary classifier, and draw the likelihood function.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the likelihood from scores; see :func:`cmtrack.estimate_prevalence`."""
+        """Draw the likelihood function from scores; see :func:`cmtrack.estimate_prevalence`."""
         estimate = estimate_prevalence(scores, calibration=calibration, **options)
         if not isinstance(estimate, PrevalenceEstimate):
             raise ValueError(f"the likelihood needs two classes, got {list(estimate.classes)}")

@@ -44,9 +44,9 @@ def evaluate_estimator(
     ----------
     estimator : classifier, pipeline or fitted search
         For a search such as ``GridSearchCV``, the refitted best candidate is evaluated. If the
-        classifier has no ``predict_proba``, its predicted labels are evaluated. Metrics of the
-        ranking then use ``decision_function``, if it exists. A note in ``Evaluation.warnings`` says
-        so.
+        classifier has no ``predict_proba``, its predicted labels are evaluated. Ranking metrics
+        then use ``decision_function``, if the classifier has this method. A note in
+        ``Evaluation.warnings`` says so.
     X : array-like of shape (n, n_features)
         Features of held-out rows, in any form that the estimator accepts.
     y : array-like of shape (n,)
@@ -56,14 +56,14 @@ def evaluate_estimator(
     calibration : (X_cal, y_cal) or CrossValidated, optional
         Labelled rows that were **not** used to fit the classifier, with the features first as in
         scikit-learn, or the result of :func:`cross_validate_evaluation` on the training rows. The
-        out-of-fold scores in this result come from the models of the folds, so you get a warning if
-        the classifier itself scores the target.
+        out-of-fold scores in a ``CrossValidated`` come from the models of the folds, so you get a
+        warning if the classifier itself scores the target.
     target : array-like of shape (m, n_features), optional
         Features of the unlabelled rows in which the prevalence is estimated. If ``calibration`` is
         a ``CrossValidated`` that kept its models, these models score the unlabelled rows instead of
         the classifier.
     sample_weight, groups, row_ids, segments
-        As in :func:`cmtrack.evaluate`. The evaluated decisions come from ``predict``, or
+        As in :func:`cmtrack.evaluate`. The evaluated decisions come from ``predict`` or, if set,
         from the option ``threshold``.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
@@ -172,9 +172,9 @@ def _predict(
     sources: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the arguments of ``evaluate`` that come from the classifier, and notes on them.
+    """Return the arguments for ``evaluate`` that the classifier determines, and notes on them.
 
-    ``sources``: the arguments ``labels``, ``calibration`` and ``target`` of the caller.
+    ``sources`` contains the caller's arguments ``labels``, ``calibration`` and ``target``.
     """
     X = align_rows({"y": y, "X": X})["X"]
     predicted = predict(estimator, X, y, sources["labels"])
@@ -196,7 +196,7 @@ def _predict(
 
 
 def _calibration(estimator: Any, calibration: Any, labels: Sequence[Label] | None) -> Any:
-    """Return the argument ``calibration`` of ``evaluate``, which are labels and scores."""
+    """Return the labels and scores to pass to ``evaluate`` as ``calibration``."""
     if isinstance(calibration, CrossValidated):
         return calibration.calibration_for(labels)
     if isinstance(calibration, str):

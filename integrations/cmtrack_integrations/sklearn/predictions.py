@@ -24,8 +24,8 @@ class Predicted:
     Attributes
     ----------
     y_pred : ndarray of shape (n,)
-        Labels that ``predict`` returned. If the classifier has a tuned threshold, some labels are
-        not the most probable classes.
+        Labels that ``predict`` returned. If the classifier uses a tuned threshold, a predicted
+        label is not always the most probable class.
     y_prob : ndarray of shape (n, K) or None
         Probabilities in the order of ``labels``.
     y_score : ndarray of shape (n, K) or None
@@ -100,10 +100,10 @@ def has_probabilities(estimator: Any) -> bool:
 
 
 def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> FloatArray | None:
-    """Return decision values of shape (n, K) in the order of ``labels``; None if a label lacks one.
+    """Return decision values (n, K) in the order of ``labels``; None if a label has no such value.
 
-    A binary classifier returns one value per row. This value is used for the second class, and its
-    negative for the first class.
+    A binary classifier returns one value per row. This value is used as the score of the second
+    class, and the negated value as the score of the first class.
     """
     classes = _fitted_classes(estimator)
     if classes is None or not hasattr(estimator, "decision_function") or _has_pairs(estimator):
@@ -121,7 +121,7 @@ def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> F
 
 
 def _has_pairs(estimator: Any) -> bool:
-    """Return whether decision values compare pairs of classes, which an SVC can return."""
+    """Return whether decision values compare pairs of classes, as those of an SVC can."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     return any(
         name.endswith("decision_function_shape") and value == "ovo"
@@ -159,9 +159,10 @@ def align(values: FloatArray, classes: Sequence[Any], labels: Sequence[Label] | 
 
 
 def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
-    """Return the class names (K,) of a classifier fitted on 0 to K - 1; None for any other.
+    """Return the K class names if the classifier was fitted on 0 to K - 1; otherwise None.
 
-    If there are K ``labels`` and none of them is a number, they are the names in this order.
+    If ``labels`` contains K entries and none of them is a number, the entries are the class names
+    in this order.
     """
     classes = _fitted_classes(estimator)
     if classes is None or labels is None or len(labels) != len(classes):
@@ -222,7 +223,7 @@ def name_of(estimator: Any) -> str:
 
 
 def no_probabilities(estimator: Any, ranked: bool = False) -> str:
-    """Return the note for a classifier without probabilities; ``ranked``: it can rank rows."""
+    """Return the note for a classifier that returns no probabilities."""
     instead = ""
     if hasattr(estimator, "decision_function"):
         instead = ", only a decision_function, whose values are not probabilities"

@@ -22,7 +22,7 @@ from cmtrack_integrations.sklearn.predictions import (
 
 @dataclass(frozen=True)
 class CmtrackScorer:
-    """Scorer in the form of scikit-learn for one metric; larger scores are always better.
+    """Scorer that scikit-learn accepts, for one metric; larger scores are always better.
 
     :func:`get_scorer` returns such a scorer. Call it as ``scorer(estimator, X, y)``.
 
@@ -104,14 +104,14 @@ def get_scorer(
     """Return a scorer for the argument ``scoring`` of scikit-learn's searches and cross-validation.
 
     Larger scores are always better. If lower values of a metric are better, the score is the
-    negated metric. If a metric is best at zero, such as ``prevalence/bias``, the score is its
-    negated absolute value. The scorer uses ``predict_proba`` only if the metric needs it.
+    negated metric. If the best value of a metric is zero, as for ``prevalence/bias``, the score is
+    the negated absolute value. The scorer uses ``predict_proba`` only if the metric needs it.
 
     Parameters
     ----------
     metric : str
-        Name of a metric in the registry for which higher or lower values are better, such as
-        ``"binary/matthews_corrcoef"`` or ``"class/3/recall"``.
+        Name of a metric in the registry, such as ``"binary/matthews_corrcoef"`` or
+        ``"class/3/recall"``. The metric must have a better direction.
     grouping, positive
         As in :func:`cmtrack.evaluate`.
     labels : sequence, optional
@@ -127,8 +127,8 @@ def get_scorer(
     Raises
     ------
     ValueError
-        If no metric has this name, if neither higher nor lower values of it are better, if it is
-        not computed from a classifier's predictions, or if it needs costs and ``costs`` is missing.
+        If no metric has this name, if the metric has no better direction or is not computed from a
+        classifier's predictions, or if the metric needs ``costs`` and you did not pass them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Logging of a fitted search's candidates as nested runs."""
+"""Functions that log the candidates of a fitted search as nested runs."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def log_candidates(
     """Log the candidates of a fitted search as nested runs, evaluated on the **training** rows.
 
     The candidates are evaluated by cross-validation. A search stores the scores of its candidates,
-    but not their predictions. The best ``max_candidates`` candidates are therefore fitted once more
-    on every fold. All candidates get the same folds, so that :func:`cmtrack.compare` can compare
-    them row by row. Do not pass held-out rows here: rows that you use to choose a candidate cannot
+    but not their predictions. Therefore, the best ``max_candidates`` candidates are fitted again on
+    every fold. All candidates get the same folds, so that :func:`cmtrack.compare` can compare them
+    row by row. Do not pass held-out rows here: rows that you use to choose a candidate cannot
     evaluate this candidate without bias. Use the held-out rows to evaluate the chosen candidate
     with :func:`log_estimator`.
 
@@ -53,7 +53,8 @@ def log_candidates(
     X, y : array-like of n rows
         The rows on which the search was fitted.
     max_candidates : int or None, default 10
-        Largest number of candidates to log, starting with the best. None logs all candidates.
+        Maximum number of candidates to log, starting with the best candidate. None logs all
+        candidates.
     groups : array-like of shape (n,), optional
         Cluster of each row. The clusters are passed to the splitter, and the intervals take them
         into account.
@@ -65,9 +66,9 @@ def log_candidates(
     labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
-        As in :func:`cmtrack.log_evaluation`. ``run_id`` is the parent run, by default the active
-        run. If there is no parent run, no candidate is fitted. You then get a warning and an empty
-        result.
+        As in :func:`cmtrack.log_evaluation`. The nested runs are created under the run ``run_id``,
+        by default the active run. If no parent run exists, no candidate is fitted. You then get a
+        warning and an empty result.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -104,7 +105,7 @@ def log_candidates(
         return ()
 
     def evaluate_candidates() -> Iterator[NestedEvaluation]:
-        """Yield the candidates, best first; evaluate each one only when it is to be logged."""
+        """Yield the candidates, best first; evaluate each candidate just before it is logged."""
         from sklearn.base import clone
 
         results = _check_search(search, max_candidates)
