@@ -172,7 +172,7 @@ class BaseEvaluation(ABC):
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
-        """Return a code for the part of each prediction that a metric uses, shape (n,), or None.
+        """Encode the part of each prediction that a metric depends on, shape (n,), or return None.
 
         If two evaluations of the same rows have the same code for a row, the row does not
         contribute to their difference.
@@ -273,8 +273,8 @@ class BaseEvaluation(ABC):
 
         The statistics of 11 classes take about 0.3 MB of JSON. For K classes, the size grows with
         K², or with K³ for up to 30 classes with probabilities. 10⁶ rows with 11 probabilities each
-        are above the limit of 32 MB. With ``rows=True``, they take 47 MB, and writing them takes
-        about 0.6 s.
+        exceed the limit of 32 MB. With ``rows=True``, they take 47 MB, and writing them takes about
+        0.6 s.
 
         Examples
         --------
@@ -469,8 +469,8 @@ class BaseEvaluation(ABC):
         Raises
         ------
         ValueError
-            If the evaluation has no rows, the rows of the table do not match them, or an address is
-            not valid.
+            If the evaluation has no rows, the rows of the table do not match the evaluated rows, or
+            an address is not valid.
         """
         from cmtrack.report.views import write_report
 

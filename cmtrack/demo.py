@@ -37,7 +37,7 @@ class Data(NamedTuple):
 
 
 def load() -> Data:
-    """Split the 944 people: 60% to fit, 20% for calibration, 20% to evaluate.
+    """Split the 944 people: 60% for fitting, 20% for calibration and 20% for evaluation.
 
     The answer is the party identification, from 0 (strong Democrat) to 6 (strong Republican).
     ``vote`` is not used as a feature, because the intended vote almost reveals the answer.

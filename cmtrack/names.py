@@ -17,7 +17,7 @@ SELECTED = (
     "The leader's interval allows for its selection",
     "The intervals of the leader and the chosen run allow for their selection",
 )
-"""Remarks on adjusted intervals: the first for one run, the second for two runs."""
+"""Remarks on adjusted intervals: the first is for one run, and the second is for two runs."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)?|[\W_]")
 """A word, a number with its decimals, or a punctuation mark."""
 

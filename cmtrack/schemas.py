@@ -98,7 +98,7 @@ EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
 """File of an evaluation of classes or of families, depending on its ``kind``."""
 REVIEW = Stored("the review", 1)
 ENTRY = Stored("entry.json", 1)
-"""The file that describes an entry of the spool."""
+"""The file that describes an entry in the spool."""
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
 """The file that cmtrack 0.1 and 0.2 wrote for a complete entry instead of ``entry.json``."""
 INTENT = Stored("intent.json", 1, unnumbered=1)

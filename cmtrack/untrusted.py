@@ -232,7 +232,7 @@ def one_line(text: object) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON that is safe to print and has the same data.
+    r"""Return JSON that is safe to print and contains the same data.
 
     The characters that :func:`printable` escapes are replaced with JSON escapes.
 

@@ -388,7 +388,7 @@ def as_costs(costs: Any) -> Costs:
 
 
 def _number(value: Any, what: str) -> float:
-    """Check that a cost is a finite number, and return it; ``what``: its name in the error."""
+    """Check that a cost is a finite number, and return it; ``what``: its name in messages."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{what} must be a finite number, got {value!r:.40}")

@@ -1,4 +1,4 @@
-"""Short names and numbers in any script; installed fonts provide missing glyphs."""
+"""Texts of figures: short names in any script, with glyphs from installed fonts, and numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Order of the classes in a large matrix, and selection of the classes with most errors.
 
-Order and selection only affect the display. No number depends on them.
+Order and selection only affect the display and do not change any numbers.
 """
 
 from __future__ import annotations

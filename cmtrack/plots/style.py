@@ -151,7 +151,7 @@ def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]
 
 
 def extent_points(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in points, estimated if layout will shrink them."""
+    """Return the axes' width and height in points, or an estimate if the layout shrinks them."""
     figure = root_figure(ax)
     box = ax.get_window_extent()
     scale = 72.0 / figure.dpi
@@ -204,7 +204,7 @@ def png_file(
 
 @lru_cache(maxsize=8)
 def _line(words: str) -> Image.Image:
-    """Return a line of small grey text on white, cropped to its width."""
+    """Return an image of small grey text on white in one line, cropped to its width."""
     font = FontProperties(size=TINY_SIZE)
     font.set_family(families_for(words, font.get_family()))
     size = TINY_SIZE / 72 * DPI

@@ -82,7 +82,7 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = 
     The element is as wide as its box, but not wider than its full size. It never becomes so narrow
     that its text is unreadable, so the box must be able to scroll. The element contains no style
     sheet, no date and no random id. Texts use the font of the page. Parts that belong to a run have
-    the attribute ``data-run``, which is the position of the run from 0.
+    the attribute ``data-run``, which is the position of the run, counted from 0.
 
     ``name``: a prefix of all ids, which must be unique in the page.
     ``title``: a description for people who cannot see the figure.
@@ -373,8 +373,9 @@ class SvgRenderer(RendererBase):
         """Draw texts whose centres are at the given positions in pixels.
 
         ``size``: the size of the font in points.
-        ``line``: the distance between baselines, in font sizes.
-        ``middle``: the distance from the centre of a line down to its baseline, in font sizes.
+        ``line``: the distance between baselines, relative to the font size.
+        ``middle``: the distance from the centre of a line down to its baseline, relative to the
+        font size.
         """
         font = self.points_to_pixels(size)
         self._elements.append(f'<g text-anchor="middle" font-size="{_whole(font)}">')

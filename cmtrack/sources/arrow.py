@@ -1,4 +1,4 @@
-"""Source for PyArrow's tables and for all objects that stream Arrow data by its C interface."""
+"""Source for PyArrow's tables and for all objects that stream data through Arrow's C interface."""
 
 from __future__ import annotations
 

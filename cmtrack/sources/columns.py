@@ -183,7 +183,7 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
     schema : pyarrow.Schema
     weights_are : "frequency" or "sampling", optional
         By default, integers are frequencies. Decimals without decimal places, such as the result of
-        a sum in DuckDB, are frequencies as well.
+        a sum in DuckDB, also count as frequencies.
 
     Raises
     ------

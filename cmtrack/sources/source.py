@@ -1,4 +1,4 @@
-"""Interface of a source of rows: this process counts a stream, and workers count a cluster.
+"""Interface of a source of rows, which are counted in this process or by a cluster's workers.
 
 If a library can return Arrow batches, a source for it is a class of about thirty lines. The class
 must return the names and types of the columns. It must also return batches of selected columns
@@ -184,7 +184,7 @@ it is known, the number of rows. It returns the function to call after each batc
 
 @contextlib.contextmanager
 def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
-    """Show on stderr which reading of how many is in progress, and the rows counted so far.
+    """Show the progress on stderr: the current reading of the rows, and the rows counted so far.
 
     ``show``: whether to show the progress; by default only if stderr is a terminal.
     ``n_readings``: how often rows are expected to be read; an error in the rows may add one

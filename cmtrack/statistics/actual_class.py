@@ -20,11 +20,10 @@ from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.records import Record
 
 LOSSES = ("log", "brier", "spherical", "within")
-"""Names of the losses. The first three are computed for classes, and all four for groups.
-
-They are minus the logarithm of the actual class's probability, the Brier term, one minus the cosine
-between the probabilities and the actual class, and minus the logarithm of the class's conditional
-probability given its group.
+"""Names of the losses. The first three losses are computed for classes, and all four for groups.
+The losses are minus the logarithm of the actual class's probability, the Brier term, one minus the
+cosine between the probabilities and the actual class, and minus the logarithm of the class's
+conditional probability given its group.
 """
 _CLASS_LOSSES = 3
 _STEP_LOSSES = len(LOSSES)

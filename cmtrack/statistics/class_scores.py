@@ -216,8 +216,8 @@ def hit_probabilities(
 ) -> tuple[FloatArray, BoolArray]:
     """Return the probability that each prediction is a hit, and whether it is a hit.
 
-    Both arrays have the shape (1 + S, b). The first row is for the classes, and the others are for
-    the steps.
+    Both arrays have the shape (1 + S, b). The first row is for the classes, and the other rows are
+    for the steps.
 
     ``values``, shape (K, b): probabilities.
     ``own``, shape (b,): probabilities of the predicted classes.

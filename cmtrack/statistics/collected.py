@@ -220,8 +220,8 @@ class Statistics:
     def __add__(self, other: Statistics) -> Statistics:
         """Merge the statistics of disjoint sets of rows.
 
-        If both sides use the same calibration or target set, the set is kept once. Different sets
-        are combined.
+        If both sides use the same calibration or target set, the set is kept once. Two different
+        sets are combined.
         """
         merged: dict[str, Any] = {}
         for name in (item.name for item in fields(self)):
@@ -233,7 +233,7 @@ class Statistics:
         return Statistics(**merged)
 
     def _sums_of_squares(self) -> Statistics:
-        """Return statistics with squared weights; with frequencies, they equal the plain ones."""
+        """Return statistics with squared weights; for frequencies, they equal the plain sums."""
         # Calibration and target sets have no weights.
         absent: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))
         return replace(self.squares or self, **absent)

@@ -291,7 +291,7 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
 
 
 class _Pairs:
-    """Counter of pairs of integers that start at ``low``; two rows at once for a small range.
+    """Counter of pairs of integers from ``low`` up, two rows at once if the range is small.
 
     ``width``: number of possible integers.
     ``earlier``: previous counts, whose range is inside the new range.

@@ -43,8 +43,8 @@ class DecisionCounts(Record):
 
     ``costs``, shape (K, K): costs with actual classes in rows and predicted classes in columns.
     ``counts``, shape (K, K): number of rows (or total weight) with each actual class and decision.
-    ``mean``, ``m2``, shape (K, 2): mean and sum of squared deviations, by actual class. The columns
-        are the expected cost, and the actual minus the expected cost.
+    ``mean``, ``m2``, shape (K, 2): mean and sum of squared deviations, by actual class. The first
+        column is for the expected cost, and the second for the actual minus the expected cost.
     """
 
     costs: FloatArray

@@ -174,7 +174,7 @@ class Design:
         return np.column_stack([np.bincount(self.clusters, column) for column in weighted.T])
 
     def products(self, values: FloatArray) -> FloatArray:
-        """Multiply the summed values of each unit pairwise, and add up the products, (R, R)."""
+        """Multiply the summed values of each unit pairwise, and sum the products, shape (R, R)."""
         sums, repeats = self._unit_sums(values)
         return np.asarray(_times(sums, repeats).T @ sums)
 
@@ -182,8 +182,8 @@ class Design:
         """Return the sum of values in each unit, and the number of units that it represents.
 
         The second result is None if each unit represents only itself. A frequency is a number of
-        identical units, so the values are not multiplied by it. They are multiplied by any other
-        weight.
+        identical units, so the values are not multiplied by it. The values are multiplied by any
+        other weight.
         """
         if self.is_independent:
             return values, self.weights
@@ -359,8 +359,8 @@ def effective_number(sums: FloatArray) -> FloatArray:
 def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
     """Return the degrees of freedom of a cluster-robust standard error, which are at least 1.
 
-    ``effective``: effective number of clusters, from :meth:`Design.effective_clusters`. It may be
-        an array.
+    ``effective``: effective number of clusters, from :meth:`Design.effective_clusters`. An array of
+        numbers is also accepted.
     ``n_clusters``: number of clusters, G; None in files of earlier versions.
 
     Notes
@@ -368,8 +368,8 @@ def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
     If e is the effective number, the result is 3 e / (1 + 2 e / G) - 1. Because e is computed from
     squared sums instead of their expectations, it is too small. For G normal clusters with equal
     variances, the expected fourth power is 3 times the squared variance, so e is about G / 3. If e
-    is far below G, the formula multiplies it by 3. If all squared sums are equal (e = G), the
-    formula uses G.
+    is far below G, the formula multiplies e by 3. If all squared sums are equal, e is equal to G,
+    and the formula does not correct it.
     """
     corrected = np.asarray(effective, dtype=np.float64)
     if n_clusters is not None:

@@ -42,7 +42,7 @@ class LabelDigest:
         order. None if the rows have no order.
     stored : LabelDigest, optional
         The digest in a file of cmtrack 0.2, which hashed booleans and floats as texts. Stored rows
-        are checked against it, and it is written to the file again.
+        are checked against this digest, which is written to the file again.
 
     Examples
     --------

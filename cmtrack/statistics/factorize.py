@@ -161,7 +161,7 @@ def read_labels(name: str, values: Any) -> Factor | RawIntegers:
 
 
 def factorize(name: str, values: Any) -> Factor:
-    """Read a column of labels as integers, with the class of each integer."""
+    """Convert a column of labels to integers, and return the class of each integer."""
     column = read_labels(name, values)
     return column if isinstance(column, Factor) else integer_factor(column)
 

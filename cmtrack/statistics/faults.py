@@ -89,7 +89,7 @@ class NumberFaults:
 
 @dataclass(frozen=True, eq=False)
 class Faults:
-    """Counts of faults in rows, which add up for disjoint sets of rows.
+    """Counts of faults in rows; the counts of disjoint sets of rows can be added up.
 
     ``n_rows``: number of all rows.
     ``missing``: number of rows with a missing label or id, by argument.

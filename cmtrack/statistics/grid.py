@@ -22,8 +22,8 @@ _AT_ONCE = 1 << 15
 def grid_edges() -> FloatArray:
     """Return the 1,599 inner edges.
 
-    The edges are 1,200 equal steps of logit(s) on [-12, 12] combined with steps of 1/400 in s. So
-    the grid is fine in the middle and at both ends. Cells include their left edge.
+    The edges are 1,200 equal steps of logit(s) on [-12, 12] combined with steps of 1/400 in s. The
+    grid is therefore fine in the middle and at both ends. Cells include their left edge.
     """
     logit = (np.arange(1201) - 600) / 50.0
     steps = np.delete(np.arange(1, 400), 199) / 400.0  # 200/400 is logit 0
@@ -42,7 +42,7 @@ def grid_centres() -> FloatArray:
 
 
 class _LookUp(NamedTuple):
-    """The numbers for looking up the cells of scores of one floating-point type.
+    """Numbers that are needed to look up the cells of scores in float64 or float32.
 
     ``low``, ``high``: a score below all edges, and a score above all edges.
     ``first``: the bits of the odds of ``low``.
@@ -85,7 +85,8 @@ def _look_up(kind: np.dtype[Any]) -> _LookUp:
 def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the odds of scores as integers that have the same order as the scores.
 
-    The bits of positive floats are ordered like the floats. Scores must be between 0 and 1.
+    The bit patterns of positive floats have the same order as the floats. Scores must be between 0
+    and 1.
     """
     odds = np.subtract(1.0, scores)
     np.divide(scores, odds, out=odds)
@@ -97,7 +98,7 @@ def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.N
 
     A number is added to the bits of a score's odds, so that the sum carries into the leading bits
     if the odds reach the next edge. For the few scores whose cell this does not determine, the cell
-    is found by search. Single precision takes half the time.
+    is found by search. This takes half the time for scores in single precision.
     """
     scores = np.asarray(scores)
     if scores.dtype != np.float32:

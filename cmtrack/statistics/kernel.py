@@ -55,7 +55,7 @@ class Batch:
 
     @property
     def labels(self) -> dict[str, Any]:
-        """Columns of labels by the name of their argument."""
+        """Columns of labels by the name of the argument that contains them."""
         columns = {"y_true": self.actual, "y_pred": self.predicted}
         return {name: column for name, column in columns.items() if column is not None}
 
@@ -93,7 +93,7 @@ class Tally:
     """The counts of all batches so far.
 
     Tallies of disjoint rows add up to the tally of all rows, for any number of batches in any
-    order. Counts are exact, and moments are equal up to rounding.
+    order. Counts are exact, and moments are exact up to rounding.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -272,8 +272,8 @@ def _digest_of_ids(
 ) -> LabelDigest:
     """Return the digest of row ids without an order.
 
-    For integers it depends on the label of each id. For strings it equals the digest of
-    :func:`cmtrack.evaluate`.
+    For integer ids, the digest depends on the label of each id. For strings, it equals the digest
+    of :func:`cmtrack.evaluate`.
     """
     if n_nulls(ids):
         raise ValueError(f"row_ids must not be null, got null in {n_nulls(ids)} of {len(ids)} rows")

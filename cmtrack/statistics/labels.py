@@ -66,8 +66,8 @@ def number_labels(
     """Number the classes of one or more label columns in the same way.
 
     ``columns``, mapping of name to array-like of shape (n,): the columns by their names in
-        messages. Labels are integers, strings, booleans or floats, in lists, NumPy, pandas
-        (including categorical and Arrow-backed), polars or Arrow.
+        messages. Labels are integers, strings, booleans or floats, in lists, or in NumPy, pandas
+        (including categorical and Arrow-backed), polars or Arrow data.
     ``labels``: the classes in order. By default all classes that occur in a column or are declared
         by a categorical column. The classes are in the order of the categories if all columns have
         the same categories, and otherwise sorted.
@@ -162,7 +162,7 @@ def _factors(
 
 
 def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], str]:
-    """Return the columns with classes that files can store, and a remark about converted ones."""
+    """Return the columns with classes that files can store, and a remark about conversions."""
     stored: dict[str, Factor] = {}
     examples: dict[str, Label] = {}
     for name, factor in factors.items():
@@ -292,7 +292,7 @@ def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
 def _numbered(
     factors: Mapping[str, Factor], order: Sequence[Label]
 ) -> tuple[dict[str, Codes], dict[Label, int]]:
-    """Return the columns as class numbers, and the number of each class."""
+    """Convert the columns to class numbers, and also return the number of each class."""
     index = {label: k for k, label in enumerate(order)}
     return {name: _renumber(name, factor, index) for name, factor in factors.items()}, index
 
@@ -347,14 +347,14 @@ def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
 
 
 def declared_order(declared: Sequence[Any], kind: type) -> tuple[Label, ...]:
-    """Return the declared classes in order, as labels of a type."""
+    """Return the declared classes in order, after converting the labels to a type."""
     return _with_declared((False, True) if kind is bool else (), declared, {kind})
 
 
 def _with_declared(
     seen: tuple[Label, ...], declared: Sequence[Any], kinds: set[type] | None = None
 ) -> tuple[Label, ...]:
-    """Return the declared classes in order, as labels of the type in the data."""
+    """Return the declared classes in order, after converting them to the type in the data."""
     by_text = {str(label): label for label in seen}
     kinds = kinds or {type(label) for label in seen}
     order: list[Any] = []

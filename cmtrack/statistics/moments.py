@@ -35,7 +35,7 @@ class ClassBlock:
     ``present``, shape (C,): the classes in the block.
     ``starts``, ``stops``, shape (C,): first row and end of each class.
     ``weights``, shape (b,): weights of the sorted rows. The first row of a class has a weight above
-        0 if any row of the class has.
+        0, unless all rows of the class have weight 0.
     ``sums``, shape (C,): number of rows (or total weight) of each class.
     """
 
@@ -99,7 +99,7 @@ class ClassBlock:
         return means, values
 
     def spread(self, values: npt.NDArray[Any], dtype: Any = np.float64) -> npt.NDArray[Any]:
-        """Return values of the present classes (..., C) for all classes, shape (K, ...)."""
+        """Expand values of the present classes (..., C) to all classes, shape (K, ...)."""
         whole = np.zeros((self.n_classes, *values.shape[:-1]), dtype=dtype)
         whole[self.present] = values.T
         return whole
@@ -125,7 +125,7 @@ class ScoreMoments(Record):
         Sums of ``(s - mean)**p`` over the rows of the class.
     present : ndarray of shape (C,), optional
         The classes with rows, given only for more than 512 classes of which some have no rows. The
-        arrays of powers above then have rows for these classes only, shape (C, L).
+        arrays of powers above then contain rows only for these classes, shape (C, L).
 
     Examples
     --------
@@ -152,7 +152,7 @@ class ScoreMoments(Record):
         return self.present
 
     def rows(self, name: str, classes: slice | IntArray = slice(None)) -> FloatArray:
-        """Return the rows of an array for some classes, by default all; 0 for absent classes."""
+        """Return an array's rows for some classes, by default for all; absent classes get 0."""
         array: FloatArray = getattr(self, name)
         if self.present is None:
             return array[classes]
@@ -354,7 +354,7 @@ class ScoreMoments(Record):
 
 
 def present_of(n: Counts, width: int) -> IntArray | None:
-    """Return the classes with rows, (C,), if moments of ``width`` scores only store these classes.
+    """Return the classes with rows (C,) if moments of ``width`` scores are stored only for them.
 
     The result is None for a small table, or if all classes have rows. Moments then store all
     classes.
@@ -424,7 +424,7 @@ def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 MAX_CLASSES = 30
-"""Maximum number of classes for joint moments, whose size grows with its cube."""
+"""Maximum number of classes for joint moments, whose size grows with the cube of this number."""
 
 
 _ALONE = 1 << 17
@@ -494,7 +494,7 @@ def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, Float
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return ``left @ right.T``, computed in pieces too small for BLAS to use several threads.
 
-    Threads of BLAS and the threads that read the blocks would slow each other down.
+    BLAS threads and the threads that read the blocks would slow each other down.
     """
     length = left.shape[1]
     step = max(16, _ALONE // (len(left) * len(right)))

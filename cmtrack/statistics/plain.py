@@ -21,7 +21,7 @@ _PLAIN_SIZE = 512
 _WHOLE_TABLE = 1 << 20
 """Maximum number of cells in a table that is stored with its zeros."""
 MAX_ARRAYS = 1 << 30
-"""Maximum bytes of one array, and of all arrays that do not grow with the squared classes."""
+"""Maximum bytes of one array, and of all arrays whose size is not quadratic in the classes."""
 LARGEST_NUMBER = 1e100
 """Largest absolute value accepted in an array from a file. Its square is still finite."""
 
@@ -169,7 +169,7 @@ def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, 
 def decode_fields(
     data: Any, shapes: Mapping[str, tuple[int | None, ...]], signed: Iterable[str] = ()
 ) -> dict[str, npt.NDArray[Any]]:
-    """Read arrays encoded by :func:`encode_fields`; only ``signed`` ones may be negative."""
+    """Read arrays encoded by :func:`encode_fields`; only ``signed`` arrays may be negative."""
     arrays = {}
     for name, shape in shapes.items():
         decode = decode_array if name in signed else decode_counts
@@ -178,10 +178,10 @@ def decode_fields(
 
 
 def part(read: Callable[[Any, Any], Any], default: Any = None) -> Any:
-    """Declare a field of a record that the function (data, labels) reads from plain data."""
+    """Declare a record's field, which a function of (data, labels) reads from plain data."""
     return field(default=default, metadata={"read": read})
 
 
 def part_by_size(read: Callable[[Any, int], Any]) -> Any:
-    """Declare a field of a record that the function (data, number of classes) reads from data."""
+    """Declare a record's field, which a function of (data, number of classes) reads from data."""
     return part(lambda data, labels: read(data, len(labels)))

@@ -27,11 +27,11 @@ class BinaryCounts(NamedTuple):
     Attributes
     ----------
     tp, fn, imp : number
-        Actual positives: hits, rows predicted as the negative group, and rows with the wrong class
-        of the positive group.
+        Actual positives: hits, rows predicted as the negative group, and rows predicted as a wrong
+        class in the positive group.
     fp, tn, imn : number
-        Actual negatives: rows predicted as the positive group, hits, and rows with the wrong class
-        of the negative group.
+        Actual negatives: rows predicted as the positive group, hits, and rows predicted as a wrong
+        class in the negative group.
 
     Examples
     --------

@@ -378,7 +378,7 @@ class GridCounts:
     ``alone``, shape (T, 1600): the first score in each cell, NaN for an empty cell.
     ``several``, shape (T,), bool: whether some cell has two different scores.
 
-    ``weights``: weights of a first block, which give the type of the counts.
+    ``weights``: weights of a first block, which determine the type of the counts.
     """
 
     def __init__(
@@ -459,7 +459,8 @@ class ScoreTally:
 
     Up to ``limit`` rows, the scores themselves are kept. More rows are counted by cell.
 
-    ``limit``: largest number of rows whose scores are counted one by one, 0 for never.
+    ``limit``: largest number of rows whose scores are counted one by one. If it is 0, scores are
+    always counted by cell.
     ``of_decisions``: whether the scores are decision values, which do not fit the fixed grid.
     """
 
@@ -548,7 +549,7 @@ class ScoreTally:
 
 
 class _Block(NamedTuple):
-    """A block of rows, the arguments of :meth:`GridCounts.add`."""
+    """A block of rows as the arguments of :meth:`GridCounts.add`."""
 
     values: npt.NDArray[Any]
     channel: npt.NDArray[Any]

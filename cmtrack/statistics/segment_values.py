@@ -250,8 +250,8 @@ def _sort_key(value: Any) -> Any:
 def value_texts(values: Sequence[Any]) -> tuple[str, ...]:
     """Return a different text for each value.
 
-    If texts are equal, the type of the value is added (1 and "1"). Missing values have a separate
-    text.
+    If texts are equal, the type of the value is added, for example for 1 and "1". Missing values
+    have a separate text.
     """
     named = [_text(value) for value in values if not _is_unnamed(value)]
     uses = Counter(named)

@@ -236,7 +236,7 @@ class SegmentCounts(Record):
         return stacked, np.asarray(variances.sum(axis=(1, 2)))
 
     def spread(self, values: tuple[Any, ...]) -> SegmentCounts:
-        """Return the counts of segments with ``values`` in this order; new ones have no rows."""
+        """Return the counts with segments in the order of ``values``; new segments have no rows."""
         if values == self.values:
             return self
         place = {value: k for k, value in enumerate(self.values)}
@@ -264,7 +264,7 @@ class SegmentCounts(Record):
         return _merged([replace(self, values=values), others])
 
     def in_classes(self, place: IntArray, size: int) -> SegmentCounts:
-        """Return the counts with more classes; they must not include probabilities.
+        """Add classes to the counts, which must not include probabilities.
 
         ``place``, shape (K,): index of each present class among all classes.
         ``size``: the number of all classes.

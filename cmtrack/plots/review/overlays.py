@@ -79,8 +79,8 @@ def plot_roc_overlay(
         short dashed line to the right of the frame marks it, a separate chance line is drawn, and
         the legend shows the area divided by the ceiling.
     ``positive``: name of the positive class or group.
-    ``places``: the position of each run, from 0, which determines its colour and line style. The
-        default is the position of the run's curve.
+    ``places``: the position of each run, counted from 0, which determines its colour and line
+        style. The default is the position of the run's curve.
     ``max_curves``: largest number of curves to draw.
     ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
         created, which is not registered with pyplot.
