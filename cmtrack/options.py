@@ -107,7 +107,7 @@ def late(path: str, *arguments: Any, optional: bool = False) -> Callable[[Any], 
 
     ``path``: module and name of the imported function, such as ``cmtrack.grouping:as_costs``.
     ``arguments``: arguments that are passed after the value.
-    ``optional``: whether to return None for None without calling the function.
+    ``optional``: whether None stays None without a call of the function.
     """
 
     def call(value: Any) -> Any:

@@ -154,7 +154,7 @@ def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[st
 
 
 def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
-    """Return the norm of shares, the ticks of the colour bar, and a text to end its label.
+    """Return the norm of shares, the ticks of the colour bar, and a suffix for its label.
 
     The scale is linear if the cells show numbers. Otherwise a square-root scale keeps small shares
     visible.

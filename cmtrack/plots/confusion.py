@@ -65,7 +65,8 @@ def plot_confusion_matrix(
     Parameters
     ----------
     counts : array_like of shape (K, K)
-        Numbers or weights of rows of data, by actual class (rows) and predicted class (columns).
+        Numbers (or total weights) of rows of data, by actual class (rows) and predicted class
+        (columns).
     labels : sequence of length K
         Class names in the order of the rows and columns.
     positive : object, optional
@@ -129,8 +130,8 @@ def plot_reduced_matrix(
     Parameters
     ----------
     counts : array_like of shape (M, M)
-        Numbers or weights of rows of data, by actual group (rows) and predicted group (columns).
-        Hits are on the diagonal.
+        Numbers (or total weights) of rows of data, by actual group (rows) and predicted group
+        (columns). Hits are on the diagonal.
     mismatches : array_like of shape (M,)
         For each group, the number of rows of data whose predicted group is correct but whose
         predicted class within the group is wrong.
@@ -215,12 +216,13 @@ def plot_confusion_chart(
 ) -> Figure:
     """Draw a confusion matrix that can be read as a thumbnail of 256 pixels.
 
-    It shows row percentages and few words. The image has 512 pixels on each side, for screens with
-    a high resolution. With more than 12 classes, only the colours are drawn. Raises ValueError if
-    `counts` is not square or contains a negative or infinite number, or if the number of `labels`
-    is not K.
+    The thumbnail shows row percentages and few words. The image has 512 pixels on each side, for
+    screens with a high resolution. With more than 12 classes, only the colours are drawn. Raises
+    ValueError if `counts` is not square or contains a negative or infinite number, or if the number
+    of `labels` is not K.
 
-    ``counts``, shape (K, K): numbers or weights of rows of data, by actual and predicted class.
+    ``counts``, shape (K, K): numbers (or total weights) of rows of data, by actual and predicted
+    class.
     ``labels``: the K class names.
     ``positive``: the label of the positive class, whose row is never pale.
     ``run``: the beginning of the title, such as ``svm`` in ``svm · step 7 · accuracy 0.94``. The

@@ -221,7 +221,7 @@ def plot_gains(
 
 
 class Point(NamedTuple):
-    """An operating point of a risk-coverage curve: share accepted, risk and lowest confidence."""
+    """An operating point of a risk-coverage curve: accepted share, risk and lowest confidence."""
 
     coverage: float
     risk: float
@@ -241,7 +241,7 @@ def plot_risk_coverage(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the error rate of the most confident predictions against the share accepted.
+    """Draw the error rate of the most confident predictions against the accepted share.
 
     Parameters
     ----------

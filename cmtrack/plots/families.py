@@ -461,7 +461,7 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
 
 
 def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
-    """Return the name, share and interval of each bar: the code, its siblings, out of family."""
+    """Return name, share and interval of the bars: for the code, its siblings and out of family."""
     other = "actual" if answer.given == "predicted" else "predicted"
     bars = [(f"{_short_name(answer.code)} (correct)", answer.right, *answer.right_interval)]
     for (code, share), interval in zip(answer.siblings, answer.sibling_intervals, strict=True):
@@ -529,7 +529,7 @@ def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int) -> li
 
 
 def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """Draw the code with the largest share of confused labels; return None if none are confused.
+    """Draw the code with the largest share of confused labels; None if no labels are confused.
 
     Codes with fewer than 20 documents are considered only if no other code is confused. In this
     case, the figure shows the code with the most confused labels.

@@ -1,4 +1,4 @@
-"""Order of the classes in a large matrix, and selection of the classes with most errors.
+"""Order of the classes in a large matrix, and selection of the classes with the most errors.
 
 Order and selection only affect the display and do not change any numbers.
 """
@@ -113,9 +113,9 @@ def order_of(counts: npt.ArrayLike) -> IntArray:
 def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
     """Return the ascending positions of ``n`` classes that are often confused with each other.
 
-    First, the class with the fewest errors with the remaining classes is removed repeatedly, until
-    ``n`` classes are left. Then classes are exchanged as long as an exchange increases the number
-    of errors between the selected classes.
+    First, the class that is least often confused with the remaining classes is removed repeatedly,
+    until ``n`` classes are left. Then classes are exchanged as long as an exchange increases the
+    number of errors between the selected classes.
     """
     values = np.asarray(counts, dtype=np.float64)
     errors = values + values.T  # errors between two classes, in both directions

@@ -498,7 +498,7 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
 
 
 def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
-    """Prepare axes of two shares: set names, limits from 0 to 1, and ticks in percent."""
+    """Prepare axes that both show shares: set names, limits from 0 to 1, and ticks in percent."""
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):

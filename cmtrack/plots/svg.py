@@ -56,7 +56,7 @@ _BOLD_TEXT = ' font-weight="700"'
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
 MOST_CELLS = 40_000
-"""Largest number of cells that are drawn separately; if there are more, cells are tiny."""
+"""Largest number of cells that are drawn separately; if there are more cells, they are tiny."""
 VARIABLES = {
     INK: "ink",
     MUTED: "soft",
@@ -147,8 +147,8 @@ class SvgRenderer(RendererBase):
     ``prefix``: the prefix of all ids.
     ``image``: a renderer of images that measures the texts.
     ``drawn``: True to also draw into the image, so that the layout is computed once for both.
-    ``title``: the title that the page writes next to the element. If the figure's title has the
-        same words, it is not drawn.
+    ``title``: the title that the page writes next to the element. If the figure's title consists of
+        the same words, it is not drawn.
     """
 
     def __init__(

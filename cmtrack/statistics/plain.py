@@ -102,7 +102,7 @@ def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> n
 
 
 def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[Any]:
-    """Read an array of any finite or infinite numbers."""
+    """Read an array that may contain negative and infinite numbers."""
     if isinstance(data, list):
         array = np.array(data)
         if array.dtype.kind not in "if":

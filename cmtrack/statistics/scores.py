@@ -5,8 +5,8 @@ counted by cell of the grid, with the sum of the scores in each cell. If no cell
 different scores, the scores replace the cells, and no information is lost. Both forms merge
 exactly, except that sums may differ by rounding.
 
-Decision values have no limits, so a fixed grid cannot divide them. If there are many, they are
-counted without their last bits (:mod:`cmtrack.statistics.decision_cells`).
+Decision values have no limits, so a fixed grid cannot divide them. If there are many decision
+values, they are counted without their last bits (:mod:`cmtrack.statistics.decision_cells`).
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class ScoreCounts:
         """Merge counts of decision values, and drop last bits if more than ``most`` are distinct.
 
         The smallest possible number of bits is dropped, and only if all rows together require it.
-        So the result does not depend on the order of merges.
+        The result therefore does not depend on the order of merges.
         """
         if self.is_of_old_grid != other.is_of_old_grid:
             raise ValueError(
@@ -268,7 +268,7 @@ class ScoreCounts:
     def places_of(self, scores: FloatArray) -> IntArray:
         """Return the index in ``values`` of the nearest value to each score, shape (n,).
 
-        Rows stored in single precision have scores that differ slightly from the counted ones.
+        Rows stored in single precision have scores that differ slightly from the counted scores.
         """
         if self.is_of_old_grid:
             return cells_of(placed_by_old(scores))
@@ -441,7 +441,7 @@ class GridCounts:
         return self
 
     def results(self) -> tuple[ScoreCounts, ...]:
-        """Return the counts of each score by cell, or by value if no cell has two values."""
+        """Return the counts of each score by cell, or by value if no cell contains two values."""
         results = []
         for t, several in enumerate(self.several):
             counts = self.counts[t].astype(count_type(self.counts), copy=False)

@@ -1,6 +1,7 @@
 """Values that divide rows into segments.
 
-This module reads the declared columns and crossings, and defines the order and the texts of values.
+This module reads the declared columns and combinations of columns, and defines the order and the
+texts of values.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class SegmentRows:
         return SegmentRows(self.name, self.values, self.codes[rows])
 
     def arranged(self, order: Sequence[int]) -> SegmentRows:
-        """Return the rows with values in another order, which may omit values without rows."""
+        """Return the rows with the values in a different order, which may omit unused values."""
         place = np.zeros(len(self.values), dtype=np.int64)
         place[list(order)] = np.arange(len(order))
         return SegmentRows(self.name, tuple(self.values[k] for k in order), place[self.codes])
@@ -163,7 +164,7 @@ def _is_list_of_names(data: Any) -> bool:
 
 
 def divisions_of(names: Any) -> Divisions:
-    """Check names of columns, and tuples of names for crossings, and return them as tuples."""
+    """Check names of columns, and tuples of names for combinations, and return tuples."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
         raise TypeError(
             "segments must be a list of names, or of tuples of names for crossings, got "
@@ -181,14 +182,14 @@ def divisions_of(names: Any) -> Divisions:
 
 
 def division_name(division: Sequence[Hashable]) -> str:
-    """Return the name of a column or a crossing."""
+    """Return the name of a column or of a combination of columns."""
     return CROSSED.join(map(str, division))
 
 
 def divided(
     columns: Mapping[Hashable, SegmentRows], divisions: Divisions
 ) -> tuple[SegmentRows, ...]:
-    """Return the segment of each row for each column or crossing."""
+    """Return the segment of each row for each column or combination of columns."""
     return tuple(
         reduce(SegmentRows.crossed, [columns[name] for name in division]) for division in divisions
     )
@@ -198,7 +199,7 @@ def divided(
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as a text, number, boolean, None or a tuple of these, for files.
+    """Convert a value for files: to a text, number, boolean or None, or to a tuple of these.
 
     Any other value, such as a time, is converted to a text.
     """
@@ -217,7 +218,7 @@ def crossed_value(first: Any, second: Any) -> tuple[Any, ...]:
 
 
 def value_order(values: Sequence[Any], sort: bool = True) -> list[int]:
-    """Return indices that order the values, sorted unless ``sort`` is False; missing values last.
+    """Return indices that sort the values (unless ``sort`` is False), with missing values last.
 
     The value for all other segments comes after missing values.
     """

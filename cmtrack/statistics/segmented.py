@@ -1,8 +1,8 @@
 """Statistics of segments, which divide the rows by the values of a column.
 
 The rows of each combination of segment and actual class are counted like a separate class, so that
-the blocks of the kernel can be used. Counts of all segments sum exactly to the counts of all rows.
-Moments do so up to rounding.
+the blocks of the kernel can be used. The counts of all segments add up exactly to the counts of all
+rows. The moments add up to the moments of all rows, up to rounding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from cmtrack.statistics.segment_values import (
 _FEWEST_ROWS = 1 << 16
 """Minimum number of rows to count at a time."""
 _ROWS_OF_CELL = 64
-"""Number of rows to count at a time per segment and class; fewer would waste time on tables."""
+"""Number of rows to count at a time per segment and class; fewer rows waste time on tables."""
 _VALUES = 1 << 23
 """Maximum number of probabilities to process at a time, to limit the memory."""
 
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def _value(data: Any) -> Any:
-    """Read a value written by :func:`_plain`; a list is a value of crossed columns."""
+    """Read a value written by :func:`_plain`; a list is a combination of values."""
     if isinstance(data, list) and len(data) > 1:
         return tuple(map(_single_value, data))
     return _single_value(data)

@@ -32,7 +32,7 @@ class Span(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A matched pair of actual and predicted label in a document; None for a missing partner."""
+    """A matched pair of an actual and a predicted label; None for a missing partner."""
 
     document: Label
     actual: Label | None
@@ -79,7 +79,7 @@ def _read_span(name: str, i: int, row: Any) -> Span:
 
 @dataclass(frozen=True, eq=False)
 class SpanRows:
-    """The evaluated documents, which pair two evaluations of the same actual spans.
+    """The evaluated documents, by which two evaluations of the same actual spans are paired.
 
     The number of matches depends on the predictions, so two runs are compared by document.
     Documents with actual spans are numbered in the order of their names. Other documents, which

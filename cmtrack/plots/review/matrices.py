@@ -50,7 +50,7 @@ def plot_matrices(
     Class names are written only on the left and at the bottom of the figure.
 
     ``matrices``: for each run, from best to worst, its name and an array of shape (K, K), which
-        contains numbers or weights of rows by actual and predicted class.
+        contains numbers (or total weights) of rows by actual and predicted class.
     ``labels``: the K class names in the order of the rows and columns.
     ``max_matrices``: largest number of matrices to draw.
     ``title``: title of the figure.
@@ -177,7 +177,7 @@ def plot_matrix_difference(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the difference between two row-normalised matrices; blue is better, orange worse.
+    """Draw the difference between two row-normalised matrices; blue is better, orange is worse.
 
     Only significant differences are drawn in full colours and with a triangle, which points up if
     the difference is an improvement. All other differences are pale. Classes with fewer than 20
@@ -195,7 +195,7 @@ def plot_matrix_difference(
     ``first``, ``second``: names of the two runs.
     ``significant``, shape (K, K): mask of the cells whose difference is significant. These cells
         are framed and their numbers are bold. By default, all cells are drawn in full colours.
-    ``counts``, shape (K, K): number of rows of data in `second` minus number in `first`. It is
+    ``counts``, shape (K, K): number of rows of data in `second` minus the number in `first`. It is
         written below the percentage points if there is room.
     ``totals``, shape (K,): number of rows of data of each actual class, which is written next to
         the class name.

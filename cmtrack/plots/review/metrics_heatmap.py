@@ -44,7 +44,7 @@ def plot_metric_heatmap(
 
     The unit of the distance is a standard error, so random differences stay pale. The scale is
     logarithmic and ends at 16, so a bad run does not hide the differences between all other runs.
-    The colour only compares the shown runs: a value in a white cell is near the best shown value,
+    The colours compare only the shown runs: a value in a white cell is near the best shown value,
     but may still be bad.
 
     ``names``, sequence of length R: names of the runs, best first.

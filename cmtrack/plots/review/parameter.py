@@ -49,10 +49,10 @@ def plot_metric_against_parameter(
 ) -> Figure:
     """Draw a metric of several runs, with error bars, against one of their parameters.
 
-    A line joins the means at each value of the parameter. It is not drawn if there are many values
-    and only one run at each value. The axis is logarithmic if all values are positive and the
-    largest value is at least 100 times the smallest. If there is room, runs with the same value of
-    the parameter are drawn side by side in the given order.
+    A line joins the means at each value of the parameter. The line is not drawn if there are many
+    values and only one run at each value. The axis is logarithmic if all values are positive and
+    the largest value is at least 100 times the smallest. If there is room, runs with the same value
+    of the parameter are drawn side by side in the given order.
 
     ``x``, sequence of length R: the parameter of each run; None if it is not set.
     ``values``, shape (R,): the metric of each run; NaN if it is undefined.

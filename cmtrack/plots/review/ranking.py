@@ -69,7 +69,7 @@ def plot_ranking(
     The right side and the colour show which runs may be the best. The intervals on the left show
     the precision of each value. Differences are more precise, because they compare runs on the same
     test rows. If a run is far behind all other runs, the axis does not extend to it. Instead, an
-    arrowhead next to its number points in its direction.
+    arrowhead next to the run's number points towards its value.
 
     ``names``: the names of the R runs, from best to worst. The first run is the leader.
     ``values``, shape (R,): the metric of each run, from best to worst; NaN values are last.
