@@ -1,16 +1,16 @@
-"""Evaluations in MLflow: logged, loaded, listed, compared, regrouped and published.
+"""Functions that log, load, list, compare, regroup and publish evaluations in MLflow.
 
-Only this package uses MLflow, and only ``mlflow_inside`` uses MLflow functions that are not
-documented. Numbers, texts and figures come from other packages: no module here computes a metric or
-phrases a result.
+All use of MLflow is in this package, and all use of undocumented MLflow functions is in
+``mlflow_inside``. Numbers, texts and figures come from other packages: no module here computes a
+metric or phrases a result.
 
-Start with ``log``, which evaluates and then sends an ``Entry`` (``entry``). ``contents`` makes the
-entry in a folder of the ``spool``, and ``deliver`` sends it in a thread. ``send`` replaces the
-evaluation that the run holds (``held``), and ``shared_tags`` writes the tags that all evaluations
-of a run share. An entry that could not be sent waits for ``push``, which validates it with
-``entry_file``. To read evaluations, ``runs`` finds runs, ``load`` reads one evaluation, ``listed``
-chooses runs to compare, and ``comparing`` reads and compares them. ``publish`` and ``views`` write
-a comparison into a store.
+Start with ``log``, which evaluates and then sends an ``Entry`` (``entry``). ``contents`` writes the
+entry into a folder of the ``spool``, and ``deliver`` sends the entry in a thread. ``send`` replaces
+the evaluation that is already in the run (``held``), and ``shared_tags`` writes the tags that all
+evaluations of a run share. An entry that could not be sent stays in the spool until ``push``
+validates it with ``entry_file`` and sends it. To read evaluations, ``runs`` finds runs, ``load``
+reads one evaluation, ``listed`` chooses runs to compare, and ``comparing`` reads and compares them.
+``publish`` and ``views`` write a comparison into a store.
 """
 
 from cmtrack.tracking._warn import EvaluationWarning

@@ -1,4 +1,4 @@
-"""Warnings and one-line errors about failed evaluations, which do not stop a training."""
+"""Warnings and one-line errors about failed evaluations, which do not stop training."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _log = logging.getLogger("cmtrack")
 
 
 class EvaluationWarning(UserWarning):
-    """Warning that part of an evaluation could not be made or sent.
+    """Warning that part of an evaluation could not be created or sent.
 
     The training continues.
     """
 
 
 def tell(message: str, category: type[UserWarning] = EvaluationWarning) -> None:
-    """Warn at the line of the script that called cmtrack, without ever raising an error.
+    """Issue a warning at the script's line that called cmtrack, without ever raising an error.
 
     The script may turn warnings into errors, and its output streams and warning hooks may fail.
     """
@@ -97,7 +97,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 @contextmanager
 def mlflow_errors_as(what: str, kind: type[Exception] = ValueError) -> Iterator[None]:
-    """Convert MLflow's errors to another type, with ``what`` and the first line of the message."""
+    """Convert MLflow's errors to a given type, with ``what`` and the first line of the message."""
     from mlflow.exceptions import MlflowException
 
     try:

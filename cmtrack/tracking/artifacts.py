@@ -1,6 +1,6 @@
 """Artifact files of runs: the servers that may be used, and reading a file with one request.
 
-The tracking store decides the address of a run's files. Every request to a server includes the
+The address of a run's files comes from the tracking store. Every request for files includes the
 user's password or token. Therefore cmtrack sends requests only to the tracking server and to
 servers that the environment variable ``CMTRACK_ARTIFACT_HOSTS`` lists. :func:`repository_for`
 ensures this for reading, listing, uploading and removing. Only regular files up to a maximum size
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from cmtrack.tracking.mlflow_inside import ArtifactRepository
 
 HOSTS = "CMTRACK_ARTIFACT_HOSTS"
-"""Environment variable that lists further allowed servers.
+"""Environment variable that lists additional servers to which requests are allowed.
 
-Commas separate the servers. A server without a scheme is used with ``https``.
+Commas separate the servers. If a server is listed without a scheme, ``https`` is used.
 """
 
 _PORTS = {"http": 80, "https": 443}
@@ -67,7 +67,7 @@ def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
 
 
 class NoFolder(ValueError):
-    """Error that files cannot be sent to the run's artifact location."""
+    """Error raised if files cannot be sent to the run's artifact location."""
 
 
 def filing(client: MlflowClient, uri: str) -> MlflowClient:
@@ -100,11 +100,11 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 
 
 class Redirected(ValueError):
-    """Error that the store redirects an upload to a different address."""
+    """Error raised if the store redirects an upload to a different address."""
 
 
 def _to_server(folder: str, file: str, subfolder: str | None) -> None:
-    """Upload a file to the server of its folder, and follow no redirect.
+    """Upload a file to the server of its folder, without following redirects.
 
     Raises Redirected if the server redirects the upload, HTTPError if the server refuses it, or
     OSError if the server answers with a web page.
@@ -126,7 +126,7 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
 
 
 def _is_web_page(answer: Any) -> bool:
-    """Return True for a web page, but not for plain text that a server sends as HTML."""
+    """Return True if a response is a web page, but not if it is plain text sent as HTML."""
     is_html = answer.headers.get("Content-Type", "").startswith("text/html")
     begins_as_page = answer.content[:100].lstrip().lower().startswith((b"<!doctype html", b"<html"))
     return answer.status_code == 200 and is_html and begins_as_page
@@ -238,7 +238,7 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 
 
 def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
-    """Read a file from an address that the server signs; return None if the server signs none.
+    """Read a file from an address that the server signs; return None if it does not sign addresses.
 
     The tracking server provides the address, and the signature in the address grants access. A
     single request for this file is sent to the address, without the user's password or token, and
@@ -264,7 +264,7 @@ def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
 
 
 def _without_password(request: Any) -> Any:
-    """Return a request unchanged, so that requests adds no password from the user's netrc file."""
+    """Return the request unchanged, so that no password from the user's netrc file is added."""
     return request
 
 

@@ -1,4 +1,4 @@
-"""Cache of downloaded artifacts, which finds a file by the digest of its content."""
+"""Cache of downloaded artifacts, in which each file is found by the digest of its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def digest_of(content: bytes) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder that ``CMTRACK_CACHE`` names, or a folder in the user's cache folder."""
+    """Return the folder set in ``CMTRACK_CACHE``, or a subfolder of the user's cache folder."""
     named = os.environ.get("CMTRACK_CACHE")
     if named:
         return Path(named)
@@ -48,7 +48,7 @@ def cached(digest: str) -> bytes | None:
 
 
 def keep(digest: str, content: bytes) -> None:
-    """Add a file to the cache, or do nothing if the cache cannot be written."""
+    """Add a file to the cache, or do nothing if the cache is not writable."""
     path = _place(digest)
     if path is None:
         return
@@ -69,6 +69,6 @@ def trim(limit: int = MAX_BYTES) -> None:
 
 
 def _place(digest: str) -> Path | None:
-    """Return the path of the cached file with a digest, or None if the text is not a digest."""
+    """Return the cache path for a digest, or None if the text is not a digest."""
     checked = untrusted.digest(digest)
     return None if checked is None else cache_folder() / checked[:2] / checked

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 _CUSTOM_NAME = re.compile(r"(?<![\w.])(?!params\.|tags\.|metrics\.)\w[\w-]*/\w[\w-]*")
 """Matches a metric's name in a gate or criterion, but not a run's parameter, tag or metric."""
 _MOST_ASKED = 20
-"""Maximum number of evaluations that are read to find the declaration of a custom metric."""
+"""Maximum number of evaluations to read when looking for the declaration of a custom metric."""
 _MOST_LOOKS = 500
-"""Maximum number of runs that are listed to count the runs evaluated on the same rows."""
+"""Maximum number of runs to list when counting the runs evaluated on the same rows."""
 _MOST_NAMED = 6
-"""Maximum number of prefixes of other evaluations that an error message names."""
+"""Maximum number of other evaluations whose prefixes an error message lists."""
 
 
 @takes_options
@@ -58,20 +58,19 @@ def compare(
     progress: Progress | None = None,
     **options: Unpack[CompareArguments],
 ) -> Comparison:
-    """Rank evaluated runs, and report which of them may be the best.
+    """Rank evaluated runs, and report which runs may be the best.
 
     Parameters
     ----------
     runs : str, object, sequence of these, frame or mapping, optional
-        Run ids or their beginnings (8 characters or more), names that only one run has,
-        ``runs:/<id>``, ids of logged models, model URIs (``models:/name/3``,
-        ``models:/name@champion``), MLflow's run and model entities, or the frame of
-        ``mlflow.search_runs``. For evaluations that are not in a run, give ``{name: Evaluation}``.
-        By default, the runs in the given experiments are compared, or the runs in the active
-        experiment if no experiment is given.
+        Run ids or at least their first 8 characters, unique run names, ``runs:/<id>``, ids of
+        logged models, model URIs (``models:/name/3``, ``models:/name@champion``), MLflow's run and
+        model entities, or the frame that ``mlflow.search_runs`` returns. For evaluations that are
+        not in a run, give ``{name: Evaluation}``. By default, all runs in the given experiments are
+        compared. If no experiment is given either, the runs in the active experiment are compared.
     progress : callable, optional
-        Called with (current activity, number of finished items, total number of items); the total
-        is 0 if it is not known.
+        Function that is called with (current activity, number of finished items, total number of
+        items). The total is 0 if it is not known.
     **options
         The options of :class:`cmtrack.comparison.spec.CompareSpec`.
 
@@ -83,24 +82,25 @@ def compare(
     Raises
     ------
     ValueError, TypeError
-        If a run or an experiment does not exist, no run has an evaluation, no run has a requested
-        metric, or a gate does not parse.
+        If a run or an experiment does not exist, no run contains an evaluation, no run contains a
+        requested metric, or a gate cannot be parsed.
     ConnectionError
         If a tracking server does not answer.
 
     Notes
     -----
-    If the runs kept their row-level predictions, differences are paired: the models were evaluated
-    on the same rows, and errors that two models share cancel in their difference. The *tied set*
-    contains all runs that may be the best (multiple comparisons with the best, Hsu 1984, 1996). It
-    includes the truly best run with at least the confidence level. With many runs, a run may be the
-    best by chance. Therefore the intervals of the differences from the best other run are
-    simultaneous, and the interval of the leader's value allows for its selection. The probability
-    of being the best takes into account that equally good runs would differ only a little.
+    If the runs stored their row-level predictions, differences are paired: two models are compared
+    on the same rows, so errors that both models make cancel in the difference. The *tied set*
+    contains all runs that may be the best, according to multiple comparisons with the best (Hsu
+    1984, 1996). The probability that it includes the truly best run is at least the confidence
+    level. If many runs are compared, a run may lead by chance. Therefore the confidence intervals
+    for the differences from the best other run are simultaneous, and the interval for the leader's
+    value accounts for the fact that the leader was selected. The probability of being the best
+    takes into account that runs of equal quality would differ only slightly.
 
-    Cost: the time to read the runs' files, several at a time, and to compute R² paired differences
-    for R runs on the same rows. Comparing ten evaluations in memory with 10⁵ rows each takes about
-    1 s on one core.
+    The cost is the time to read the runs' files, several at a time, and to compute R² paired
+    differences for R runs on the same rows. Comparing ten evaluations in memory with 10⁵ rows each
+    takes about 1 s on one core.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def _unknown_metrics(catalog: Catalog, *options: Any) -> set[str]:
 
 
 def _with_declared(catalog: Catalog, names: set[str], listed: Listed, prefix: str) -> Catalog:
-    """Add custom metrics to the catalog, declared as in the first evaluations that contain them."""
+    """Add custom metrics to the catalog, declared as in the first evaluation that contains each."""
     runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         client = listed.clients[run.tracking_uri]
@@ -222,9 +222,10 @@ def _with_declared(catalog: Catalog, names: set[str], listed: Listed, prefix: st
 def _default_criterion(
     runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions
 ) -> Criterion:
-    """Return the first default metric that was logged or tagged as undefined.
+    """Return the first default metric that was logged, or that a tag lists as undefined.
 
-    If the options change the grouping, return the first default metric that can be computed.
+    If the options change the grouping, the function returns the first default metric that can be
+    computed.
     """
     if options.grouping is not None:
         first = min(runs, key=lambda run: run.run_id)
@@ -257,7 +258,7 @@ def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseE
 
 
 def _logged_prefix(listed: Listed, prefix: str) -> str:
-    """Return the prefix as the first run that uses it logged it, such as ``test/`` for ``test``."""
+    """Return the full prefix from the first run that uses it, such as ``test/`` for ``test``."""
     for run in listed.runs:
         logged_prefix = run.logged_prefix(prefix)
         if logged_prefix != prefix:
@@ -303,7 +304,7 @@ def _nothing(listed: Listed, prefix: str) -> str:
 def _shortened(
     listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress
 ) -> Listed:
-    """Choose the runs to read: the runs with the best logged values, or all repeated runs."""
+    """Choose the runs to read: the best runs by their logged values, or all repeated runs."""
     values = LoggedValues(criterion.catalog, options.prefix, options.changes)
     if options.blocks is not None:
         # Gates apply to the mean of a model's runs, so all runs are read.
@@ -379,7 +380,7 @@ def _with_model_sizes(
 def _looks(
     evaluations: Iterable[BaseEvaluation], listed: Listed, is_selection: bool
 ) -> tuple[int, int]:
-    """Count the runs evaluated on the most common test rows, and the reviews with such runs.
+    """Count the runs evaluated on the most common test rows, and the reviews of such runs.
 
     If only a selection of an experiment's runs is compared, the other runs on the same rows are
     listed, up to a few hundred.
@@ -412,7 +413,7 @@ def _by_place(runs: Iterable[Run]) -> dict[tuple[str, str], Run]:
 def _experiment_names(
     runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]
 ) -> dict[str, str]:
-    """Map experiment ids to names, without ids that mean different experiments in two stores."""
+    """Map experiment ids to names, except ids that refer to different experiments in two stores."""
     names_by_id: dict[str, set[str]] = {}
     for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
         with suppress(Exception):  # the comparison continues without a name

@@ -1,7 +1,7 @@
-"""The files, metrics, tags and description of an entry, made from an evaluation.
+"""Creation of an entry's files, metrics, tags and description from an evaluation.
 
 The folder of an entry is complete before anything is sent. Therefore nothing is lost if sending
-fails, and sending the entry later has the same result.
+fails, and the result is the same if the entry is sent later.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def make(
     listed: BaseEvaluation | None = None,
     report: bool = True,
 ) -> None:
-    """Make the files, metrics, tags and description of an entry.
+    """Create the files, metrics, tags and description of an entry.
 
-    The evaluation is written first, then its rows. If a figure or table cannot be made, it is left
-    out and the entry's problems name it. The other files are still made.
+    The evaluation is written before its rows. If a figure or table cannot be created, it is omitted
+    and listed in the entry's problems. All other files are still created.
 
     ``rows``: a function that writes the row-level predictions into a file.
     ``listed``: the evaluation with the rows that the report may list.
-    ``report``: whether to make a report; without a report, only the image for the charts is drawn.
+    ``report``: whether to create a report; if False, only the image for the charts is drawn.
     """
     entry.timestamp = entry.timestamp or int(time.time() * 1000)
     entry.dataset = datasets.described(evaluation, entry.dataset_name)
@@ -91,7 +91,7 @@ def build_into(
     dataset: str | None = None,
     **address: Any,
 ) -> Entry:
-    """Make a complete entry in a given folder; pass the remaining options to :class:`Entry`."""
+    """Create a complete entry in a given folder; other options are passed to :class:`Entry`."""
     entry = Entry(metric_names=metrics, dataset_name=dataset, **address)
     make(entry, evaluation, listed=listed)
     entry.finish_in(folder)
@@ -99,7 +99,7 @@ def build_into(
 
 
 def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
-    """Store the inputs of a failed evaluation, with labels as strings because nothing is pickled.
+    """Store the inputs of a failed evaluation; labels become strings, because nothing is pickled.
 
     Returns the folder, or None if there are no inputs or no folder could be written.
     """
@@ -120,7 +120,7 @@ def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
 
 
 def _attempt(entry: Entry, what: str, action: Callable[[], object]) -> None:
-    """Make a part of an entry, and add an error to the entry's problems instead of raising it."""
+    """Create a part of an entry; add any error to the entry's problems instead of raising it."""
     try:
         action()
     except Exception as error:
@@ -136,7 +136,7 @@ def _add(entry: Entry, name: str, content: str | bytes) -> None:
 
 
 def _content(write: Callable[[BinaryIO], object]) -> bytes:
-    """Return the bytes that a function writes into a file."""
+    """Return the bytes that a function writes to a file."""
     content = BytesIO()
     write(content)
     return content.getvalue()
@@ -184,7 +184,7 @@ def _draw(
 
 
 def _subtitle(entry: Entry, day: str) -> str:
-    """Return the line below a report's title, with evaluation, step, data, run, model and day."""
+    """Return the line below a report's title: evaluation, step, data, run, model and date."""
     prefix = entry.prefix.strip("/ ._-")
     parts = (
         prefix and f"Evaluation {quoted(prefix)}",

@@ -1,4 +1,4 @@
-"""The evaluated rows as an MLflow dataset of a run, with name, digest, profile and schema."""
+"""MLflow dataset that describes a run's evaluated rows by name, digest, profile and schema."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def checked_name(name: str | None) -> str | None:
-    """Validate the user's name for the evaluated rows.
+    """Validate the name that the user gave to the evaluated rows.
 
-    Raises TypeError if the name is not a text, and ValueError if it is empty or too long for
-    MLflow.
+    Raises TypeError if the name is not a string, and ValueError if the name is empty or too long
+    for MLflow.
     """
     if name is None:
         return None
@@ -46,8 +46,8 @@ def checked_name(name: str | None) -> str | None:
 def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
     """Return the fields of an MLflow dataset (:data:`FIELDS`), with profile and schema as JSON.
 
-    ``name``: the dataset's name. If it is None, the name gives the number of rows and classes, such
-    as "150 rows of 3 classes".
+    ``name``: the dataset's name. If the given name is None, the dataset is named after its size,
+        such as "150 rows of 3 classes".
     """
     rows = evaluation.statistics.digest.rows
     profile: dict[str, Any] = {"rows": rows}
@@ -103,7 +103,7 @@ def _kind(labels: tuple[Label, ...]) -> str:
 def log(
     client: MlflowClient, run_id: str, entry: dict[str, str], model_id: str | None = None
 ) -> None:
-    """Add the dataset to a run's inputs, and the evaluated model if ``model_id`` is given."""
+    """Add the dataset to a run's inputs and, if ``model_id`` is given, also the evaluated model."""
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput
     from mlflow.exceptions import MlflowException
@@ -127,7 +127,7 @@ def log(
 
 
 def is_there(run: Any, entry: dict[str, str]) -> bool:
-    """Return True if a run has the dataset."""
+    """Return True if the dataset is among a run's inputs."""
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
     held = {(logged.dataset.name, logged.dataset.digest) for logged in inputs}
     return (entry["name"], entry["digest"]) in held

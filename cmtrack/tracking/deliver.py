@@ -1,4 +1,4 @@
-"""Sending of entries in a thread with a timeout, so that a slow store does not stop a training."""
+"""Functions that send entries in a thread, so that a slow store does not stop training."""
 
 from __future__ import annotations
 
@@ -31,42 +31,42 @@ PATIENCE = 10.0
 Result = TypeVar("Result")
 
 _AGAIN = 0.5
-"""Seconds between two attempts to send an entry or to lock its place."""
+"""Seconds between two attempts to send an entry, or to lock the place to which it is sent."""
 _MOST_MIXED = 3
 """Maximum number of times that an entry is sent again because another writer interfered."""
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
 _sending: dict[Path, threading.Event] = {}
-"""Event that stops the thread which sends an entry, for the folder of each entry."""
+"""For each entry's folder, the event that stops the thread which sends the entry."""
 in_forked_workers(_sending.clear)  # a forked process has none of these threads
 
 
 class NoAnswer(ConnectionError):
-    """Error that the store did not answer before the timeout.
+    """Error raised if the store does not answer before the timeout.
 
-    The thread continues to send.
+    The thread keeps trying to send the entry.
     """
 
 
 class BusyEntry(Exception):
-    """Error that another sender is sending this entry, or a different entry to the same place."""
+    """Error raised if another sender is using this entry or the place to which it is sent."""
 
 
 def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool = False) -> Sent:
-    """Send a spooled entry, and remove it from the spool when it has arrived.
+    """Send an entry from the spool, and remove it from the spool after it has arrived.
 
     The entry is sent in a separate thread. The caller waits while the store answers requests, and
-    continues after :data:`PATIENCE` seconds without a response. The thread then continues until the
-    process ends. Whatever the thread does not finish stays in the spool. When the process ends, it
-    waits neither for this thread nor for the thread pools that the store's client has started in
-    the thread. Raises NoAnswer if the store does not respond for :data:`PATIENCE` seconds, and
-    BusyEntry if this entry, or another entry to the same prefix of its run, is already being sent.
-    Other exceptions come from the store.
+    continues after :data:`PATIENCE` seconds without a response. After that, the thread continues
+    until the process ends. An entry that the thread does not finish sending stays in the spool.
+    When the process ends, it waits neither for this thread nor for the thread pools that the
+    store's client has started in the thread. Raises NoAnswer if the store does not respond for
+    :data:`PATIENCE` seconds, and BusyEntry if this entry, or another entry to the same prefix of
+    its run, is already being sent. All other exceptions come from the store.
 
     ``entry``: an entry in the spool, or without a folder.
-    ``client``: a client whose store is known to answer; by default a client for the current store,
-    which must answer first.
-    ``is_late``: whether the entry has waited in the spool. A late entry does not replace a newer
+    ``client``: a client whose store is known to answer; by default, a client for the current store,
+        after a check that this store answers.
+    ``is_late``: whether the entry was waiting in the spool. A late entry does not replace a newer
     evaluation.
     """
     from mlflow import get_tracking_uri
@@ -98,7 +98,7 @@ def _send_alone(
     late: threading.Event,
     answered: Callable[[], object],
 ) -> Sent:
-    """Send an entry while no other sender uses its folder or its place in the run.
+    """Send an entry when no other sender is using the entry's folder or its place in the run.
 
     The folder is removed once the entry has arrived.
     """
@@ -161,11 +161,11 @@ def _send_until_taken(
 
 
 class Silences:
-    """Stores that recently did not answer, whose next evaluations stay in the spool.
+    """Stores that recently did not answer; further evaluations for them stay in the spool.
 
-    Otherwise each epoch of a training would wait for a dead server. After two failures in a row, a
-    store gets no requests for half a minute. Each further failure doubles the pause, up to ten
-    minutes.
+    Without this record, every epoch would wait for a server that is down. After two failures in a
+    row, a store gets no requests for half a minute. Each further failure doubles the pause, up to
+    ten minutes.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class Silences:
         self._until: dict[str, float] = {}
 
     def check(self, tracking_uri: str | None) -> None:
-        """Raise ConnectionError if a store gets no requests now because of earlier failures."""
+        """Raise ConnectionError if requests to a store are paused because of earlier failures."""
         seconds = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
         if seconds > 0:
             raise ConnectionError(
@@ -198,23 +198,24 @@ class Silences:
         self._until.clear()
 
     def end(self, tracking_uri: str | None) -> None:
-        """Forget the failures of a store that has answered."""
+        """Forget the failures of a store that is answering again."""
         self._failures.pop(tracking_uri or "", None)
         self._until.pop(tracking_uri or "", None)
 
 
 _PAUSE = 30.0
-"""Seconds for which a store gets no requests after two failures."""
+"""Number of seconds for which a store gets no requests after two failures."""
 _LONGEST_PAUSE = 600.0
 silences = Silences()
 
 
 @contextlib.contextmanager
 def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
-    """Lock a run's prefix for one sender of this spool, so that two evaluations do not mix.
+    """Lock a run's prefix for one sender of this spool, so that two evaluations are not mixed up.
 
-    ``anew`` takes the lock from an earlier thread that sends this entry and will stop at its next
-    response. Raises BusyEntry if another sender holds the lock for half of :data:`PATIENCE`.
+    If ``anew`` is True, the lock is taken from an earlier thread that is sending this entry and
+    will stop at its next response. Raises BusyEntry if another sender holds the lock for half of
+    :data:`PATIENCE`.
     """
     ends = time.monotonic() + PATIENCE / 2
     while True:
@@ -233,8 +234,8 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
     Raises NoAnswer if the store does not respond for :data:`PATIENCE` seconds; the thread is
     abandoned.
 
-    ``ask``: sends the request. It gets a function to call after each response, which restarts the
-    timeout.
+    ``ask``: sends the request. The request receives a function that restarts the timeout, to be
+        called after each response.
     """
     future: Future[Result] = Future()
     last_answer = time.monotonic()
@@ -259,12 +260,12 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
 
 
 def answer_of(request: Callable[[], Result]) -> Result:
-    """Return the store's response to one request, with the timeout of :func:`within_patience`."""
+    """Return the store's response to a request, with the timeout of :func:`within_patience`."""
     return within_patience(lambda _: request())
 
 
 class _Sender(threading.Thread):
-    """A daemon thread that records which threads its work starts."""
+    """A daemon thread that records which other threads are started during its work."""
 
     begun: ClassVar[WeakSet[threading.Thread]] = WeakSet()
 
@@ -287,8 +288,9 @@ class _Sender(threading.Thread):
 def _let_end() -> None:
     """Let the process exit without waiting for the thread pools that senders have started.
 
-    Python waits until such pools have finished their work. This may take minutes with boto3, which
-    waits 60 s for a response from S3 and tries five times. Whatever is not sent stays in the spool.
+    Python waits until such pools have finished their work. With boto3, this may take minutes,
+    because boto3 waits 60 s for a response from S3 and tries five times. Evaluations that have not
+    been sent stay in the spool.
     """
     senders = [thread for thread in threading.enumerate() if isinstance(thread, _Sender)]
     if not senders:

@@ -1,6 +1,6 @@
-"""Markdown blocks inside an MLflow description that users may edit.
+"""Markdown blocks inside an MLflow description, which users can also edit.
 
-Each block is enclosed by two comments, which MLflow does not show. So cmtrack can rewrite its
+Each block is enclosed in two comments, which MLflow does not display. So cmtrack can rewrite its
 blocks without touching text that a person wrote. Links to a run's files are added as soon as the
 run is known. The links contain no host name, so they still work after the server has moved.
 """
@@ -55,10 +55,10 @@ _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 def description(
     evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool
 ) -> str:
-    """Return an evaluation's block: result, warnings, confusion matrix, headline metrics.
+    """Return the block for an evaluation: result, warnings, confusion matrix, headline metrics.
 
-    MLflow shows four lines of a description before "Show more". The report's link is on the first
-    line.
+    MLflow shows the first four lines of a description above its "Show more" button. The link to the
+    report is on the first line.
 
     ``prefix``: the prefix under which the evaluation is logged.
     ``pictures``: the figures that were drawn.
@@ -87,7 +87,7 @@ def description(
 
 
 def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:
-    """Return the matrix of the last step with two groups, or else the matrix for the charts."""
+    """Return the matrix of the last step that has two groups, or else the matrix for the charts."""
     steps = evaluation.reduced if isinstance(evaluation, Evaluation) else ()
     of_two_groups = [f"reduced_{step.name}" for step in steps if step.positive is not None]
     shown = of_two_groups[-1:] + [name for name, picture in pictures.items() if picture.chart]
@@ -118,9 +118,9 @@ def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
 
 
 def with_links(block: str, experiment_id: str, run_id: str, files: Container[str]) -> str:
-    """Complete a block's links to the given files, and remove its other links.
+    """Complete a block's links to the given files, and remove all other links from the block.
 
-    The block was returned by :func:`description`.
+    The block must come from :func:`description`.
     """
 
     def link(match: re.Match[str]) -> str:
@@ -139,17 +139,18 @@ def with_links(block: str, experiment_id: str, run_id: str, files: Container[str
 
 
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
-    """Insert a labelled block into a description, or replace the block with the same label.
+    """Insert a labelled block into a description; a block with the same label is replaced.
 
     A new block is added at the end. Text that a person wrote does not change. The label is at the
-    end of the block's first line, because MLflow's lists show the plain text of a line, which
-    should begin with words. If the description becomes too long for MLflow, cmtrack's longest
-    blocks are cut to their first lines. If it is still too long, the block is left out; use
-    :func:`has_block` to check. An unlabelled block of the first version of cmtrack is removed.
+    end of the block's first line, because MLflow's lists show this line as plain text and it should
+    begin with words. If the description becomes too long for MLflow, cmtrack's longest blocks are
+    cut to their first lines. If the description is still too long, the new block is omitted; use
+    :func:`has_block` to check. If the first version of cmtrack wrote an unlabelled block, this
+    block is removed.
 
     ``prefix``: the prefix of the evaluation, used as the label. A review's label is in brackets,
     which prefixes cannot contain.
-    ``first``: whether a new block goes before all other blocks of cmtrack.
+    ``first``: whether to insert a new block before all other blocks of cmtrack.
     """
     begin, end = _marks(prefix)
     head, *rest = block.split("\n", 1)

@@ -1,10 +1,10 @@
-"""Entries, each an evaluation on its way to a run, with its destination, options and content.
+"""Entries: evaluations to be sent to a run, with their destination, options and content.
 
-An entry is a folder in the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is first
-written with the destination and the requested options, and again when the content is complete.
-The folder ``artifacts/`` contains the files for the run, and ``charts/`` contains the images for
-MLflow's charts. While an entry is being written, its folder has a hidden name. Renaming the folder
-to its final name makes the entry complete. Passwords are never written into an entry.
+An entry is a folder in the spool (:mod:`cmtrack.tracking.spool`). The file ``entry.json`` is
+written twice: first with the destination and the requested options, and again when the content is
+complete. The folder ``artifacts/`` contains the files for the run, and ``charts/`` contains the
+images for MLflow's charts. While an entry is being written, its folder has a hidden name. Renaming
+the folder to its final name makes the entry complete. Passwords are never written into an entry.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from cmtrack.tracking.cache import digest_of
 ENTRY = spool.ENTRY
 ARTIFACTS = "artifacts"
 CHARTS = "charts"
-"""Name of the folder with the images for MLflow's charts, next to the artifacts folder."""
+"""Name of the folder that contains the images for MLflow's charts."""
 
 Figures: TypeAlias = str | bool | Sequence[str]
 
@@ -77,31 +77,33 @@ def state_of(folder: Path) -> State:
 
 @dataclass(kw_only=True, eq=False)
 class Entry:
-    """An evaluation on its way to a run.
+    """An evaluation that is to be sent to a run.
 
-    **Destination**, set before anything is written. ``run_id`` is None if the entry has no run yet.
-    ``tracking_uri`` is the store's URI, without credentials. ``on_existing`` ("replace" or "error")
-    decides what happens if the run already contains a different evaluation under the same prefix.
+    **Destination**: these attributes are set before anything is written. ``run_id`` is None if no
+    run has been created for the entry yet. ``tracking_uri`` is the store's URI, without
+    credentials. ``on_existing`` ("replace" or "error") decides what happens if the run already
+    contains a different evaluation under the same prefix.
 
-    **Requested options** of :func:`cmtrack.log_evaluation`, set before anything is written:
-    ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is the run's
-    name in the figures and the report, and is empty if the name is not known. ``has_rows`` is True
-    if the rows will be written.
+    **Options** that were passed to :func:`cmtrack.log_evaluation`; they are set before anything is
+    written: ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is
+    the run's name in the figures and the report, and is empty if the name is not known.
+    ``has_rows`` is True if the rows will be written.
 
-    **Content**, empty until :func:`cmtrack.tracking.contents.make` has made it. ``metrics`` maps
-    the names of metrics in MLflow to finite values. ``tags`` maps the full names of the run's tags
-    to their texts, including the digests of the entry's files. ``images`` maps the image keys of
-    MLflow's charts to files in ``charts/``; earlier versions stored images in ``artifacts/``.
-    ``table`` is the file that the artifact view shows as a table. ``dataset`` contains the fields
-    that :mod:`cmtrack.tracking.dataset` describes. ``description`` is a block for the run's
-    description, whose links are added when the entry is sent. ``timestamp`` is the creation time in
-    milliseconds since 1970. An entry that is made again keeps its timestamp, so that sending the
-    entry twice gives the same metric points. ``problems`` lists the parts that could not be made.
+    **Content**: these attributes are empty until :func:`cmtrack.tracking.contents.make` fills them.
+    ``metrics`` maps metric names in MLflow to finite values. ``tags`` maps the full names of the
+    run's tags to their texts. One tag contains the digests of the entry's files. ``images`` maps
+    the image keys of MLflow's charts to files in ``charts/``; earlier versions stored images in
+    ``artifacts/``. ``table`` is the file that the artifact view shows as a table. ``dataset``
+    contains the fields that :mod:`cmtrack.tracking.dataset` describes. ``description`` is a block
+    for the run's description; its links are added when the entry is sent. ``timestamp`` is the
+    creation time in milliseconds since 1970. If an entry is created again, it keeps its timestamp,
+    so that sending the entry twice logs the same metric points. ``problems`` lists the parts that
+    could not be created.
 
-    **Files**, set by the methods that write. ``folder`` is None if no folder on this machine could
-    be written; in that case only metrics and tags can be sent. ``contents`` keeps the files in
-    memory until all of them are in the folder. ``refusals`` lists the folders that could not be
-    written, with the reasons.
+    **Files**: these attributes are set by the methods that write files. ``folder`` is None if no
+    folder on this machine could be written; in that case only metrics and tags can be sent.
+    ``contents`` keeps all files in memory until they are written to the folder. ``refusals`` lists
+    the folders that were not writable, and the reasons.
     """
 
     run_id: str | None = None
@@ -145,10 +147,10 @@ class Entry:
 
     @property
     def files(self) -> list[str]:
-        """Names of the files to upload: first the evaluation, then the other files by size.
+        """Names of the files to upload: first the evaluation, then all other files by size.
 
-        The file of rows is left out if its digest is not among the tags. Files that a killed
-        process left unfinished are also left out.
+        The file of rows is omitted if the tags do not contain its digest. Unfinished files of a
+        killed process are also omitted.
         """
         if self.folder is None:
             return []
@@ -184,11 +186,11 @@ class Entry:
         return None
 
     def digest(self, name: str) -> str | None:
-        """Return a digest of the evaluation or of its rows, or None if the tags have none."""
+        """Return the digest of the evaluation or of its rows, or None if it is not in the tags."""
         return names.digests(self.tags, self.prefix).get(names.digest_key(name))
 
     def tags_with_rows(self, content: bytes | None) -> dict[str, str]:
-        """Return the tags with the digest of new rows, or without a digest if there are no rows."""
+        """Return the tags with the digest of new rows, or without this digest if no rows remain."""
         changed: Mapping[str, str | None] = {
             names.digest_key(names.PREDICTIONS_FILE): None,
             names.ROWS_FILE: None,
@@ -204,9 +206,9 @@ class Entry:
     def writing(self, old: Path | None = None) -> Iterator[None]:
         """Write the entry inside the block, into the first folder that accepts all of its files.
 
-        An error inside the block removes the entry. After an interrupt or an exit, the entry is
-        kept if it already contains the evaluation, and the interrupt or exit is raised again.
-        ``old`` is an unfinished entry that this entry replaces.
+        If an error occurs inside the block, the entry is removed. After an interrupt or an exit,
+        the entry is kept if it already contains the evaluation, and the interrupt or exit is raised
+        again. ``old`` is an unfinished entry that this entry replaces.
         """
         unique = uuid.uuid4().hex[:8]
         if old is None:
@@ -267,7 +269,7 @@ class Entry:
         self.contents.clear()
 
     def rewrite(self, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Replace artifacts of an entry and then its ``entry.json``, each file atomically."""
+        """Replace artifacts of an entry and then its ``entry.json``; each replacement is atomic."""
         changed = {self.path_of(name): content for name, content in files.items()}
         changed[self.written_folder / ENTRY] = self._json()
         write_whole(changed, private=True)
@@ -290,7 +292,7 @@ class Entry:
                 return
 
     def _enter_next_place(self) -> bool:
-        """Make a hidden folder in the next place and lock it; return False if no place is left."""
+        """Create and lock a hidden folder in the next place; return False if no place is left."""
         for place in self._places:
             self.folder = place / self._hidden
             try:
@@ -303,7 +305,7 @@ class Entry:
         return False
 
     def _leave(self, error: OSError) -> None:
-        """Give up a place in which a file could not be written."""
+        """Stop using a place in which a file could not be written."""
         place = self.written_folder.parent
         self.refusals.append(f"{place}: {error.strerror or error}")
         self._discard()
@@ -318,7 +320,7 @@ class Entry:
             self.folder = None
 
     def _keep(self) -> bool:
-        """Write the files that an interrupt left in memory; return True if this keeps the entry."""
+        """Write the files that were in memory at an interrupt; return True to keep the entry."""
         if not any(name.startswith(ARTIFACTS) for name in self.contents):
             return False
         try:

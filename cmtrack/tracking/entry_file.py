@@ -1,4 +1,4 @@
-"""Read entries from untrusted folders, and validate every value."""
+"""Functions that read entries from untrusted folders and validate every value."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ _SCHEMAS = {ENTRY: schemas.ENTRY, MANIFEST: schemas.MANIFEST, INTENT: schemas.IN
 _LARGEST = {ENTRY: 16 << 20, MANIFEST: 16 << 20, INTENT: 1 << 20}
 """Maximum size of each file in bytes."""
 _NEW_NAMES = {"metrics": "metric_names", "dataset": "dataset_name", "rows": "has_rows"}
-"""Names in ``entry.json`` of the keys that have different names in ``intent.json``."""
+"""For each renamed key of ``intent.json``, its name in ``entry.json``."""
 
 
 def read(folder: Path) -> Entry:
-    """Read an entry from the spool; an unfinished entry gets only its destination and options.
+    """Read an entry from the spool; for an unfinished entry, read only its destination and options.
 
     Raises ValueError if ``entry.json`` or the evaluation is damaged, if ``entry.json`` names a file
-    outside the entry, or if files are links, or if there are too many or too large files. Entries
-    of cmtrack 0.1 and 0.2 contain ``intent.json`` and ``manifest.json`` instead of ``entry.json``.
+    outside the entry, if a file is a link or is too large, or if the entry contains too many files.
+    Entries of cmtrack 0.1 and 0.2 contain ``intent.json`` and ``manifest.json`` instead of
+    ``entry.json``.
     """
     state = state_of(folder)
     stored = _stored(folder, state)
@@ -128,7 +129,7 @@ def _files(folder: Path) -> set[str]:
 
 
 def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
-    """Remove missing or damaged rows from an entry, and add a problem.
+    """Remove missing or damaged rows from an entry, and add this to the entry's problems.
 
     Rows with an unexpected digest are accepted if they match the evaluation, because a process that
     removed the probabilities of the rows may have ended before it wrote the new digest.
@@ -154,7 +155,7 @@ def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """The values in the JSON file of an entry, each checked when it is read.
+    """The values in the JSON file of an entry; each value is checked when it is read.
 
     ``file``: the name of the file, for error messages.
     """
@@ -220,7 +221,7 @@ class _Stored:
 
 
 def whole_number(value: Any, what: str) -> int:
-    """Return a 64-bit integer of any type, or raise ValueError for values such as 2.0 or True."""
+    """Return an integer of any type that fits into 64 bits; raise ValueError for 2.0 or True."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
     number = operator.index(value)

@@ -1,4 +1,4 @@
-"""The plug-in for ``mlflow.models.evaluate``, which calls ``log_evaluation``."""
+"""Plug-in for ``mlflow.models.evaluate`` that calls ``log_evaluation``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
-"""The value of the option ``y_prob`` if the model's output consists of probabilities."""
+"""The value of the option ``y_prob`` for a model whose outputs are probabilities."""
 _AS_THEY_ARE = (
     "labels",
     "calibration",
@@ -34,7 +34,7 @@ _AS_THEY_ARE = (
 )
 """Options that are passed to ``log_evaluation`` unchanged."""
 _BY_ROW = ("sample_weight", "groups", "row_ids")
-"""Options that may name a column of the data."""
+"""Options whose value may be the name of a column in the data."""
 _OF_THE_RUN = {
     "step": None,
     "predictions": "auto",
@@ -56,9 +56,9 @@ def evaluate_dataset(
 ) -> EvaluationResult:
     """Evaluate an MLflow dataset and log the evaluation to the run.
 
-    A failure gives a warning and an empty result, or an error if the option ``strict`` is True. If
-    ``model_id`` is given, MLflow itself logs the metrics of the result to the run and to the model,
-    so they are not logged here.
+    If the evaluation fails, you get a warning and an empty result or, if the option ``strict`` is
+    True, an error. If ``model_id`` is given, MLflow itself logs the metrics of the result to the
+    run and to the model, so they are not logged here.
 
     ``config``: the options of ``cmtrack_integrations.mlflow_evaluator``.
     ``known``: the names of all valid options.
@@ -200,7 +200,7 @@ def _stated_predictions(
 
 
 def as_grouping(source: Any) -> Grouping:
-    """Make a grouping from a Grouping, from plain data or from a file."""
+    """Return a Grouping, given a Grouping, plain data or the path of a file."""
     if isinstance(source, Grouping):
         return source
     if isinstance(source, Mapping):
@@ -255,7 +255,7 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
 def _predicted(
     model: Any, features: Any, config: Mapping[str, Any], predictions: str | None, labels: Any
 ) -> dict[str, Any]:
-    """Return predicted labels and, if the model gives them, probabilities."""
+    """Return predicted labels and, if the model returns them, probabilities."""
     wanted = config.get("y_prob")
     params = config.get("params")
     raw: Any = None
@@ -313,7 +313,7 @@ def _metrics(
 
 
 class _Fetched:
-    """An artifact whose content is fetched when it is accessed or saved with a result."""
+    """An artifact whose content is fetched only when it is accessed or saved with a result."""
 
     def _save(self, path: str) -> None:
         self.content  # type: ignore[attr-defined]  # noqa: B018 - fetched here
@@ -340,7 +340,7 @@ _KINDS = {".json": JsonFile, ".png": ImageFile, ".parquet": ParquetFile, ".html"
 
 
 def _artifacts(run_id: str, prefix: str) -> dict[str, EvaluationArtifact]:
-    """Return a mapping from file names to the evaluation's files."""
+    """Return the evaluation's files as a mapping from file names to artifacts."""
     client = MlflowClient()
     root = client.get_run(run_id).info.artifact_uri.rstrip("/")
     start = names.file_name("cmtrack_", prefix)

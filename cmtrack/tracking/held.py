@@ -1,4 +1,4 @@
-"""The evaluation that a run already holds under an entry's prefix, and how it differs."""
+"""The evaluation that a run already contains under an entry's prefix, compared with the entry."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cmtrack.tracking import mlflow_inside, names
 from cmtrack.tracking.entry import Entry
 
 AGAIN = "logged_again"
-"""Tag with the time (in ms) at which an evaluation was logged again while other entries waited."""
+"""Tag with the time (ms) at which an evaluation was logged again while other entries waited."""
 STALE = "stale_metrics"
-"""Tag that names the metrics left by a replaced evaluation, which MLflow cannot remove."""
+"""Tag that lists metrics of a replaced evaluation, which MLflow cannot remove."""
 LEFT_OUT = "left_out"
-"""Tag that names the files that the store refused."""
+"""Tag that lists the files which the store refused."""
 STEP = "step"
-"""Tag with the step of the evaluation that the run holds."""
+"""Tag with the step of the evaluation that is in the run."""
 _STEP = re.compile(r"-?\d{1,19}")
 _LONGEST_TIME = 15
-"""Maximum digits of a time in milliseconds; longer numbers are not times."""
+"""Maximum number of digits of a time in milliseconds; longer numbers are not times."""
 _TAGS = (
     *names.TAGS_BEFORE.values(),
     names.DIGESTS,
@@ -49,8 +49,8 @@ _TAGS = (
 class Held:
     """The content of a run under an entry's prefix, read just before the entry is sent.
 
-    MLflow shows the metrics of a run's highest step. Therefore the files of a run are also those of
-    its highest step.
+    MLflow shows the metrics of a run's highest step. Therefore a run's files also come from its
+    highest step.
     """
 
     run: Any
@@ -70,13 +70,13 @@ class Held:
 
     @cached_property
     def metrics_step(self) -> int | None:
-        """Highest step of the run's metrics under the prefix, or None if the run has no metrics."""
+        """Highest step of the run's metrics under the prefix, or None without such metrics."""
         points = mlflow_inside.latest_metrics(self.run)
         return max((point.step for point in points if self._is_metric(point.key)), default=None)
 
     @cached_property
     def files_step(self) -> int | None:
-        """Step of the evaluation whose files are in the run, or None if the run has no metrics."""
+        """Step of the evaluation whose files are in the run, or None if no metrics were logged."""
         logged_step = self.tag(STEP) or ""
         if _STEP.fullmatch(logged_step):
             return int(logged_step)
@@ -92,7 +92,7 @@ class Held:
 
     @cached_property
     def newest(self) -> int:
-        """Time (in ms) of the run's latest evaluation at this step; 0 if the run has none.
+        """Time (in ms) of the run's latest evaluation at this step; 0 if no such evaluation exists.
 
         This is the latest time of a metric of the entry at this step, or the time in the tag
         ``AGAIN``.
@@ -112,7 +112,7 @@ class Held:
     def is_newer(self) -> bool:
         """True if the run contains an evaluation made later than the entry.
 
-        False if that evaluation is for an earlier step than the entry.
+        The result is False if the evaluation in the run is for an earlier step than the entry.
         """
         is_earlier_step = self.files_step is not None and self.step > self.files_step
         return self.newest > self.entry.timestamp and not is_earlier_step
@@ -128,7 +128,7 @@ class Held:
 
     @property
     def has_same_files(self) -> bool:
-        """True if the run contains the entry's evaluation, dataset and files that have a digest."""
+        """True if the run contains the entry's evaluation, dataset and all files with a digest."""
         sent_digests = names.digests(self.entry.tags, self.entry.prefix)
         return (
             self.has_same_evaluation
@@ -154,8 +154,8 @@ class Held:
     def other_evaluation(self) -> str:
         """Description of a different evaluation under the entry's prefix.
 
-        The text is empty if there is no such evaluation. The description is also empty if the entry
-        has a step, because such an entry always replaces the evaluation of an earlier step.
+        The description is empty if the run contains no such evaluation. It is also empty if the
+        entry has a step, because such an entry always replaces the evaluation of an earlier step.
         """
         entry = self.entry
         if not self.is_complete or self.has_same_evaluation or entry.step is not None:
@@ -169,8 +169,8 @@ class Held:
     def evaluation_that_stays(self, is_late: bool) -> str:
         """Describe the evaluation that the entry must not replace.
 
-        The description is empty if the entry may replace the evaluation. A late entry has waited,
-        so a newer evaluation may have been sent since the entry was made.
+        The description is empty if the entry may replace the evaluation. While a late entry was
+        waiting, a newer evaluation may have been sent.
         """
         if not self.is_complete:
             return ""
@@ -183,7 +183,7 @@ class Held:
     # -- metrics and tags that the entry does not overwrite ----------------------------------------
 
     def stale_metrics(self) -> list[str]:
-        """Return the metrics of an earlier evaluation that are missing in the entry."""
+        """Return the metrics of an earlier evaluation that the entry does not contain."""
         others = self.run.data.metrics.keys() - self.entry.metrics.keys()
         return sorted(name for name in others if self._is_metric(name))
 

@@ -1,4 +1,4 @@
-"""A PNG image that MLflow saves without compressing it again."""
+"""PNG images that MLflow saves without compressing them again."""
 
 from __future__ import annotations
 

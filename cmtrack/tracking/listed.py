@@ -1,4 +1,4 @@
-"""Lists of runs from tracking stores, and short lists of runs whose evaluations are read."""
+"""Functions that list the runs of tracking stores and choose the runs to read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Listed(Listing):
-    """Runs that stores list, and runs that their tags or logged metrics exclude.
+    """Runs listed by stores, and runs excluded because of their tags or logged metrics.
 
     ``runs``: runs to read, under distinct names. If a logged value was used to shorten the list,
     the best run is first.
@@ -89,7 +89,7 @@ def _add_experiments(
     options: CompareOptions,
     progress: Progress,
 ) -> tuple[str, ...]:
-    """Add the runs of experiments by id; return a note if a store has more runs than were listed.
+    """Add the runs of experiments by id; return a note if a store contains more runs.
 
     Raises ValueError if no runs were found because an experiment is not in any of the stores.
     """
@@ -119,7 +119,7 @@ def _add_experiments(
 def _add_runs(
     by_id: dict[str, TrackedRun], runs: Iterable[TrackedRun], max_runs: int | None = None
 ) -> bool:
-    """Add runs by id, up to a limit, and return True if there were more."""
+    """Add runs by id, up to a limit, and return True if the limit was exceeded."""
     before = len(by_id)
     for run in runs:
         by_id.setdefault(run.run_id, run)
@@ -134,9 +134,9 @@ def _experiment_ids(
 ) -> list[str]:
     """Return the ids of the named experiments in a store.
 
-    If there are several stores, an experiment need not exist in each of them. If no names are
-    given, the function returns all experiments of each of several stores, or the active experiment
-    of a single store.
+    If several stores are searched, an experiment does not need to exist in all of them. If no names
+    are given, the function returns the active experiment for a single store, or all experiments for
+    several stores.
     """
     if experiments and not has_several_stores:
         return experiment_ids(client, experiments)
@@ -159,7 +159,7 @@ def _check_experiments_exist(experiments: Sequence[str], clients: Sequence[Mlflo
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
     """Return the `order_by` with which a store lists the best runs first.
 
-    If the number of listed runs is limited, the worst runs are left out.
+    If the number of listed runs is limited, the worst runs are omitted.
     """
     if order is None or not order.single or "`" in prefix:
         return []
@@ -175,8 +175,7 @@ class LoggedValues:
     """Metrics of runs that a comparison can use before it reads the evaluations.
 
     ``prefix``: the prefix of the evaluations.
-    ``changes``: options with which the runs are evaluated differently
-    (:attr:`CompareOptions.changes`).
+    ``changes``: options that change how the runs are evaluated (:attr:`CompareOptions.changes`).
     ``recomputed``: the metrics for each run id, if the runs have already been evaluated again.
     """
 
@@ -207,10 +206,10 @@ def shortlist(
     limit: int,
     read: frozenset[str] = frozenset(),
 ) -> Listed:
-    """Choose at most ``limit`` runs per data set, whose logged values pass the gates.
+    """Choose at most ``limit`` runs per data set from the runs whose logged values pass the gates.
 
-    A run whose value was not logged stays on the list until its evaluation is read. ``read`` names
-    the options that, in addition to the labels, make runs comparable.
+    If a run's value was not logged, the run stays on the list until its evaluation is read.
+    ``read`` lists the options that runs must share, in addition to the labels, to be comparable.
     """
     listed = _gated(listed, values, gates)
     metric = criterion.metrics[0]
@@ -264,7 +263,7 @@ def _gated(listed: Listed, values: LoggedValues, gates: Sequence[Gate]) -> Liste
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    """Read the digest of the evaluated rows and the options of a run from its tags."""
+    """Read the digest of a run's evaluated rows and the run's options from its tags."""
     run_digests = digests(run.tags, prefix)
     options = (readable_tag(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
     return Traits.listed(run_digests.get("labels"), run_digests.get("row_ids"), *options)

@@ -1,4 +1,4 @@
-"""``load_evaluation``, which reads an evaluation from a run."""
+"""The function ``load_evaluation``, which reads an evaluation from a run."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def load_evaluation(
         was made with both ``groups=`` and segments, stored predictions are always loaded, because
         the confidence intervals of the segments need them.
     extra_metrics : sequence of Metric, optional
-        The custom metrics of the evaluation, whose functions are not stored in a run. If they are
-        not given, the logged numbers are available, but regrouping, merging and paired differences
-        are not.
+        The custom metrics that were used in the evaluation, because a run does not store their
+        functions. If you do not pass them, you can read the logged numbers, but you cannot regroup
+        or merge the evaluation or compute paired differences.
     client : mlflow.MlflowClient, optional
         The client of the run's store; by default a client for the current tracking URI.
 
@@ -65,7 +65,7 @@ def load_evaluation(
     Raises
     ------
     ValueError
-        If the run does not exist, if it has no evaluation or none of the requested predictions, or
+        If the run does not exist, if it contains no evaluation or not the requested predictions, or
         if the evaluation is damaged or has a newer schema.
     ConnectionError
         If the tracking server does not answer.
@@ -99,8 +99,8 @@ def load_evaluation(
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
     """Read the evaluation of a listed run.
 
-    Raises ValueError if the run has no evaluation, or the evaluation is damaged or has a newer
-    schema.
+    Raises ValueError if the run contains no evaluation, or if the evaluation is damaged or has a
+    newer schema.
     """
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
@@ -136,7 +136,7 @@ def with_kept_predictions(
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
-    """Return the reason why a run cannot be read, without the run's id."""
+    """Return a text, without the run's id, that says why the run cannot be read."""
     return _said(error).removeprefix(f"run {run.run_id}: ").removeprefix(f"run {run.run_id} ")
 
 
@@ -151,8 +151,8 @@ def _said(error: Exception) -> str:
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
     """Return the name of the run's file with row-level predictions.
 
-    A regrouped evaluation has no separate file of rows. A tag names the file of the original
-    evaluation.
+    Regrouping does not write the rows again. A tag of the regrouped evaluation names the original
+    evaluation's file of rows.
     """
     # Use only the name of the file, so that a tag cannot lead to a different folder.
     elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name
@@ -162,7 +162,8 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
     """Return True if, according to its tags, the run may contain row-level predictions.
 
-    A run logged by an early version of cmtrack has no digests, and may contain predictions.
+    If an early version of cmtrack logged the run, the tags contain no digests, but the run may
+    contain predictions.
     """
     entries = digests(run.tags, prefix)
     if digest_key(EVALUATION_FILE) not in entries:

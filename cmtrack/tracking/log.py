@@ -42,14 +42,15 @@ class LoggedEvaluation:
         The evaluation, or None if it could not be computed.
     run_id : str or None
     status : "completed", "saved" or "failed"
-        Whether the evaluation is in the run, was saved in a local folder, or could not be computed
-        or saved (the local folder may have the inputs).
+        "completed" means that the evaluation is in the run, and "saved" that it was saved in a
+        local folder. "failed" means that it could not be computed or saved; the local folder may
+        contain the inputs.
     path : Path or None
         The local folder with the evaluation or its inputs, if the evaluation is not in the run.
     error : str
-        The reason why the evaluation is not in the run; empty if it is in the run.
+        The reason why the evaluation is not in the run; empty if the evaluation is in the run.
     problems : tuple of str
-        Figures or tables that could not be made or sent.
+        Figures or tables that could not be created or sent.
     replaced : str
         A sentence that describes the replaced evaluation; empty if no evaluation was replaced.
 
@@ -98,24 +99,24 @@ def log_evaluation(
     strict: bool = False,
     **options: Unpack[Options],
 ) -> LoggedEvaluation:
-    """Evaluate predictions, or take a given evaluation, and log everything to an MLflow run.
+    """Evaluate predictions, and log everything to an MLflow run; you can also pass an evaluation.
 
     The run gets the headline metrics, ``cmtrack_evaluation.json`` with all numbers and statistics,
     figures, a report, an image series for the chart view, a table of the classes, tags, and the
     evaluated rows as a dataset. All files are at the root of the run's artifacts. This call never
     ends, opens or breaks a training run. After any failure, even a misspelt argument, you get a
-    warning with the path of a local folder that contains the evaluation or its inputs, and the
-    script continues.
+    warning, and the script continues. The warning gives the path of a local folder that contains
+    the evaluation or its inputs.
 
     **What leaves the machine.** By default, up to 32 MB of rows are sent to the tracking store. A
-    row consists of its actual and predicted label, probabilities, weight and group, and its segment
-    for each declared column. Row ids are sent only as a digest. The environment variable
-    ``CMTRACK_PREDICTIONS``, or ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml``
-    with this setting, limits this regardless of the code: with ``off``, all rows stay on this
-    machine; with ``labels``, the probabilities stay on it (:mod:`cmtrack.tracking.settings`). The
-    logger ``cmtrack`` reports at level INFO what is sent. Statistics are always sent. They include
-    the counts of each distinct score of the positive group, and counts for each value of a segment
-    column.
+    row contains the actual label, the predicted label, the probabilities, the weight, the group,
+    and the segment for each declared column. Row ids are sent only as a digest. The environment
+    variable ``CMTRACK_PREDICTIONS``, or ``[tool.cmtrack] predictions`` in the nearest
+    ``pyproject.toml`` with this setting, limits this regardless of the code: with ``off``, all rows
+    stay on this machine; with ``labels``, the probabilities stay on it
+    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO what is sent.
+    Statistics are always sent. They include the counts of each distinct score of the positive
+    group, and counts for each value of a segment column.
 
     Parameters
     ----------
@@ -129,13 +130,14 @@ def log_evaluation(
         model that the run logged at this step.
     step : int, optional
         The step of the metrics and of the image, for use during training. A run contains the files
-        of its highest step, and MLflow shows the metrics of that step. A lower step logs only its
-        metrics, with a warning. An evaluation without a step is logged at the highest step of the
-        run. A report is made at most every ten seconds. The report of the last step is made ten
-        seconds after that step, or when the process ends.
+        of its highest step, and MLflow shows the metrics of that step. If the step is lower than
+        the highest step, only the metrics are logged, with a warning. If no step is given, the
+        evaluation is logged at the run's highest step. A report is created at most every ten
+        seconds. The report for the last step is created ten seconds after that step, or when the
+        process ends.
     prefix : str, default ""
-        A text to put before metric names and file names, which allows several evaluations in the
-        same run. ``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
+        A text to put before metric names and file names, so that a run can contain several
+        evaluations. ``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
         ``val_multiclass/accuracy``.
     metrics : "headline", "all" or list of names, default "headline"
         Which metrics become MLflow metrics; the JSON file contains all metrics. A name that ends in
@@ -148,21 +150,23 @@ def log_evaluation(
     on_existing : "replace" or "error", default "replace"
         What to do if the run already contains a different evaluation under the same prefix.
         "replace" replaces that evaluation with a warning, and removes its files if the store
-        supports this. MLflow cannot remove metrics, so the tag ``cmtrack.stale_metrics`` names the
-        metrics that only the old evaluation had. "error" keeps the new evaluation in the local
-        folder instead. If ``step`` is given, each evaluation replaces the evaluation of a lower
-        step. Logging the same evaluation again changes nothing.
+        supports this. MLflow cannot remove metrics, so the tag ``cmtrack.stale_metrics`` lists the
+        metrics that only the old evaluation contained. "error" keeps the new evaluation in the
+        local folder instead. If ``step`` is given, each evaluation replaces the evaluation of a
+        lower step. Logging the same evaluation again changes nothing.
     dataset : str, optional
         A name for the evaluated data, such as "ANES 1996, test", which appears in the run's list of
         datasets and below its figures; by default, the name consists of the number of rows and
-        classes. Runs on the same data are recognized by the digest of the rows, not by this name.
+        classes. cmtrack recognizes runs on the same data by the digest of the rows, not by this
+        name.
     figures : "auto", "all", True, False or list of str, default "auto"
         Which figures to draw. "auto" and True draw the figures of the report; the confusion
-        matrices and the ROC curve are also files of the run. If "all" or a list of names
-        (:meth:`Evaluation.figures`) is given, each figure is also a file of the run and is drawn at
+        matrices and the ROC curve are also files of the run. If you pass "all" or a list of names
+        (see :meth:`Evaluation.figures`), each figure is also a file of the run and is drawn at
         every ``step``. False draws no figures and no image.
     strict : bool, default False
-        Raise an error instead of a warning; the evaluation is still kept in the local folder.
+        Whether to raise an error instead of a warning. The evaluation is kept in the local folder
+        in both cases.
     **options
         The options of :class:`cmtrack.evaluation.spec.Spec`, if labels are given.
 
@@ -172,9 +176,9 @@ def log_evaluation(
 
     Notes
     -----
-    Cost: the time that :func:`cmtrack.evaluate` takes, about 0.04 s for each figure, and about ten
-    requests to the store. For 10⁴ rows with two classes and a local SQLite store, a call takes
-    about 0.3 s, or 0.15 s if ``step`` is given.
+    The cost is the time that :func:`cmtrack.evaluate` takes, about 0.04 s for each figure, and
+    about ten requests to the store. For 10⁴ rows with two classes and a local SQLite store, a call
+    takes about 0.3 s, or 0.15 s if ``step`` is given.
 
     Examples
     --------
@@ -280,9 +284,9 @@ def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> Logg
 
 
 def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
-    """Compute an evaluation, and pass on warnings about the input.
+    """Compute an evaluation, and report warnings about the input.
 
-    If an evaluation is given, apply only the options that can be added to it.
+    If an evaluation is passed, only those options are applied that can be added later.
     """
     inputs.y_prob = probabilities_of(inputs.y_prob, options)
     Spec.check_names(options, log_evaluation)
@@ -307,7 +311,7 @@ def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
 def _not_computed(
     error: Exception, inputs: Inputs, request: Entry, strict: bool
 ) -> LoggedEvaluation:
-    """Keep the inputs of an evaluation that could not be computed, and warn."""
+    """Save the inputs of an evaluation that could not be computed, and issue a warning."""
     if strict:
         raise error
     path = None
@@ -334,7 +338,7 @@ def _not_computed(
 
 
 def _checked(request: Entry) -> Entry:
-    """Return the entry with checked options and the active run, model and store.
+    """Return the entry with validated options and with the active run, model and store.
 
     Raises an error if an option is invalid or no run is active.
     """
@@ -347,7 +351,7 @@ def _checked(request: Entry) -> Entry:
 
 
 def _with_right_options(request: Entry) -> Entry:
-    """Return an entry with only the valid options, and with the run if it is known."""
+    """Return an entry that contains only the valid options and, if known, the run."""
     right: dict[str, Any] = {"on_existing": "error"}
     for name, check in _CHECKS.items():
         with contextlib.suppress(Exception):
@@ -368,7 +372,7 @@ def _checked_on_existing(on_existing: Any) -> str:
 
 
 def _checked_model_id(model_id: Any) -> str | None:
-    """Return a model's id, by default the active model's; raise ValueError if the id is invalid."""
+    """Return a model's id, by default the id of the active model; raise ValueError if invalid."""
     from mlflow import get_active_model_id
 
     return _checked_id(get_active_model_id() if model_id is None else model_id, "model_id")
@@ -377,8 +381,8 @@ def _checked_model_id(model_id: Any) -> str | None:
 def _checked_figures(figures: Any) -> Figures:
     """Return the option ``figures``.
 
-    Raises ValueError if it is a text other than "auto" and "all", and TypeError if it is not a list
-    of names.
+    Raises ValueError for any text except "auto" and "all", and TypeError if a list contains
+    anything except names.
     """
     words = "'auto', 'all', True, False or a list of names"
     if isinstance(figures, bool) or figures in ("auto", "all"):
@@ -431,13 +435,13 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "dataset_name": checked_name,
     "figures": _checked_figures,
 }
-"""Function that checks each option of an entry, in the order in which errors are reported."""
+"""Functions that check the options of an entry, in the order in which errors are reported."""
 
 
 def name_of_run(run_id: str) -> str:
-    """Return the name of a run if it is active or was made by this process, else an empty string.
+    """Return a run's name if the run is active or this process created it, else an empty string.
 
-    The name is not requested from the store, which saves a request for each evaluation.
+    The name is not requested from the store, to save one request for each evaluation.
     """
     import mlflow
 
@@ -451,7 +455,7 @@ def name_of_run(run_id: str) -> str:
 
 
 def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
-    """Write an evaluation to the spool; the entry gets no folder if no folder is writable.
+    """Write an evaluation to the spool; if no folder is writable, the entry gets no folder.
 
     If ``report`` is False, only the image for MLflow's charts is drawn.
     """
@@ -480,7 +484,7 @@ def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = Tr
 
 
 def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
-    """Write the evaluation with its headline metrics, because the given options are invalid."""
+    """Write the evaluation and its headline metrics after finding that an option is invalid."""
     predictions = settings.safe(request.predictions)
     return write_entry(
         evaluation, replace(request, metric_names="headline", predictions=predictions)
@@ -488,7 +492,7 @@ def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
 
 
 def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> Callable[[], object]:
-    """Return a function that sends the evaluation of a step a second time, with its report."""
+    """Return a function that sends the evaluation of a step again, this time with its report."""
     from mlflow import get_tracking_uri
 
     tracking_uri = get_tracking_uri()  # includes credentials, and may change later
@@ -517,7 +521,7 @@ def not_sent(
 def _raise_or_warn(error: BaseException, sentence: str, strict: bool) -> str:
     """Raise the error if ``strict``; else warn that the evaluation was not logged, and return why.
 
-    ``sentence``: a sentence that names the place where the evaluation is.
+    ``sentence``: a sentence that says where the evaluation is stored.
     """
     if strict:
         error.add_note(sentence)
@@ -538,7 +542,7 @@ def _copy_sentence(entry: Entry) -> str:
 
 
 def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
-    """Keep the inputs of an evaluation that could not be written; return path and message."""
+    """Save the inputs of an evaluation that could not be written; return path and message."""
     path = None
     if not isinstance(inputs.y_true, BaseEvaluation):
         with contextlib.suppress(Exception):
@@ -554,9 +558,9 @@ def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
 _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
 _COPIED_TAGS = ("mlflow.user", "mlflow.source.name", "mlflow.source.type")
-"""Tags that MLflow's fluent functions add to a nested run, but its client does not."""
+"""Tags that MLflow's fluent functions add to a nested run, but MLflow's client does not."""
 _MAX_PARAM = 500
-"""Maximum number of characters of a parameter in a store of MLflow 2."""
+"""Maximum length, in characters, of a parameter in an MLflow 2 store."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -584,10 +588,11 @@ def log_nested(
 ) -> tuple[LoggedEvaluation, ...]:
     """Log each evaluation to a new nested run, and end the nested run.
 
-    MLflow's client makes the runs, so the active run does not change and other threads are not
-    affected. If a run cannot be made, the evaluation is kept in the local folder, with a warning.
+    The runs are created through MLflow's client, so the active run does not change and other
+    threads are not affected. If a run cannot be created, you get a warning, and the evaluation is
+    kept in the local folder.
 
-    ``run_id``: the parent; by default the active run.
+    ``run_id``: the parent run; by default the active run.
     """
     parent: Any = None
     problem: Exception | None = None
@@ -629,7 +634,7 @@ def log_nested(
 
 
 def _create_nested_run(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
-    """Create the nested run of an evaluation, with its parameters and MLflow's tags."""
+    """Create the nested run for an evaluation, with parameters and MLflow's tags."""
     from mlflow.entities import Param
 
     parent_id = parent.info.run_id

@@ -15,7 +15,7 @@ DATABASE_STORE = "mlflow.store.tracking.sqlalchemy_store"
 
 
 def get(server: str, path: str, **how: Any) -> Any:
-    """Request a path of a server in the same way as MLflow.
+    """Send a request for a path on a server in the same way as MLflow.
 
     The request uses the same proxies, certificates, headers and password as MLflow's requests.
     """
@@ -26,9 +26,9 @@ def get(server: str, path: str, **how: Any) -> Any:
 
 
 def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
-    """Upload a file in the same way as MLflow, but follow no redirect.
+    """Upload a file in the same way as MLflow, but without following redirects.
 
-    If the upload followed redirects, an unknown server could receive the rows.
+    If redirects were followed, an unknown server could receive the rows.
     """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
@@ -44,7 +44,7 @@ def uploads_in_parts(repository: ArtifactRepository, file: str) -> bool:
 
 
 def signed_download(folder: str, name: str) -> Any:
-    """Ask a tracking server for a file's signed address; return None for other servers.
+    """Ask a tracking server for a signed address of a file; return None if it does not sign any.
 
     A server with ``MLFLOW_ARTIFACTS_PRESIGNED_ONLY`` serves files only through signed addresses.
     """
@@ -98,13 +98,13 @@ def default_experiment_id() -> str:
 
 
 def latest_metrics(run: Any) -> Sequence[Any]:
-    """Return the latest point of each metric of a run, with the times of the points."""
+    """Return the latest point of each of a run's metrics, with the time of each point."""
     return getattr(run.data, "_metric_objs", ())
 
 
 @contextmanager
 def without_autologging() -> Iterator[None]:
-    """Switch off MLflow's autologging, which would log cmtrack's own fits as trainings."""
+    """Switch off MLflow's autologging, which would log the models that cmtrack itself fits."""
     off: Callable[[], AbstractContextManager[object]] = nullcontext
     if "mlflow" in sys.modules:
         with suppress(ImportError):

@@ -1,4 +1,4 @@
-"""Names of an evaluation's files, tags and metrics in a run, all under the same prefix."""
+"""Names of an evaluation's files, tags and metrics in a run, which all have the same prefix."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CLASSES_FILE = "cmtrack_classes.json"
 SEGMENTS_FILE = "cmtrack_segments.json"
 PREDICTIONS_FILE = ROWS_NAME
 DIGESTS = "digests"
-"""Tag with machine-readable facts about an evaluation, as JSON; see :func:`digests`.
+"""Tag with machine-readable information about an evaluation, as JSON; see :func:`digests`.
 
-All other tags are for people.
+All other tags are meant to be read by people.
 """
 ROWS_FILE = "predictions_file"
-"""Key in :func:`digests` for the name of the predictions file, if it has a different prefix."""
+"""Key in :func:`digests` for the name of the predictions file if its prefix is different."""
 REGROUPING = "regrouping"
-"""Key in :func:`digests` for a digest of a regrouped evaluation's source and options."""
+"""Key in :func:`digests` for a digest that identifies a regrouping by its source and options."""
 TAGS_BEFORE = {
     "schema": "schema",
     "labels": "labels_digest",
@@ -36,9 +36,9 @@ TAGS_BEFORE = {
     ROWS_FILE: "predictions_file",
     REGROUPING: "regrouping",
 }
-"""Names of the separate tags that earlier versions wrote, for each key of :func:`digests`."""
+"""For each key of :func:`digests`, the name of the separate tag that earlier versions wrote."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
-"""Short names of readable tags, by their names in earlier versions.
+"""Short names of readable tags; the keys are the names that earlier versions used.
 
 MLflow's pages cut off names of more than 15 letters if the values are long.
 """
@@ -47,21 +47,21 @@ REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 MAX_PREFIX = 150
-"""Maximum number of characters of a prefix.
+"""Maximum length of a prefix in characters.
 
 MLflow limits tag names to 250 characters, and file systems limit file names to 255 bytes.
 """
 MAX_TAG = 4000
-"""Maximum number of characters of a tag's text or a review's parameter.
+"""Maximum length, in characters, of a tag's text or a review's parameter.
 
-Every store accepts 5,000 characters.
+Every store accepts texts of 5,000 characters.
 """
 
 _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
 
 
 def tag_text(text: str) -> str:
-    """Cut a long text so that it fits into a tag, with an ellipsis at the end."""
+    """Shorten a text so that it fits into a tag, with an ellipsis at the end if it was cut."""
     return text if len(text) <= MAX_TAG else text[: MAX_TAG - 1] + "…"
 
 
@@ -84,8 +84,8 @@ def check_prefix(prefix: str) -> str:
 def prefix_to_log(prefix: str | None) -> str:
     """Return the prefix under which an evaluation is logged: ``val`` becomes ``val/``.
 
-    Without the slash, a metric's name would be ``valbinary/f1``. Raises ValueError as in
-    :func:`check_prefix`, or if the prefix is too long for names of files or tags.
+    Without the added slash, a metric's name would be ``valbinary/f1``. Raises ValueError if
+    :func:`check_prefix` does, or if the prefix is too long for file names or tag names.
     """
     checked = check_prefix(prefix or "")
     if len(checked) > MAX_PREFIX:
@@ -95,15 +95,15 @@ def prefix_to_log(prefix: str | None) -> str:
 
 
 def under_prefix(prefix: str) -> str:
-    """Return words that name a prefix after "an evaluation".
+    """Return words that can follow "an evaluation" to name a prefix.
 
-    The text is empty if the prefix is empty.
+    The result is empty if the prefix is empty.
     """
     return f" under the prefix {prefix!r}" if prefix else ""
 
 
 def file_name(name: str, prefix: str = "") -> str:
-    """Return a file name without folders, as MLflow's compare page lists only root-level files."""
+    """Return a file name without folders: MLflow's compare page lists only root-level files."""
     return prefix.replace("/", "_").replace(" ", "_") + name
 
 
@@ -130,7 +130,7 @@ def digest_key(name: str) -> str:
 
 
 def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
-    """Return machine-readable facts about an evaluation from a run's tags, by key.
+    """Return the machine-readable information about an evaluation from a run's tags, by key.
 
     The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows),
     ``evaluation`` and ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`.
@@ -152,7 +152,7 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
 def with_digests(
     tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the tags with changed values of :func:`digests`, without keys whose value is None."""
+    """Return the tags after changing values of :func:`digests`; keys set to None are removed."""
     former_tags = {tag(name, prefix) for name in TAGS_BEFORE.values()}
     former_tags |= {former_tag(name, prefix) for name in SHORT}
     entries = {**digests(tags, prefix), **changed}
@@ -166,7 +166,8 @@ def finite_metrics(
 ) -> tuple[dict[str, float], list[str]]:
     """Return the finite metrics of :func:`chosen_metrics`, by their names in MLflow.
 
-    Also return the names of the chosen metrics that are not finite, which MLflow does not accept.
+    The second result lists the chosen metrics that are not finite, because MLflow does not accept
+    them.
     """
     finite: dict[str, float] = {}
     undefined: list[str] = []
@@ -181,7 +182,7 @@ def finite_metrics(
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
     """Return the metrics to log, by full name.
 
-    Raises ValueError if the evaluation does not have a named metric.
+    Raises ValueError if the evaluation does not contain a chosen metric.
 
     ``chosen``: "headline", "all" or a sequence of names. A name that ends in ``/*`` stands for all
     metrics of a section, and ``*`` stands for all metrics. ``segment/<column>/<value>/<metric>`` is

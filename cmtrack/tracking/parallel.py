@@ -1,4 +1,4 @@
-"""Thread pools that process many runs, and cleanup in forked processes."""
+"""Functions that process many runs in a thread pool, and that clean up forked processes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def each(
     report_progress: Callable[[Item, int], object] = lambda *_: None,
     workers: int = WORKERS,
 ) -> list[Future[Result]]:
-    """Apply an action to many items in a thread pool.
+    """Apply a function to many items in a thread pool.
 
-    An interrupt, or an error that ``report_progress`` raises, ends the work: items in progress are
+    If the user interrupts the work, or ``report_progress`` raises an error, items in progress are
     completed, no further items are started, and the error is raised.
 
     ``report_progress``: a function that is called in this thread with a finished item and the
@@ -62,7 +62,7 @@ def in_forked_workers(action: Callable[[], object]) -> None:
 
 @functools.cache
 def watch_forks() -> None:
-    """Register the cleanup in forked processes, when the first lock is made and not at import."""
+    """Register the cleanup in forked processes when the first lock is created, not at import."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_forked)
 

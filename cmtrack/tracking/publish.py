@@ -1,4 +1,4 @@
-"""Log a review as a separate run, with tags on the compared runs and their models."""
+"""Functions that log a review as a separate run and tag the compared runs and their models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ JSON_FILE = "cmtrack_review.json"
 TABLE_FILE = "cmtrack_review_ranking.json"
 STOPPED = "stopped by a gate"
 REVIEWS = ": reviews"
-"""Suffix that an experiment's name gets to name the experiment with its reviews."""
+"""Suffix that is added to an experiment's name to name the experiment for its reviews."""
 _LABEL = "(review)"
 # Tag that reviews of earlier versions wrote, and that a new review removes.
 _FORMER = former_tag("criterion", "")
@@ -54,13 +54,13 @@ class LoggedReview:
     run_id, experiment_id : str
         Ids of the review's run and of its experiment.
     tagged_runs, tagged_models : tuple of str
-        Ids of the runs and of the logged models that got the review's tags.
+        Ids of the runs and of the logged models to which the review's tags were added.
     alias : str
         The alias that was set, such as ``"models:/name@challenger (version 3)"``, or an empty
         string if no alias was requested.
     versions : tuple of str
-        Model versions of the compared runs whose pages now show rank and decision, such as
-        ``"models:/name/3"``.
+        Model versions of the compared runs, such as ``"models:/name/3"``, whose pages now show the
+        rank and the decision.
     problems : tuple of str
         Figures that could not be drawn, and tags that could not be written.
     """
@@ -88,8 +88,8 @@ def publish(
 
     If no run is chosen, because gates stopped all runs or because several rankings are equally
     valid, the review goes into the store of the first compared run. All requirements are checked
-    first. Nothing is written if the runs are not in a store, or if there is no model version for
-    the alias.
+    first. Nothing is written if the runs are not in a store, or if no model version exists for the
+    alias.
     """
     home = _home(comparison)
     if registered_model is not None and alias is None:
@@ -131,7 +131,7 @@ def publish(
 
 
 def review_of(run: Run) -> Run | None:
-    """Return the latest review of a run, or None if there is none or if it was deleted."""
+    """Return the latest review of a run, or None if no review exists or the latest was deleted."""
     from mlflow.exceptions import MlflowException
 
     review_id = run.tags.get(tag("review"), "")
@@ -157,7 +157,7 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 
 
 def _home(comparison: Comparison) -> Run:
-    """Return the run whose store gets the review: the chosen run, or the first run in a store."""
+    """Return the run whose store receives the review: the chosen run or the first stored run."""
     if comparison.best is not None:
         home = comparison.best.runs[0].run
     else:
@@ -174,7 +174,7 @@ def _home(comparison: Comparison) -> Run:
 
 
 def _compared(comparison: Comparison) -> Iterator[Run]:
-    """Yield the ranked runs, then the runs that a gate stopped."""
+    """Yield the ranked runs, followed by the runs that a gate stopped."""
     yield from (run.run for run in comparison.runs)
     yield from (stop.run for stop in comparison.failed)
 
@@ -273,7 +273,7 @@ def _upload(
 
 
 def _whole_lines(text: str) -> str:
-    """Cut a text after a whole line, so that it has at most 8,000 characters."""
+    """Cut a text at the end of a line, so that it is at most 8,000 characters long."""
     if len(text) <= MAX_NOTE:
         return text
     end = f"\n\n… the rest is in {MARKDOWN_FILE}."
@@ -287,9 +287,9 @@ def _today() -> str:
 
 @dataclass(frozen=True)
 class _ReviewTexts:
-    """The review's tags and description for each run and its models.
+    """Writer of a review's tags and description to each run and its models.
 
-    If a store refuses a change, a problem is added instead of raising an error.
+    If a store refuses a change, this is added to the problems, and no error is raised.
     """
 
     comparison: Comparison
@@ -298,12 +298,12 @@ class _ReviewTexts:
     problems: list[str]
 
     def tags(self, standing: str) -> dict[str, str]:
-        """Return tags for a run, a logged model or a model version."""
+        """Return the tags for a run, a logged model or a model version."""
         criterion = tag_text(str(self.comparison.criterion))
         return {tag("rank"): standing, tag("review"): self.review, tag("criterion"): criterion}
 
     def described(self, note: str | None, standing: str) -> str:
-        """Return a description with decision, rank and link, and leave the rest unchanged."""
+        """Return a description after adding decision, rank and link; the rest is unchanged."""
         rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
         if standing == STOPPED:
             rank = capital(standing)
@@ -316,8 +316,8 @@ class _ReviewTexts:
     ) -> tuple[tuple[str, ...], ...]:
         """Tag runs, logged models and model versions in their own stores.
 
-        ``given_versions`` maps the id of a run to the model version that gets an alias. For runs
-        that are not in this mapping, all versions are looked up.
+        ``given_versions`` maps the id of a run to the model version that gets an alias. For a run
+        that is not in this mapping, all model versions are looked up.
         """
         runs: list[str] = []
         models: list[str] = []

@@ -39,7 +39,7 @@ HOW_TO_EVALUATE = (
 
 @dataclass(frozen=True)
 class PushedEntry:
-    """The outcome of pushing an entry.
+    """Result of pushing an entry.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class PushedEntry:
     reason : str
         The reason why the entry was not sent.
     problems : tuple of str
-        Parts of the entry that were left out.
+        Parts of the entry that were not sent.
     """
 
     entry: Path
@@ -74,8 +74,8 @@ def push(
 
     Sending an entry twice has the same effect as sending it once, and an entry that was partly sent
     is sent completely. If the store does not answer within ten seconds, the entry is kept. If a
-    connection to a store fails, or if the store does not answer for two entries, all other entries
-    for that store are kept without another attempt.
+    connection to a store fails, or if the store does not answer for two entries, all remaining
+    entries for that store are kept without another attempt.
 
     ``folder``: the spool folder to send. By default, entries are sent from every folder in which
     :func:`cmtrack.log_evaluation` may have put them: ``CMTRACK_SPOOL`` or ``./cmtrack_spool``, the
@@ -85,12 +85,12 @@ def push(
     ``experiment_name``: the experiment in which a new run is created for an entry without a run, or
     for an entry whose run does not exist. If it is not given, such entries are kept.
     ``replace_newer``: whether to replace an evaluation in the run that has a later time than the
-    entry. The clock of another machine may be the cause of a later time. If False, the entry is
-    kept.
+    entry. An evaluation may seem newer only because another machine's clock is ahead. If False, the
+    entry is kept.
     ``progress``: a function that is called with (current activity, number of finished entries,
     total number of entries).
 
-    Returns the outcomes in order of creation, without the entries that another push has sent in the
+    Returns the results in order of creation, without the entries that another push has sent in the
     meantime.
     """
     waiting = spool.waiting(folder)
@@ -108,7 +108,7 @@ def push(
 
 @dataclass
 class _Push:
-    """One pass over the waiting entries, which remembers the stores that do not answer."""
+    """A single pass over the waiting entries, which remembers the stores that do not answer."""
 
     tracking_uri: str | None
     experiment_name: str | None
@@ -118,7 +118,7 @@ class _Push:
     unanswered: Counter[str] = field(default_factory=Counter)
 
     def push(self, path: Path) -> PushedEntry:
-        """Send an entry, which stays in the spool after an error."""
+        """Send an entry; if this fails, the entry stays in the spool."""
         try:
             entry = self._whole(path)
         except Exception as error:
@@ -144,7 +144,7 @@ class _Push:
         return PushedEntry(path, "sent", entry.run_id, problems=problems)
 
     def _whole(self, path: Path) -> Entry:
-        """Read an entry, or make it again if it is unfinished."""
+        """Read an entry, and complete it if it is unfinished."""
         state = state_of(path)
         if state is State.INPUTS:
             raise ValueError(HOW_TO_EVALUATE)
@@ -175,7 +175,7 @@ class _Push:
         answer_of(partial(_create_run, entry, client, name))
 
     def _note_silence(self, uri: str, error: Exception) -> None:
-        """Stop using a store if a connection fails, or if it does not answer for two entries."""
+        """Stop using a store after a failed connection or after two entries without an answer."""
         if isinstance(error, NoAnswer):
             self.unanswered[uri] += 1
             if self.unanswered[uri] == 1:
@@ -185,10 +185,10 @@ class _Push:
 
 
 def _with_credentials(uri: str | None) -> str | None:
-    """Return the tracking URI of an entry, with credentials if it is the current store.
+    """Return an entry's tracking URI; credentials are added for the current store.
 
-    Raises ValueError if it is another server, because a server would otherwise get the user's
-    password or token only because a file names it.
+    Raises ValueError if the entry names a different server, because otherwise a file could cause
+    the user's password or token to be sent to any server.
     """
     import mlflow
 
@@ -232,10 +232,10 @@ def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> Non
 
 
 def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
-    """Make the unfinished entry of a killed process again from its evaluation and rows.
+    """Complete the unfinished entry of a killed process from its evaluation and rows.
 
-    Raises ValueError if the evaluation is not complete, and BusyEntry if another process is doing
-    the same.
+    Raises ValueError if the evaluation is not complete, and BusyEntry if another process is already
+    completing the entry.
     """
     evaluation, rows = _rescued(unfinished, folder)
     entry = replace(unfinished, folder=None, timestamp=spool.made(folder.name.lstrip(".")) or 0)
@@ -289,7 +289,7 @@ class Waiting:
     """Description of an entry in the spool.
 
     ``kind``: "evaluation", "inputs", "unfinished" or "damaged".
-    ``made``: creation time in UTC; it is empty if it is not known.
+    ``made``: creation time in UTC; empty if the time is not known.
     ``what``: a description of the entry's content.
     ``meant_for``: the run and the store to which the entry will be sent.
     ``size``: the total size of the entry's files in bytes.
@@ -305,9 +305,9 @@ class Waiting:
 
 
 def listing(folder: str | Path | None = None) -> list[Waiting]:
-    """List the entries of the spool, oldest first; damaged entries are marked.
+    """List the entries in the spool, oldest first; damaged entries are marked.
 
-    Entries that are sent during the listing are left out.
+    Entries that are sent while the list is made are omitted.
     """
     waiting = []
     for path in spool.waiting(folder):
@@ -351,7 +351,7 @@ def _run_of(entry: Entry) -> str:
 
 
 def _time_of(name: str) -> str:
-    """Return the time in an entry's name, or an empty string if the name has none."""
+    """Return the time in an entry's name, or an empty string if the name contains no time."""
     made = spool.made(name)
     if made is None:
         return ""

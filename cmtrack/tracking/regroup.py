@@ -1,4 +1,4 @@
-"""Regroup past runs without their data, and add the new metrics and files to the runs."""
+"""Functions that regroup past runs without their data, and add the results to the runs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 ORIGIN = "regrouped_from"
-"""Tag that names the original evaluation's file, and marks that it may be overwritten."""
+"""Tag that names the original evaluation's file and marks a regrouping as replaceable."""
 FIGURES_UP_TO = 100
-"""Maximum number of runs for which ``figures="auto"`` draws figures, which take 95% of the time."""
+"""Maximum number of runs for which ``figures="auto"`` draws figures (95% of the total time)."""
 
 
 @dataclass(frozen=True)
 class RegroupedRun:
-    """The outcome of regrouping a run.
+    """Result of regrouping a run.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class RegroupedRun:
         computed a result that could be written. "left out" means that the run could not be
         regrouped.
     reason : str
-        The reason why the run is left out.
+        The reason why the run was not regrouped.
     warnings : tuple of str
         Warnings about the numbers under the new grouping, and about files that could not be made.
     prefix : str
@@ -57,7 +57,7 @@ class RegroupedRun:
         include the prefix.
     already_done : bool
         Whether the run already had this regrouping. In that case nothing was read or written, and
-        the metrics are the logged ones.
+        ``before`` and ``after`` contain the logged metrics.
 
     Examples
     --------
@@ -96,9 +96,9 @@ def regroup_runs(
 ) -> list[RegroupedRun]:
     """Evaluate past runs under another grouping, and log the result to the same runs.
 
-    The new metrics, files and tags are added under a prefix, and ``compare(prefix=...)`` and
-    ``load_evaluation(prefix=...)`` find them. An earlier regrouping under the same prefix is
-    overwritten, and everything else in the runs stays unchanged. Several runs are processed in
+    The new metrics, files and tags are added under a prefix, which you can pass to
+    ``compare(prefix=...)`` and ``load_evaluation(prefix=...)``. An earlier regrouping under the
+    same prefix is overwritten, and nothing else in the runs changes. Several runs are processed in
     parallel. After an interrupt, each run is either completely regrouped or unchanged, and a second
     call regroups the remaining runs.
 
@@ -128,8 +128,8 @@ def regroup_runs(
     Returns
     -------
     list of RegroupedRun
-        The outcomes in the order of the given runs. A run that cannot be regrouped is left out with
-        the reason, and the other runs are still regrouped.
+        The results, in the order of the given runs. If a run cannot be regrouped, its result gives
+        the reason, and all other runs are still regrouped.
 
     Raises
     ------
@@ -140,13 +140,13 @@ def regroup_runs(
 
     Notes
     -----
-    If the runs contain their row-level predictions, only the held-out calibration scores are
-    missing, and only if the positive group changes. For other runs see
-    :meth:`cmtrack.Evaluation.regroup`. Predictions are not written again: a tag points to their
-    file.
+    If a run contains its row-level predictions, nothing is lost, except that the held-out
+    calibration scores are missing if the positive group changes. For runs without row-level
+    predictions, see :meth:`cmtrack.Evaluation.regroup`. The predictions are not written again,
+    because a tag points to their existing file.
 
-    Cost: for each run, the time to read its evaluation, to compute the new numbers and figures, and
-    to send eleven requests to the store. Several runs are processed at a time.
+    The cost for each run is the time to read its evaluation, to compute the new numbers and
+    figures, and to send eleven requests to the store. Several runs are processed at a time.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def regroup_runs(
 
 
 def default_prefix(grouping: Grouping) -> str:
-    """Return the name of the last step, with illegal characters replaced, and a final underscore.
+    """Return the last step's name, with illegal characters replaced and an underscore added.
 
     Raises ValueError if the name has no legal characters.
     """
@@ -231,7 +231,7 @@ class _Job:
         return mark in marks
 
     def done(self, run: TrackedRun) -> RegroupedRun:
-        """Return the outcome for a run that was regrouped before, with its logged metrics."""
+        """Return the result for a run that was regrouped before, with its logged metrics."""
         warnings = (names.readable_tag(run.tags, "warnings", self.prefix) or "").splitlines()
         before = _logged(run, self.source_prefix)
         after = _logged(run, self.prefix)
@@ -250,9 +250,9 @@ class _Job:
         )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
-        """Return a digest of source and grouping.
+        """Return a digest of the source evaluation and the grouping.
 
-        The text is empty if the source evaluation has no digests.
+        The digest is empty if no digests were logged for the source evaluation.
         """
         entries = names.digests(run.tags, self.source_prefix)
         evaluation = entries.get(names.digest_key(names.EVALUATION_FILE))
@@ -337,7 +337,7 @@ class _Job:
 
 
 def _check_apart(prefix: str, source_prefix: str) -> None:
-    """Raise ValueError if tags or files of the prefix belong to another evaluation."""
+    """Raise ValueError if tags or files under the prefix belong to a different evaluation."""
     for other in dict.fromkeys(("", source_prefix)):
         has_same_tags = names.tag("status", prefix) == names.tag("status", other)
         if has_same_tags or names.file_name("", prefix) == names.file_name("", other):

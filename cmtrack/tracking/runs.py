@@ -1,4 +1,4 @@
-"""Runs in a tracking store: listing, lookup by reference, and model versions of a run."""
+"""Functions that list and look up runs in a tracking store, and find their model versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_ABOUT = 1 << 20
 _SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
 _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _NAME = re.compile(r"[^'\"`\\%]+")
-"""Matches names that MLflow's filters can search for, in which quotes cannot be escaped."""
+"""Matches names that MLflow's filters can search for; quotes cannot be escaped in a filter."""
 _RULE = "give a run's id, the first 8 characters of its id, or its name if no other run has it"
 _MODEL_SOURCE = re.compile(
     r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
@@ -42,7 +42,7 @@ _RUN_SOURCE = re.compile(r"runs:/(?P<run>[^/]+)/(?P<model>.+)")
 _MOST_COPIES = 20
 """Maximum number of copies that are followed to find the original of a model version.
 
-A registry may contain a circle of copies.
+A limit is needed, because a registry may contain a circle of copies.
 """
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
@@ -50,19 +50,19 @@ _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
 @dataclass(frozen=True, eq=False)
 class TrackedRun(Run):
-    """A run of a tracking store, with the status of its evaluations."""
+    """A run in a tracking store, with the status of its evaluations."""
 
     def status(self, prefix: str = "") -> str:
         """Return the status of the evaluation under a prefix, such as "completed".
 
-        The status is empty if the run has no evaluation under the prefix.
+        The status is empty if the run contains no evaluation under the prefix.
         """
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
-        """Return why the evaluation under a prefix is incomplete.
+        """Return the reason why the evaluation under a prefix is incomplete.
 
-        The text is empty if the evaluation is complete.
+        The reason is empty if the evaluation is complete.
         """
         status = self.status(prefix)
         if status == "completed":
@@ -91,7 +91,7 @@ class TrackedRun(Run):
         return prefix
 
     def _others(self) -> str:
-        """Describe the prefixes of the run's other evaluations."""
+        """Return a text that lists the prefixes of the run's other evaluations."""
         named = [prefix for prefix in self.prefixes if prefix]
         evaluations = []
         if "" in self.prefixes:
@@ -107,10 +107,10 @@ class TrackedRun(Run):
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
     """Convert an MLflow run entity to a :class:`TrackedRun`.
 
-    Raises ValueError if an id is invalid, because ids become parts of paths and URLs.
+    Raises ValueError if an id is invalid, because ids are used in paths and URLs.
 
-    ``model_ids``: the models that were used to find the run. If they are given, all other models of
-    the run are ignored.
+    ``model_ids``: the models through which the run was found. If they are given, the run's other
+        models are ignored.
     """
     models = dict.fromkeys(model_ids) or evaluated_models(run)
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
@@ -135,7 +135,7 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
 
 
 def evaluated_models(run: Any) -> dict[str, None]:
-    """Return the ids of the models that a run logged, or else the ids of its input models."""
+    """Return the ids of a run's logged models or, if it logged no models, of its input models."""
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     inputs = getattr(getattr(run, "inputs", None), "model_inputs", None) or []
     return dict.fromkeys(model.model_id for model in outputs or inputs)
@@ -171,7 +171,7 @@ def search(
     max_runs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Iterator[TrackedRun]:
-    """Yield the active runs page by page; the store filters and orders the runs.
+    """Yield the active runs page by page, as filtered and ordered by the store.
 
     Raises ValueError if the store refuses the filter.
     """
@@ -213,8 +213,9 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
 def active_experiment_id() -> str:
     """Return the id of the experiment in which MLflow would create a new run.
 
-    ``mlflow.set_experiment`` stores the id in an environment variable. Users may also set a
-    variable to the id or the name. As in MLflow, a named experiment that does not exist is created.
+    ``mlflow.set_experiment`` stores the id in an environment variable. Users can also set an
+    environment variable to the id or the name. If an experiment with the given name does not exist,
+    it is created, as in MLflow.
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
 
@@ -236,13 +237,13 @@ def find(
 ) -> TrackedRun:
     """Find the run to which a reference refers.
 
-    Raises TypeError if the reference has an unsupported type, ValueError if the run is in none of
-    the stores or if several runs match, and ConnectionError if a store does not answer.
+    Raises TypeError if the type of the reference is not supported, ValueError if no run or more
+    than one run matches, and ConnectionError if a store does not answer.
 
-    ``reference``: a run id or its beginning (8 characters or more), a name that only one run has,
-    ``runs:/<id>``, the id of a logged model (``m-…``), a model URI (``models:/<id>``,
-    ``models:/name/3``, ``models:/name@alias``), or an object with an attribute ``run_id``,
-    ``model_id`` or ``info.run_id``.
+    ``reference``: a run id or at least its first 8 characters, a unique run name, ``runs:/<id>``,
+        the id of a logged model (``m-…``), a model URI (``models:/<id>``, ``models:/name/3``,
+        ``models:/name@alias``), or an object with an attribute ``run_id``, ``model_id`` or
+        ``info.run_id``.
     ``clients``: clients of the stores, tried in order.
     ``experiments``: names of the experiments in which to search for a name or the beginning of an
     id; by default all experiments.
@@ -296,7 +297,7 @@ def _matching(
 
 
 def _only(runs: Sequence[TrackedRun], what_they_share: str) -> TrackedRun:
-    """Return the only run; raise ValueError, which lists the ids, if there are several runs."""
+    """Return the only run; if several runs match, raise ValueError with a list of their ids."""
     if len(runs) == 1:
         return runs[0]
     listed = ", ".join(f"{run.run_id} ({run.name})" for run in runs[:_MOST_ALIKE])
@@ -332,14 +333,14 @@ def find_all(
     progress: Callable[[int], object] = lambda _: None,
     experiments: Sequence[str] = (),
 ) -> list[TrackedRun]:
-    """Fetch the referenced runs in parallel, in the given order; errors as in :func:`find`."""
+    """Fetch runs in parallel and return them in the given order; see :func:`find` for errors."""
     asked = [(reference, clients_of(reference), experiments) for reference in references]
     jobs = each(lambda arguments: find(*arguments), asked, lambda _, done: progress(done))
     return [job.result() for job in jobs]
 
 
 def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
-    """Return the referenced runs, each with a client of its store; errors as in :func:`find`."""
+    """Return the referenced runs, each with a client of its store; see :func:`find` for errors."""
     cached_client = cache(client_for)
 
     def client_of(reference: Any) -> MlflowClient:
@@ -353,7 +354,7 @@ def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
-    """Return a distinct name for each run id; equal names are extended with part of the id."""
+    """Return a distinct name for each run id; part of the id is added to names that are equal."""
     times = Counter(runs.values())
     labels: dict[str, str] = {}
     taken = {name for name in times if times[name] == 1}
@@ -424,7 +425,7 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
 
 
 def _run_of_model(model_id: str, client: MlflowClient) -> str:
-    """Return the run that last logged metrics for a model, or else the model's source run."""
+    """Return the run that last logged metrics for a model; by default its source run."""
     model = client.get_logged_model(model_id)
     logged = [metric for metric in model.metrics or [] if metric.run_id and "/" in metric.key]
     if logged:
@@ -503,10 +504,10 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
 def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
     """Return the id of the logged model that was registered as a version.
 
-    Returns None if unknown. Only Databricks sets the field ``model_id``. The open-source registry
-    stores the id in the source of the version. The source of a copied version is the original
-    version. A source ``runs:/<run>/<name>`` refers to the model that the run logged under this
-    name.
+    Returns None if unknown. Only Databricks sets a version's field ``model_id``. The open-source
+    registry stores the id in the source of the version. If a version was copied, its source is the
+    original version. A source ``runs:/<run>/<name>`` refers to the model that the run logged under
+    this name.
     """
     if getattr(version, "model_id", None):
         return str(version.model_id)
@@ -526,9 +527,9 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 
 
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of the only model of a run with a name.
+    """Return the id of the only model with a given name in a run.
 
-    Returns None for no or several models.
+    Returns None if no model or more than one model has this name.
     """
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]

@@ -1,4 +1,4 @@
-"""Evaluation of past runs by new segments, from row attributes and the stored predictions."""
+"""Evaluation of past runs by new segments, using row attributes and the stored predictions."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def segment_runs(
     table : frame or mapping of columns
         The attributes of the rows.
     segments : list of str, or of tuples of str
-        Columns of the table that divide the rows into segments. A tuple divides the rows by several
-        columns at once.
+        Columns of the table that divide the rows into segments. A tuple of columns divides the rows
+        by all its columns at once.
     row_ids : str or array-like of shape (n,), optional
-        Either the name of the table column that contains the row ids, if the rows of the table are
-        in the order of the run. Or the row ids in the order of the run, which are looked up in the
-        index of a DataFrame whose rows may be in any order. The ids are checked against the run's
-        digest.
+        If the table's rows are in the order of the run, pass the name of the column that contains
+        the row ids. Alternatively, pass the row ids in the order of the run. They are then looked
+        up in the index of a DataFrame, whose rows may be in any order. The ids are checked against
+        the run's digest.
     y_true : str, optional
         The name of the table column that contains the actual labels, if the rows of the table are
         in the order of the run. The labels are checked against the labels of the run.
@@ -77,7 +77,7 @@ def segment_runs(
     ------
     ValueError
         If a run does not exist or contains no rows, or if rows of the table do not match the rows
-        of the run. The message gives the number of rows that do not match, if it is known.
+        of the run. The message gives the number of rows that do not match, if this number is known.
     TypeError
         If segments are not a list of names.
     ConnectionError
@@ -130,7 +130,7 @@ def segment_runs(
 def _places(
     evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None
 ) -> Any:
-    """Return the position in the table of each row of a run.
+    """Return the position in the table for each row of a run.
 
     Returns None if the order is the same. Raises ValueError if the rows of the table do not match
     the rows of the run.
@@ -168,7 +168,7 @@ def _check_labels(evaluation: Evaluation, column: Any) -> None:
 
 
 def _log(evaluation: Evaluation, run: TrackedRun, client: MlflowClient, prefix: str) -> None:
-    """Write the table of segments to a run, and list the table for MLflow's artifact view."""
+    """Write the table of segments to a run, and add it to the list for MLflow's artifact view."""
     file = names.file_name(names.SEGMENTS_FILE, prefix)
     filing(client, run.artifact_uri).log_text(run.run_id, segments_json(evaluation), file)
     list_table(client, run.run_id, prefix, file)

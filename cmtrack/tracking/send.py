@@ -1,4 +1,4 @@
-"""Sending of an entry to an existing run, where it may replace an earlier evaluation."""
+"""Functions that send an entry to a run, where the entry may replace an earlier evaluation."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 METRICS_ONLY = "metrics only"
-"""Status of an evaluation whose metrics are in the run, but whose file is not."""
+"""Status of an evaluation whose metrics are in the run, but whose file is missing."""
 _BATCH = 1000
 """Maximum number of metrics in one request to MLflow."""
 _PASSING = (408, 425, 429)
-"""HTTP status codes between 400 and 499 after which a repeated request may succeed."""
+"""HTTP status codes between 400 and 499 after which the request may succeed if repeated."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The outcome of sending an entry.
+    """Result of sending an entry.
 
-    ``problems``: parts that were left out, such as a file that the store refused or a link to a
-    model that does not exist.
+    ``problems``: parts that were not sent, such as a file that the store refused or a link to a
+        model that does not exist.
     ``replaced``: a sentence that describes the replaced evaluation; empty if no evaluation was
     replaced.
     ``stays``: whether the run keeps its earlier evaluation, because that evaluation is newer than
@@ -50,11 +50,11 @@ class Sent:
 
 
 class NotThere(OSError):
-    """Error that the store has accepted a file but does not contain it."""
+    """Error raised if the store has accepted a file but does not contain it."""
 
 
 class MixedUp(ConnectionError):
-    """Error that another process sent an evaluation to the same place at the same time.
+    """Error raised if another process sent an evaluation to the same place at the same time.
 
     This process must send its evaluation again.
     """
@@ -70,22 +70,22 @@ def send(
 
     The run is never opened, closed or re-opened, and no active run is needed. The tag
     ``cmtrack.status`` changes from ``started`` to ``completed``, so incomplete evaluations can be
-    recognized. Sending twice has the same effect as sending once. If the store refuses a file other
-    than the evaluation, perhaps because the file is too large for a proxy, the file is left out and
-    named in the tag ``cmtrack.left_out``.
+    recognized. Sending an entry twice has the same effect as sending it once. If the store refuses
+    any file except the evaluation, perhaps because a proxy limits the size of uploads, the file is
+    skipped and listed in the tag ``cmtrack.left_out``.
 
     MLflow shows the metrics of a run's highest step. Therefore the run's files also come from the
-    highest step, and an evaluation of a lower step logs only its metrics. An evaluation without a
-    step is logged at the highest step.
+    highest step, and for an evaluation of a lower step only the metrics are logged. An evaluation
+    without a step is logged at the highest step.
 
     Raises MlflowException if the run does not exist, if it is deleted, or if the store refuses a
     write. Raises ValueError if the run is deleted, or if it contains a different evaluation that
     must not be replaced. Also raises ValueError if the store refuses the evaluation's file; in that
-    case the run gets only the metrics.
+    case only the metrics are added to the run.
 
     ``answered``: called after each response of the store.
-    ``late``: returns True if the entry has waited; a late entry does not replace a newer
-    evaluation.
+    ``late``: function that returns True if the entry was waiting; a late entry does not replace a
+        newer evaluation.
     """
     from mlflow import MlflowClient
 
@@ -123,7 +123,7 @@ def send(
 
 
 def _tell_waiting_senders(client: MlflowClient, held: Held) -> None:
-    """Tag the run with the time of the entry if other entries, perhaps older, are waiting.
+    """Tag the run with the entry's time if other entries, which may be older, are waiting.
 
     Otherwise an older entry could later replace an evaluation that was just logged again.
     """
@@ -150,7 +150,7 @@ class _Sending:
     ``client``: a client that reads and writes the run's files only on allowed servers.
     ``held``: the content of the run before sending.
     ``answered``: called after each response of the store.
-    ``late``: returns True if the entry is late by now.
+    ``late``: function that returns True if the entry has become late.
     """
 
     client: MlflowClient
@@ -164,7 +164,7 @@ class _Sending:
         return str(self.entry.run_id)
 
     def send_whole(self, metrics: list[Any], problems: tuple[str, ...]) -> Sent:
-        """Send metrics, files and closing tags, and remove the files of the earlier evaluation."""
+        """Send metrics, files and final tags, and remove the files of the earlier evaluation."""
         entry = self.entry
         held = self.held
         shown_step = held.metrics_step
@@ -211,7 +211,7 @@ class _Sending:
     # -- metrics -----------------------------------------------------------------------------------
 
     def make_metrics(self) -> tuple[list[Any], tuple[str, ...]]:
-        """Return the entry's metric points, and problems with linking them to a model."""
+        """Return the entry's metric points, and any problems with linking them to a model."""
         from mlflow.entities import Metric
 
         entry = self.entry
@@ -230,7 +230,7 @@ class _Sending:
         return points, problems
 
     def _model_to_link(self) -> tuple[str | None, tuple[str, ...]]:
-        """Return the model to which the metrics belong, and a problem if it cannot be linked."""
+        """Return the model to which the metrics belong, and a problem if linking is impossible."""
         from mlflow.exceptions import MlflowException
 
         entry = self.entry
@@ -259,8 +259,8 @@ class _Sending:
     def _send_evaluation(self, metrics: list[Any]) -> str:
         """Send the evaluation's file, then its metrics; return the reason if the file is refused.
 
-        The returned text ends with the run's name, so that the caller can add what the run
-        contains.
+        The returned text ends with the run's name, so that the caller can append a description of
+        what the run contains.
         """
         refusal = f"no folder could be written: run {self.run_id}"
         if self.entry.folder is not None:
@@ -316,7 +316,7 @@ class _Sending:
                     self._delete_file(path)
 
     def _image_name(self, key: str) -> re.Pattern[str]:
-        """Return a pattern for MLflow's paths of an image, which contain key, step and time."""
+        """Return a pattern for the paths that MLflow gives an image, with key, step and time."""
         parts = (
             "images/" + "[~#]".join(map(re.escape, key.split("/"))),
             "step",
@@ -346,7 +346,7 @@ class _Sending:
         artifacts.repository_for(uri, self.client.tracking_uri).delete_artifacts(path)
 
     def _remove_old_files(self, files: Iterable[str]) -> tuple[str, ...]:
-        """Remove the other files of an earlier evaluation; return a problem if this fails."""
+        """Remove the earlier evaluation's remaining files; return a problem if this fails."""
         start = names.file_name("cmtrack_", self.entry.prefix)
         try:
             items = self.client.list_artifacts(self.run_id)
@@ -367,8 +367,8 @@ class _Sending:
 
         A proxy may respond with status 200 and its own page, or redirect to a login page. Therefore
         the copy in the spool must not be removed before the files are checked. If a store cannot
-        list its files, the evaluation's file is read. Raises NotThere if a file is missing, and
-        MixedUp if the size of a file is different because another writer sent it.
+        list its files, the evaluation's file is read instead. Raises NotThere if a file is missing,
+        and MixedUp if the size of a file is different because another writer sent it.
         """
         try:
             items = self.client.list_artifacts(self.run_id)
@@ -388,7 +388,7 @@ class _Sending:
         return ()
 
     def _read_evaluation_back(self, name: str) -> tuple[str, ...]:
-        """Compare the evaluation's file; raise NotThere if it is not the file that was sent."""
+        """Check the evaluation's file; raise NotThere if it is not the file that was sent."""
         try:
             content = self._read(name)
         except FileNotFoundError:
@@ -406,7 +406,7 @@ class _Sending:
     # -- closing -----------------------------------------------------------------------------------
 
     def _closing_tags(self, left_out: Mapping[str, str]) -> dict[str, str]:
-        """Return the tags to write at the end, which include the names of refused files."""
+        """Return the tags to write at the end, including the names of refused files."""
         entry = self.entry
         rows = names.file_name(names.PREDICTIONS_FILE, entry.prefix)
         tags = entry.tags_with_rows(None) if rows in left_out else dict(entry.tags)
@@ -418,7 +418,7 @@ class _Sending:
         return tags
 
     def _close(self, tags: dict[str, str], sent_files: list[str]) -> tuple[str, ...]:
-        """Write the closing tags, and check that no other writer has replaced them or the file.
+        """Write the final tags, and check that no other writer has replaced the tags or the file.
 
         Raises MixedUp if the evaluation's file comes from another writer.
         """
@@ -444,7 +444,7 @@ class _Sending:
         return problems
 
     def _compare_with_tags(self, tags: Mapping[str, str], file: str) -> tuple[str, ...]:
-        """Compare the evaluation's file with its tag; return a problem if it was replaced."""
+        """Compare the evaluation's file with its tag; return a problem if the file was replaced."""
         sent_digest = self.entry.digest(names.EVALUATION_FILE)
         if sent_digest is None:
             return ()
@@ -467,7 +467,7 @@ def _logged_models(run: Any) -> list[Any]:
 
 
 def _model_of_another_run(run: Any, metrics: list[Any]) -> str | None:
-    """Return the model to which the metrics are linked if another run logged it, else None."""
+    """Return the model linked to the metrics if another run logged this model, else None."""
     model_id = next((metric.model_id for metric in metrics), None)
     is_of_run = model_id in {model.model_id for model in _logged_models(run)}
     return None if is_of_run else model_id
@@ -494,8 +494,8 @@ def _named(left_out: Mapping[str, str]) -> str:
 def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | None = None) -> str:
     """Upload a file; return the reason if the store refuses it, else an empty string.
 
-    A proxy may close the connection instead of answering that a file is too large. If the store
-    answers ``ask_store``, but the connection is closed again at the second attempt, this also
+    If a file is too large, a proxy may close the connection instead of sending an error. If the
+    store answers ``ask_store`` but the connection is closed again at the second attempt, this
     counts as a refusal. All other exceptions are raised, because the upload may succeed later.
     """
     for is_second_try in (False, True):
@@ -514,7 +514,7 @@ def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | Non
 
 
 def _reason_of(error: BaseException) -> str:
-    """Return the reason for a permanent refusal, or an empty string for other errors."""
+    """Return the reason if an error is a permanent refusal, or an empty string for other errors."""
     for cause in causes(error):
         response = getattr(cause, "response", None)
         if isinstance(response, dict):  # an error that an S3 client raised

@@ -1,9 +1,9 @@
-"""Privacy settings of a user, project or organisation, which decide which rows may be sent.
+"""Privacy settings of a user, project or organisation: they determine which rows may be sent.
 
-By default a logged evaluation includes the evaluated rows: each row's actual and predicted label,
-its probabilities, weight and group, and its segment by each declared column. The environment
-variable ``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml`` limits this for every caller,
-regardless of the code::
+By default, a logged evaluation includes the evaluated rows: for each row, the actual and the
+predicted label, the probabilities, the weight, the group, and the segment in each declared column.
+The environment variable ``CMTRACK_PREDICTIONS``, or a project's ``pyproject.toml``, limits the rows
+for every caller, regardless of the code::
 
     [tool.cmtrack]
     predictions = "off"     # or "labels", "auto", "on"
@@ -11,12 +11,12 @@ regardless of the code::
 With "labels", rows are written without probabilities. With "auto", the arguments in the code
 decide. With "on", all rows are written, regardless of their size.
 
-The environment variable takes precedence over the project's file. This file is the nearest
+The environment variable takes precedence over the project's file. The project's file is the nearest
 ``pyproject.toml`` with the setting, in the working directory or in a folder above it. A setting
-that cannot be read counts as "off" and gives a single warning, so that private data stay on the
-machine and the training continues. The settings apply to ``log_evaluation``, the hooks, ``push``
-and the command line. They do not apply to ``Evaluation.save``, which sends nothing, writes to a
-folder that the caller names, and has its own option ``rows=``.
+that cannot be read counts as "off" and causes a single warning, so that private data stay on the
+machine and training continues. The settings apply to ``log_evaluation``, the hooks, ``push`` and
+the command line. They do not apply to ``Evaluation.save``, which sends nothing, writes to a folder
+that the caller names, and has its own option ``rows=``.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _told: set[str] = set()
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The decision about an evaluation's rows: the content to write, and why some is left out.
+    """Decision about an evaluation's rows: the content to write, and the reason for omissions.
 
     ``content``: "off", "labels" or "all".
-    ``limited``: whether all rows are left out if their size exceeds 32 MB.
-    ``reason``: the setting that leaves something out, such as ``CMTRACK_PREDICTIONS=off``; it is
-    empty if nothing is left out.
+    ``limited``: whether all rows are omitted if their size exceeds 32 MB.
+    ``reason``: the setting because of which content is omitted, such as
+        ``CMTRACK_PREDICTIONS=off``; empty if nothing is omitted.
     """
 
     content: str
@@ -130,7 +130,7 @@ def with_kept_rows(
 
 
 def _contents_of(rows: Any) -> list[str]:
-    """Return words for the content of the rows."""
+    """Return words that describe the content of the rows."""
     contents = ["matches and confusions, no codes"]
     if isinstance(rows, Predictions):
         contents = ["actual and predicted labels"]
@@ -185,7 +185,7 @@ def kept_ids() -> str:
 def kept_inputs(
     arrays: Mapping[str, Any], asked: bool | str = "auto"
 ) -> tuple[dict[str, Any], str]:
-    """Return the inputs of a failed evaluation that may be stored, and why some may not."""
+    """Return the inputs of a failed evaluation that may be stored, and the reason for omissions."""
     try:
         setting = kept_rows(asked)
     except ValueError:
@@ -229,7 +229,7 @@ def safe(asked: bool | str) -> bool | str:
 
 
 def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
-    """Remove from an entry the rows that may no longer be sent; return what was removed.
+    """Remove rows that may no longer be sent from an entry; return a text on what was removed.
 
     The rows are also removed from the entry's folder, so that they cannot be sent later.
     """
@@ -259,7 +259,7 @@ def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
 
 
 def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | None:
-    """Return the part of a file of rows that the settings allow, or None if nothing is allowed."""
+    """Return the part of a file of rows that the settings allow, or None if they allow no rows."""
     if content is None or setting.content == "off":
         return None
     if setting.content == "labels":
@@ -268,7 +268,7 @@ def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | Non
 
 
 def _stripped_pages(entry: Entry) -> dict[Path, bytes]:
-    """Return a copy, without rows, of each report in an entry that lists rows."""
+    """For each report in an entry that lists rows, return a copy without rows."""
     stripped = {}
     for name in entry.files:
         if name.endswith(names.REPORT_FILE):
@@ -312,7 +312,7 @@ def _setting() -> tuple[str, str]:
 
 
 def _of_project(path: Path) -> tuple[str, str] | None:
-    """Return the setting in a project's file and its source, or None if it is not set."""
+    """Return the setting from a project's file and its source, or None if it is not set."""
     try:
         if not path.is_file():
             return None

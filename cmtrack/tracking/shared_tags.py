@@ -1,10 +1,10 @@
-"""Tags that all evaluations of a run share: the run's description and its list of tables.
+"""Tags that all evaluations in a run share: the run's description and its list of tables.
 
 MLflow has no transactions. Therefore a writer makes the shared tags from the current tags of the
-run, and makes them again if another process has changed the run's tags in the meantime. In a run
-with several evaluations, each evaluation also has its own tag with its part of the shared tags.
-From these tags, any writer can complete the shared tags. If two writers write at the same time, the
-later writer reads the tags after both parts were written.
+run, and makes them again if another process has changed the run's tags in the meantime. If a run
+contains several evaluations, a separate tag for each evaluation stores its part of the shared tags.
+Any writer can complete the shared tags from these separate tags. If two writers write at the same
+time, the second one reads the tags after both parts were written.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 TABLES = "mlflow.loggedArtifacts"
 """Name of the tag that lists the tables which MLflow's artifact view compares."""
 PART = "part"
-"""Tag with one evaluation's part of the shared tags, as JSON.
+"""Tag that stores an evaluation's part of the shared tags as JSON.
 
-Only runs with several evaluations have this tag.
+It is written only in runs that contain several evaluations.
 """
 _PART = re.compile(r"cmtrack\.(?:.*\.)?part")
 _STATUS = re.compile(r"cmtrack\.(?:.*\.)?status")
@@ -40,19 +40,19 @@ _EMPTY = {NOTE: "", TABLES: "[]"}
 _ROUNDS = 5
 """Maximum number of attempts to write shared tags.
 
-The last of several writers has read the tags that the other writers wrote.
+If several writers compete, the last writer has read the tags that the others wrote.
 """
 _WAIT = 5.0
-"""Seconds that a writer waits for another writer of the same spool."""
+"""Number of seconds for which a writer waits for another writer of the same spool."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """An evaluation's part of the tags that all evaluations of a run share."""
+    """An evaluation's part of the tags that all evaluations in a run share."""
 
     prefix: str
     block: str
-    """Block of the description; it is empty if only the tables are known."""
+    """Block for the description; empty if only the tables are known."""
     tables: tuple[str, ...]
     """Files that this part adds to the list of tables."""
 
@@ -80,11 +80,11 @@ class Part:
         return cls(prefix, block, tables) if isinstance(block, str) else None
 
     def is_block_missing(self, note: str) -> bool:
-        """Return True if this part contains a block that is missing in a description."""
+        """Return True if this part contains a block that is missing from a description."""
         return bool(self.block) and not has_block(note, self.prefix)
 
     def missing_in(self, tags: Mapping[str, str]) -> list[str]:
-        """Name the texts of this part that are missing in the tags, whose size is limited."""
+        """Return the names of this part's texts that are missing from the tags."""
         listed = tags.get(TABLES, _EMPTY[TABLES])
         missing = []
         if self.is_block_missing(tags.get(NOTE, _EMPTY[NOTE])):
@@ -113,12 +113,12 @@ def write_shared_tags(
 ) -> tuple[Mapping[str, str], list[str]]:
     """Write a part into a run's shared tags, and try again if another writer overwrites it.
 
-    ``tags``: further tags to write in the same request.
+    ``tags``: additional tags to write in the same request.
     ``removed_tables``: tables to remove from the list.
     ``renews_block``: whether the part's block replaces its earlier version.
     ``folder``: the entry's folder in the spool; senders of the same spool wait for each other.
 
-    Returns the run's tags, and the texts of the part that are missing in the shared tags.
+    Returns the run's tags, and the texts of the part that are missing from the shared tags.
     """
     from mlflow.entities import RunTag
 
@@ -151,7 +151,7 @@ def write_shared_tags(
 
 @contextlib.contextmanager
 def _only_writer(folder: Path | None, run_id: str) -> Iterator[None]:
-    """Wait until no other thread or process of a spool writes the shared tags of the run."""
+    """Wait until no other user of the spool is writing the run's shared tags."""
     if folder is None:
         yield
         return
@@ -170,7 +170,7 @@ def _is_shared(tags: Mapping[str, str], prefix: str) -> bool:
 
 
 def _other_parts(tags: Mapping[str, str], prefix: str) -> list[Part]:
-    """Return the parts of a run's evaluations under other prefixes, sorted by tag name."""
+    """Return the parts for the run's evaluations under other prefixes, sorted by tag name."""
     part_tag = names.tag(PART, prefix)
     parts = [
         Part.from_text(text)
@@ -201,15 +201,15 @@ def _shared_tags(
 
 
 def _missing(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, str]]:
-    """Return the texts that are missing in the shared tags, each with its prefix."""
+    """Return the texts that are missing from the shared tags, each with its prefix."""
     return [(part.prefix, name) for part in parts for name in part.missing_in(tags)]
 
 
 def with_tables(listed: str, added: Iterable[str], removed: Iterable[str] = ()) -> str:
     """Return the tag with a run's list of tables, after adding and removing tables.
 
-    A damaged list is replaced by a new list. MLflow cuts a tag at 8,000 characters, perhaps in the
-    middle of a name. Therefore the oldest tables are removed from a list that becomes too long.
+    A damaged list is replaced by a new list. MLflow cuts tags off after 8,000 characters, even in
+    the middle of a name. Therefore, if the list becomes too long, the oldest tables are removed.
     """
     try:
         entries = json.loads(listed)

@@ -1,12 +1,12 @@
-"""Local queue of evaluations to be sent, in which each entry is complete or absent.
+"""Local queue of evaluations to be sent; an entry appears in it only when it is complete.
 
 Every evaluation passes through the spool on its way to the store, and is removed from the spool
 once it has arrived. Therefore the spool contains the evaluations that could not be sent. An entry
-is written under a hidden name and renamed when it is complete. Its writer holds a lock, which the
-kernel releases when the process ends. The lock shows whether an unfinished entry is still being
-written, even by a process in another container. The places for the spool are, in this order, the
-working folder, the user's data folder, the temporary folder and shared memory. If a place is not
-writable, the next place is used.
+is written under a hidden name and renamed when it is complete. The process that writes the entry
+holds a lock, which the kernel releases when the process ends. The lock shows whether an unfinished
+entry is still being written, even by a process in another container. The spool is placed in the
+working folder, the user's data folder, the temporary folder or shared memory, tried in this order.
+The first of these places that is writable is used.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _held: set[int] = set()
 
 
 def spool_folder() -> Path:
-    """Return the folder that the variable ``CMTRACK_SPOOL`` names, or ``./cmtrack_spool``."""
+    """Return the folder set in the variable ``CMTRACK_SPOOL``, or else ``./cmtrack_spool``."""
     return Path(os.environ.get("CMTRACK_SPOOL") or DEFAULT).absolute()
 
 
 def spool_folders() -> list[Path]:
-    """Return all folders in which ``log_evaluation`` may have put entries, the usual one first."""
+    """Return all folders that ``log_evaluation`` may have used, starting with the usual folder."""
     folders = [_of_user()]
     with contextlib.suppress(OSError):  # the working folder was deleted
         folders.insert(0, spool_folder())
@@ -87,7 +87,7 @@ def _own_temporaries(base: Path) -> list[Path]:
 
 
 def places() -> Iterator[Path]:
-    """Yield candidate folders in order of preference, and create temporary folders if needed."""
+    """Yield possible folders in order of preference, and create temporary folders if needed."""
     for place in (spool_folder, _of_user):
         # the working folder was deleted, or the user has no home
         with contextlib.suppress(OSError, RuntimeError):
@@ -105,12 +105,12 @@ def places() -> Iterator[Path]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, and create its folder if necessary."""
+    """Write a file that only its owner can read; create its folder if necessary."""
     write_whole({path: content}, private=True, synced=False)
 
 
 def remove(entry: Path) -> None:
-    """Remove an entry atomically, and also what killed processes left, and an empty folder."""
+    """Remove an entry atomically; also remove leftovers of killed processes and an empty folder."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
     leftovers = entry.parent.glob(f".{glob.escape(entry.name)}.*")
     for folder in (entry.with_name(f".{entry.name}"), *leftovers):
@@ -156,7 +156,7 @@ def made(name: str) -> int | None:
 
 
 def _is_entry(path: Path) -> bool:
-    """Return True for a complete entry, and for an entry that a process left unfinished."""
+    """Return True for a complete entry, and for an unfinished entry that nobody is writing."""
     if path.is_symlink() or not path.is_dir() or path.name.endswith(SENT):
         return False
     try:
@@ -187,9 +187,9 @@ def is_foreign(folder: Path) -> bool:
 def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
     """Lock an entry, or the place to which it is sent; yield False if it is already locked.
 
-    A place is locked with a temporary file next to the entries, so that two entries of the same
-    spool are not sent to it at the same time. With ``anew``, the lock is taken from a thread that
-    is about to stop.
+    To lock a place, a temporary file is created next to the entries, so that two entries of the
+    same spool are not sent to the same place at the same time. If ``anew`` is True, the lock is
+    taken from a thread that is about to stop.
     """
     digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = folder.with_name(f".{digest}{LOCK}") if digest else folder / LOCK
@@ -219,7 +219,7 @@ def _is_linked(handle: int) -> bool:
 
 
 def _abandoned(folder: Path) -> bool:
-    """Return True if no process is writing the entry any more."""
+    """Return True if no process is writing the entry anymore."""
     try:
         if (folder / LOCK).is_file():
             handle = acquire(folder / LOCK)
@@ -247,7 +247,7 @@ def release(handle: int) -> None:
 
 
 def acquire(lock: Path) -> int | None:
-    """Lock a file until its handle is closed; return None if the file system has no locks.
+    """Lock a file until its handle is closed; return None if locks are not supported.
 
     Raises BlockingIOError if another process holds the lock.
     """

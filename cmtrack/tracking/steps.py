@@ -1,7 +1,7 @@
-"""Reports during a training: at most one report in ten seconds, and one for the last step.
+"""Reports during training: at most one every ten seconds, and one for the last step.
 
 Each step sends its metrics, its evaluation and the image for MLflow's charts to the run. Drawing
-the report takes longer than all of these, and nobody reads a report of every step.
+the report takes longer than sending all of these, and nobody reads a report for every step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cmtrack.tracking._warn import first_line, tell
 from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 QUIET = 10.0
-"""Seconds between two reports for a place, and between the last step and its report."""
+"""Number of seconds between two reports for a place, and between the last step and its report."""
 
 Place: TypeAlias = tuple[str, str, str]
 """Place of an evaluation: tracking URI, run id and prefix."""
@@ -27,10 +27,10 @@ _at_work = threading.RLock()
 
 
 def claim_report(place: Place, step: int | None = None) -> bool:
-    """Claim the next report for a place, and return True if it should be made now.
+    """Claim the next report for a place, and return True if it should be created now.
 
-    A waiting report of an earlier step is dropped. A waiting report of a higher step is kept,
-    because a run holds the evaluation of its highest step.
+    If a report for an earlier step is waiting, it is dropped. If a report for a higher step is
+    waiting, it is kept, because a run contains the evaluation of its highest step.
     """
     with _at_work:
         waiting = _waiting.get(place)
@@ -44,7 +44,7 @@ def claim_report(place: Place, step: int | None = None) -> bool:
 
 
 def later(place: Place, make: Callable[[], object], step: int = 0) -> None:
-    """Schedule a report, to be made when no further step follows or when the process ends."""
+    """Schedule a report to be created if no further step follows, or when the process ends."""
     _register()
     timer = threading.Timer(QUIET, _make, (place,))
     timer.daemon = True
@@ -91,7 +91,7 @@ def _make(place: Place) -> None:
 
 @functools.cache
 def _register() -> None:
-    """Make pending reports at the end of the process, while threads can still be started."""
+    """Create pending reports at the end of the process, while threads can still be started."""
     watch_forks()
     getattr(threading, "_register_atexit", lambda _: None)(finish)
 

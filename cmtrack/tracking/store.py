@@ -34,7 +34,7 @@ _LOGGERS = ("mlflow", "alembic")
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
-    """Return a client for a store (by default the current one), after checking that it answers.
+    """Return a client for a store (by default the current store) after checking that it answers.
 
     The client of the current store uses the current model registry. Raises ConnectionError if the
     tracking server does not answer, and ImportError if mlflow-skinny does not support the store.
@@ -50,9 +50,9 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 
 
 def import_what_reaches(tracking_uri: str) -> None:
-    """Import MLflow's code for a kind of store, or raise ImportError if a package is missing.
+    """Import MLflow's code for a type of store, or raise ImportError if a package is missing.
 
-    The first import takes seconds, which must not count as time without a response.
+    The first import takes several seconds, which must not count as time without a response.
     """
     if urlsplit(tracking_uri).scheme.partition("+")[0] in _DATABASES:
         with needs(
@@ -64,10 +64,10 @@ def import_what_reaches(tracking_uri: str) -> None:
 
 
 def probe(tracking_uri: str) -> None:
-    """Check with a single request that the server answers, as MLflow would retry for minutes.
+    """Check with a single request that the server answers; MLflow would retry for minutes.
 
-    Raises ConnectionError if there is no connection within three seconds, or no response within
-    ten. The body of the response is not read, because a server may send it byte by byte.
+    Raises ConnectionError if connecting takes more than three seconds, or the response more than
+    ten seconds. The body of the response is not read, because a server may send it byte by byte.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -89,7 +89,7 @@ def probe(tracking_uri: str) -> None:
 
 @contextmanager
 def tracking_store(uri: str | None) -> Iterator[str]:
-    """Use a tracking URI inside the block, and yield it; None means the current URI.
+    """Use a tracking URI inside the block, and yield this URI; None stands for the current URI.
 
     MLflow stores the URI in the process and in an environment variable; both are restored.
     """
@@ -145,7 +145,7 @@ def quiet() -> Iterator[None]:
 # -- experiments and runs --------------------------------------------------------------------------
 
 made_runs: dict[str, str] = {}
-"""Names of the runs that this process has created, for each run id."""
+"""Names of the runs that this process has created, by run id."""
 
 
 def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
@@ -168,7 +168,7 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
 def create_run(
     client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None
 ) -> Any:
-    """Create a run, and remember its name, which figures show."""
+    """Create a run, and remember its name, because figures show the name."""
     run = client.create_run(experiment_id, run_name=name, tags=tags)
     made_runs[str(run.info.run_id)] = name
     return run

@@ -1,10 +1,9 @@
-"""Saved views: MLflow's own list of runs and charts, arranged for a ranking.
+"""Saved views: MLflow's list of runs and charts, saved as a view that is arranged for a ranking.
 
-A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). An MLflow page reads the tag
+A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). An MLflow page loads the view
 if the page's address contains the key. MLflow documents neither the tag nor its value. The format
-of the value depends on the server's version, and with a wrong format the page shows no runs.
-Therefore the server is asked for its version first, and nothing is written if the version is
-unknown.
+of the value depends on the server's version. If the format is wrong, the page shows no runs.
+Therefore cmtrack first requests the server's version, and writes nothing if the version is unknown.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ TAG = "mlflow.sharedViewState."
 NOTE = "mlflow.note.content"
 KIND = "mlflow.experimentKind"
 OF_MODELS = "custom_model_development"
-"""The kind of an experiment whose page shows the list of runs.
+"""Value of the tag for an experiment's kind that makes the page show the list of runs.
 
-If the tag is missing, pages before MLflow 3.16 infer the kind on the first visit, and meanwhile
-lose the view.
+If this tag is missing, pages of MLflow versions before 3.16 infer the kind on the first visit and
+do not show the view then.
 """
 MAX_NAME = 100
 MAX_PARAMETERS = 6
@@ -66,8 +65,7 @@ class Form:
     """The format of saved views in a range of MLflow versions.
 
     ``longest``: maximum number of characters in an experiment's tag.
-    ``named``: whether the tag also contains the view's name, which MLflow shows in its menu of
-    views.
+    ``named``: whether the tag also contains the view's name, for MLflow's menu of views.
     """
 
     longest: int
@@ -75,10 +73,10 @@ class Form:
 
 
 _FORMS = {(3, 5): Form(5_000, named=False), (3, 16): Form(20_000, named=True)}
-"""Formats by the first MLflow version that reads them.
+"""View formats by the first MLflow version that reads them.
 
-The formats were checked on the pages of MLflow 3.5.1, 3.15.2 and 3.17.2, and in the code of 3.10.1
-and 3.16.0.
+The formats were checked on the pages of MLflow 3.5.1, 3.15.2 and 3.17.2, and against the code of
+MLflow 3.10.1 and 3.16.0.
 """
 _BEYOND = (4, 0)
 """The first version whose pages have not been checked."""
@@ -96,14 +94,15 @@ class SavedView:
         Part of the view's address. Views with the same name in the same experiment have the same
         key.
     link : str
-        Address of the view's list of runs. It is absolute if the store is a server. Otherwise it
-        starts with ``#``: append it to the address of ``mlflow server``.
+        Address of the view's list of runs. The address is absolute if the store is a server.
+        Otherwise it starts with ``#`` and must be appended to the address of your ``mlflow
+        server``.
     charts : str
         Address of the view's charts, in the same form as ``link``.
     mlflow_version : str
         The MLflow version for which the view was written.
     notes : tuple of str
-        Sentences on what the view does not show.
+        Sentences that describe what the view does not show.
     """
 
     name: str
@@ -171,7 +170,7 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
 
 
 def _check_name(name: Any) -> None:
-    """Raise ValueError if a view's name is not a text of one line that MLflow's menu can show."""
+    """Raise ValueError unless a view's name is a single line that MLflow's menu can show."""
     is_text = isinstance(name, str) and name.strip() and untrusted.one_line(name) == name
     if not is_text or len(name) > MAX_NAME:
         raise ValueError(
@@ -204,7 +203,7 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
 
 
 def server_version(client: MlflowClient) -> str:
-    """Return the version of MLflow that shows a store's pages: the server's or the local one.
+    """Return the MLflow version that shows a store's pages: the server's or the local version.
 
     Raises ValueError if the store is not an MLflow server or a local store, or if the server does
     not return a version, and ConnectionError if the server does not answer.
@@ -246,9 +245,9 @@ def form_for(version: str) -> Form:
 def fitted(
     state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
 ) -> tuple[str, int]:
-    """Return the tag's value with all cards that fit into it, and the number of omitted cards.
+    """Return the tag's value with as many cards as fit into it, and the number of omitted cards.
 
-    Raises ValueError if the value is too long even without cards.
+    Raises ValueError if the value is too long even without any cards.
     """
 
     def value(n_cards: int) -> str:
@@ -282,7 +281,7 @@ def fitted(
 def _state(
     comparison: Comparison, runs: Sequence[Run], notes: list[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the state of the page, and the unused chart cards, which are marked as deleted."""
+    """Return the state of the page, and the unused chart cards marked as deleted."""
     criterion = comparison.criterion
     prefix = str(comparison.how.get("prefix") or "")
     logged = _logged(runs)
@@ -385,13 +384,13 @@ def _second(
     logged: Sequence[str],
     prefix: str,
 ) -> str:
-    """Return the second metric of the scatter plot: from criterion, gates or headline metrics."""
+    """Return the scatter plot's second metric, from the criterion, gates or headline metrics."""
     headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
     wanted = [*deciding[1:2], *(prefix + gate.metric for gate in comparison.gates)]
     wanted += [prefix + metric for metric in headline]
 
     def other(metric: str) -> bool:
-        """Return True if the metric's values differ from the values of the criterion's metric."""
+        """Return True if the metric's values differ from those of the criterion's metric."""
         return not deciding or any(
             run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs
         )
@@ -408,7 +407,7 @@ def _differing(runs: Sequence[Run]) -> list[str]:
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
-    """Return a search filter for the given runs, or for all present and future evaluated runs."""
+    """Return a search filter for the given runs, or for all evaluated runs, including new runs."""
     named = comparison.how.get("runs") is not None and not comparison.how.get("experiment_names")
     if named and len(runs) <= MAX_LISTED:
         return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"
@@ -484,10 +483,10 @@ def _column(kind: str, name: str) -> str:
 
 
 def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
-    """Add a line with links to saved views before an experiment's description.
+    """Add a line with links to saved views at the top of an experiment's description.
 
-    The description itself does not change. Earlier links follow the new link if their views still
-    exist.
+    The description itself does not change. Links to earlier views follow the new link if these
+    views still exist.
     """
     views = set(tags)
     links = [link]
