@@ -112,11 +112,12 @@ class Blocks:
         return _FOLD.search(self.by) is not None
 
     def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
-        """Return whether two evaluations with equal digests always contain the same rows.
+        """Return whether equal digests guarantee that two evaluations contain the same rows.
 
-        Equal digests are conclusive if all evaluations have row ids. Without ids, folds that are
-        sorted by class may have the same labels in the same order although their rows differ. If
-        the order of rows is unknown, the labels may also be equal although the rows differ.
+        Equal digests are conclusive if all evaluations have row ids. If there are no ids, folds
+        that are sorted by class may have the same labels in the same order although their rows
+        differ. If the order of rows is unknown, the labels may also be equal although the rows
+        differ.
         """
         for evaluation in evaluations:
             statistics = evaluation.statistics
@@ -283,7 +284,7 @@ class _Model:
 def _models(
     table: Mapping[tuple[str, str], Candidate], block_names: Sequence[str], gates: Sequence[Gate]
 ) -> list[_Model]:
-    """Return the models, in the order in which a table of runs by model and block lists them."""
+    """Return the models, sorted as in the table of runs by model and block."""
     models = []
     for name in dict.fromkeys(model for model, _ in table):
         by_block = {block: table[name, block] for block in block_names if (name, block) in table}
@@ -380,7 +381,7 @@ class _Gap:
 
 
 def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candidate]:
-    """Return the evaluations of the constant answer on the rows of each run with single labels."""
+    """Evaluate the constant answer on the rows of each run that has single labels."""
     return [
         Candidate(run.run, constant_evaluation(run.evaluation, metric, answer))
         for run in runs
@@ -516,9 +517,10 @@ def _covariance_of_means(
 
     The covariance is NaN if the influence values of a run are unknown, or if the runs of a block
     are not paired. Runs with different seeds (no ratio) share their test rows. Folds have disjoint
-    test rows, so their errors are independent. Repeated cross-validation and random splits evaluate
-    a row several times. The data can be divided into only 1 + 1 / ratio disjoint test sets, so a
-    mean over more test sets does not reduce the sampling error any further.
+    test rows, so the errors of different folds are independent. Repeated cross-validation and
+    random splits evaluate a row several times. The data can be divided into only 1 + 1 / ratio
+    disjoint test sets, so a mean over more test sets does not reduce the sampling error any
+    further.
     """
     shape = (len(models), len(models))
     blocks = list(zip(*models, strict=True))
@@ -603,7 +605,7 @@ def _varying_params(candidates: Sequence[Candidate], by: str) -> list[str]:
 def _by_block(
     candidates: Sequence[Candidate], names: Sequence[str], blocks: Blocks
 ) -> tuple[dict[tuple[str, str], Candidate], tuple[str, ...]]:
-    """Return each model's newest run in each block, and notes about runs that are not ranked."""
+    """Return the newest run of each model in each block, and notes about runs not ranked."""
     table: dict[tuple[str, str], Candidate] = {}
     repeats = 0
     lacking = []

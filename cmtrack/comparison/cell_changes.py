@@ -29,9 +29,10 @@ class CellChanges:
 
     ``labels``: the classes, or the groups of a step if groups are compared.
     ``step``: the step's name; empty if classes are compared.
-    ``difference``, of shape (K, K): for each cell, the change of its share among the rows of its
-    actual class; NaN if the class has no rows.
-    ``counts``, of shape (K, K): for each cell, the change of its number of rows or of their weight.
+    ``difference``, of shape (K, K): for each cell, the change in the share of its actual class's
+    rows; NaN if the class has no rows.
+    ``counts``, of shape (K, K): for each cell, the change in the number or total weight of its
+    rows.
     ``only_first``, of shape (K, K): number of rows of actual class i that only the first classifier
     predicts as j; NaN if rows are not paired.
     ``only_second``, of shape (K, K): number of rows of actual class i that only the second
@@ -41,8 +42,8 @@ class CellChanges:
     ``adjusted``, of shape (K, K): the p-values adjusted by Holm's method for the number of changed
     cells.
     ``reason``: reason why the rows are not paired; empty if they are paired.
-    ``mismatches``, of shape (K,): change of the share of each group's rows that are mismatches
-    within the group; NaN if classes are compared.
+    ``mismatches``, of shape (K,): change in the share of mismatches among the rows of each group;
+    NaN if classes are compared.
     """
 
     labels: tuple[Label, ...]
@@ -75,12 +76,12 @@ class CellChanges:
 def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """Compare two evaluations of the same data cell by cell.
 
-    If the rows are paired, each cell is tested by McNemar's mid-p test. The test counts the rows of
-    the actual class that only one of the two evaluations predicts as the class of the cell. With
-    weights or clusters, the test instead assumes that the sums over clusters are normally
-    distributed. If the rows are not paired, each cell is tested by the chi-square test of two
-    proportions. If the evaluations have more than 30 classes, the groups of the first step with at
-    most 30 groups are compared instead, if such a step exists.
+    If the rows are paired, each cell is tested by McNemar's mid-p test. The test counts the rows
+    that only one of the two evaluations puts into the cell. If the rows have weights or clusters,
+    the test instead assumes that the sums over clusters are normally distributed. If the rows are
+    not paired, each cell is tested by a chi-square test that compares two proportions. If the
+    evaluations have more than 30 classes, the groups of the first step with at most 30 groups are
+    compared instead, if such a step exists.
 
     Raises ValueError if the classes differ.
     """
@@ -161,7 +162,7 @@ class _Table:
 
 
 def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
-    """Return a quotient that is NaN if the denominator is 0."""
+    """Return the quotient of two numbers; NaN if the denominator is 0."""
     shape = numerator.shape
     out = np.full(shape, math.nan)
     is_defined = np.broadcast_to(denominator > 0, shape)
@@ -201,7 +202,7 @@ def _paired(
 
 
 def _cells(rows: Predictions, step: ComposedStep | None) -> IntArray:
-    """Return for each row the predicted class or group; -1 for a mismatch within its group."""
+    """Return the predicted class or group of each row; -1 for a mismatch within its group."""
     if step is None:
         return rows.predicted
     groups = step.group_of_class

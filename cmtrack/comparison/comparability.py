@@ -161,18 +161,18 @@ class Traits:
 _READ = (Reason.GROUPING, Reason.POSITIVE, Reason.COSTS)
 """Reasons that matter only if the comparison depends on the trait in question."""
 _DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
-"""Reasons that are named after the trait in which the evaluations differ."""
+"""Reasons that have the same name as the trait in which the evaluations differ."""
 
 
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
     """Return all reasons why two evaluations are not comparable.
 
-    Two evaluations have the same data if the digests of their labels are equal and their row ids
-    are not known to differ. The rows may be in a different order, provided that the ids and the
-    labels are reordered in the same way. The digest of a table is independent of the order of rows.
-    Without row ids, equal digests only show that each label has the same number of rows. This is
-    sufficient to rank a table together with tables and arrays, but the standard errors of their
-    differences are then not paired by rows.
+    Two evaluations are assumed to have the same data if the digests of their labels are equal and
+    their row ids are not known to differ. The rows may be in a different order, provided that the
+    ids and the labels are reordered in the same way. The digest of a table is independent of the
+    order of rows. If there are no row ids, equal digests only show that each label has the same
+    number of rows. Such digests are sufficient to rank a table together with tables and arrays, but
+    the standard errors of the differences are then not paired by rows.
 
     ``first``, ``second``: traits of two evaluations, or traits that were read from tags in a store.
     ``read``: traits, in addition to the labels, that the criterion, the gates and the tie-breakers
@@ -238,7 +238,7 @@ def _are_equal_weights(first: npt.NDArray[Any] | None, second: npt.NDArray[Any] 
 
 
 def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason:
-    """Return how the labels of two evaluations differ."""
+    """Return a description of how the labels of two evaluations differ."""
     if set(first) == set(second):
         return Reason.LABEL_ORDER
     first_texts, second_texts = (
@@ -274,12 +274,12 @@ def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
 def split(
     items: Iterable[Item], traits: Callable[[Item], Traits], read: frozenset[str]
 ) -> list[list[Item]]:
-    """Partition items into comparable groups by :func:`why_apart`.
+    """Divide items into groups whose members are comparable according to :func:`why_apart`.
 
-    Groups are in the order of their first items. A table joins the group of all arrays with the
-    same content. An evaluation without row ids joins the group of evaluations with the same content
-    and with ids. If these evaluations have several sets of ids, the evaluations without ids form a
-    separate group.
+    The groups are sorted by the position of their first items. A table joins the group of all
+    arrays with the same content. An evaluation without row ids joins the group of evaluations with
+    the same content and with ids. If these evaluations have several sets of ids, the evaluations
+    without ids form a separate group.
     """
     traits_of_items = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}
@@ -360,7 +360,7 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
 
 
 def in_order_of(first: Comparable, second: Comparable) -> Comparable:
-    """Return the second evaluation with its classes and its rows in the order of the first.
+    """Reorder the classes and the rows of the second evaluation like the first.
 
     Rows are matched by their ids if both evaluations have ids and each id has the same actual label
     in both.
@@ -387,7 +387,7 @@ def _are_in_other_orders(first: BaseEvaluation, second: BaseEvaluation) -> bool:
 
 
 def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
-    """Return the order-independent digest of row ids, or an old digest unchanged."""
+    """Return the order-independent digest of row ids; old digests are returned unchanged."""
     if row_ids is None or not row_ids.content:
         return row_ids
     return row_ids.content_only
@@ -396,7 +396,7 @@ def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
 def rows_by_digests(evaluation: BaseEvaluation) -> tuple[str, object]:
     """Return digests that are equal for evaluations of the same rows.
 
-    With row ids, the rows may be in any order.
+    If the evaluations have row ids, the rows may be in any order.
     """
     digest = evaluation.statistics.digest
     row_ids = evaluation.statistics.row_ids
@@ -448,10 +448,10 @@ def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | R
 
 
 def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
-    """Return ids in a form that two evaluations share, shape (n,).
+    """Return the ids of two evaluations in the same form, shape (n,).
 
-    If one evaluation stores hashed ids, the result contains hashes. Otherwise the result contains
-    texts, because files store ids as texts.
+    If one evaluation stores hashed ids, the result contains hashes. If no ids are hashed, the
+    result contains texts, because files store ids as texts.
     """
     if ids.hashed:
         return ids.values
@@ -531,7 +531,7 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
 
 
 def _describe(evaluation: BaseEvaluation, reason: Reason) -> str:
-    """Return in a few words how an evaluation differs from others with respect to a reason."""
+    """Return in a few words how an evaluation differs from the others for a given reason."""
     design = dict(evaluation.design)
     statistics = evaluation.statistics
     match reason:

@@ -128,14 +128,14 @@ class CompareOptions(CompareSpec):
 
     @cached_property
     def rules(self) -> tuple[TieBreaker, ...]:
-        """The parsed tie-breakers; use :func:`rules_of` to resolve custom metrics in them."""
+        """The parsed tie-breakers, in which :func:`rules_of` can resolve custom metrics."""
         return rules_of(self, OPEN)
 
     @cached_property
     def criterion(self) -> Criterion | None:
         """The parsed criterion that the option ``rank_by`` specifies; None if it is not given.
 
-        Use :func:`criterion_of` to resolve custom metrics in it.
+        Use :func:`criterion_of` to resolve custom metrics in this criterion.
         """
         return criterion_of(self, OPEN)
 
@@ -158,7 +158,7 @@ class CompareOptions(CompareSpec):
             getattr(self, name)  # Reading a property checks it.
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """Return the arguments to show in a review: metrics by name, and no credentials."""
+        """Return the arguments for a review, with metrics by name and without credentials."""
         arguments = {name: getattr(self, name) for name in self.entries()}
         arguments["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
@@ -177,7 +177,7 @@ class CompareOptions(CompareSpec):
         return frozenset(name for name, value in changed.items() if value is not None)
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """Return the evaluation with the grouping, costs and metrics of the options, all computed.
+        """Return the evaluation recomputed with the options' grouping, costs and metrics.
 
         Raises
         ------
@@ -204,7 +204,7 @@ def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...
 
 
 def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
-    """Return the criterion of ``rank_by``, with its metrics resolved by the catalog, or None."""
+    """Return the criterion from ``rank_by``, with metrics from the catalog; None if not given."""
     return None if options.rank_by is None else Criterion.of(options.rank_by, catalog)
 
 
@@ -266,8 +266,8 @@ def compare_runs(
 ) -> Comparison:
     """Check the evaluations of runs against gates, and rank the runs that pass.
 
-    ``evaluations``: evaluations by run id, after :meth:`CompareOptions.prepared`. The evaluation of
-    the baseline must be included.
+    ``evaluations``: maps run ids to evaluations that :meth:`CompareOptions.prepared` returned. The
+    evaluation of the baseline must be included.
     ``criterion``: the criterion of the ranking. The default is the criterion in the options or, if
     the options contain none, the first default metric that a run has.
 
@@ -504,7 +504,7 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
 def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
     """Return advice, starting with a semicolon, for a run that predicts only one class.
 
-    For other runs, the result is empty.
+    For runs that predict several classes, the result is empty.
 
     The advice does not suggest accuracy, because a run that never predicts rare positives often has
     the highest accuracy.
@@ -542,7 +542,7 @@ def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
     """Return the class or group that a run always predicts; empty if it predicts several.
 
-    The result is also empty if all rows have the same actual class. For a metric that is not
+    If all rows have the same actual class, the result is also empty. For a metric that is not
     computed from counts, the result is also empty, because such a metric reports its own reasons.
     """
     entry = evaluation.catalog.lookup(metric)
@@ -571,8 +571,8 @@ def skips_more(
     """Return why runs whose average covers fewer classes than other averages are not ranked.
 
     A class without a value must not improve the average by which runs are ranked. Therefore the
-    averages of all runs in a ranking cover the same classes. A run is not ranked if it never
-    predicts one of these classes.
+    averages of all runs in a ranking cover the same classes. A run that never predicts one of the
+    averaged classes is not ranked.
     """
     reasons: dict[str, str] = {}
     for metric in criterion.metrics:
@@ -591,7 +591,7 @@ def skips_more(
 
 
 def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[str]) -> str:
-    """Return why a run is not ranked by an average over fewer classes, and which metric to use."""
+    """Return why an average over fewer classes cannot rank a run, and which metric to use."""
     other = f"{metric}_zero"
     if other not in evaluation.metrics:
         section = metric.rpartition("/")[0]
@@ -605,7 +605,7 @@ def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[s
 
 
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """Return notes on averages that rank runs and ignore the same classes in every run."""
+    """Return notes on averages that ignore the same classes in every ranked run."""
     notes = []
     for metric in criterion.metrics:
         left_out = []

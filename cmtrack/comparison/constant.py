@@ -38,7 +38,7 @@ _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
 """Number of classes, starting with the most frequent, that are tried as the constant answer.
 
-The cheapest class and the class of the metric are also tried.
+The cheapest class, and the class that the metric is about, are also tried.
 """
 _RUNS_AT_ONCE = 16
 """Number of runs that are compared at once; more runs would need large tables of pairs."""
@@ -69,17 +69,17 @@ class ConstantAnswer:
         Name of the run that is compared with the constant answer: the best run.
     difference, standard_error, low, high, pvalue : float
         The difference is the value of the run minus the value of the constant answer on the same
-        rows, with its standard error, interval and p-value. With several runs, the p-value is
-        adjusted by Holm's method (1979), but the interval is not adjusted. All five are NaN if the
-        standard error is unknown or if ``unbeatable`` is True.
+        rows, with its standard error, interval and p-value. If there are several runs, the p-value
+        is adjusted by Holm's method (1979), but the interval is not adjusted. All five are NaN if
+        the standard error is unknown or if ``unbeatable`` is True.
     unpaired : str
         Reason why the standard error does not use pairs of rows; empty if it uses pairs.
     guessed : bool
         True if the metric is a correlation that is undefined for a constant answer, so that the run
         is compared with 0.
     unbeatable : bool
-        True if no model can be better than the constant answer. This is the case for a one-sided
-        metric such as recall, and for any metric if all rows have the same class.
+        True if no model can be better than the constant answer. No model can be better if the
+        metric is one-sided, like recall, or if all rows have the same class.
     better : "higher", "lower" or "nearest zero"
         Direction in which values are better.
     confidence_level : float
@@ -155,7 +155,7 @@ class ConstantAnswer:
 
     @property
     def against(self) -> float:
-        """The value that runs are compared with: the answer's value, or 0 for guessing."""
+        """The value that runs are compared with: the constant answer's value, or 0 for guessing."""
         return 0.0 if self.guessed else self.value
 
     @property
@@ -206,9 +206,10 @@ def constant_answer(
     -----
     :func:`~cmtrack.paired_differences` computes the difference, its interval and its p-value. If
     the evaluation has no rows, a metric computed from labels uses the cells of the confusion matrix
-    as paired rows. This requires that the counts are whole numbers of independent rows. Under the
-    same condition, a correlation or Cohen's kappa of two classes or groups is tested by Fisher's
-    exact test. All other correlations are tested by means of their confidence intervals.
+    as paired rows. Cells can replace rows only if the counts are whole numbers of independent rows.
+    If the counts meet this condition, a correlation or Cohen's kappa of two classes or groups is
+    tested by Fisher's exact test. All other correlations are tested by means of their confidence
+    intervals.
 
     Examples
     --------
@@ -227,7 +228,7 @@ def constant_of_runs(
 ) -> ConstantAnswer | None:
     """Return the best constant answer for runs on the same data, with the gain of each run.
 
-    ``runs``: evaluations by run id, with a value of the metric.
+    ``runs``: maps run ids to evaluations, all of which have a value of the metric.
     ``best``: id of the run with the best value.
     ``name``: name of this run.
     ``not_tested``: number of further runs that ``best`` was selected from, which Holm's adjustment
@@ -279,9 +280,9 @@ def constant_of_runs(
 def _gaps_by_rows(
     runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer, best: str
 ) -> dict[str, Difference]:
-    """Return the difference of each run from the constant answer.
+    """Return the difference between each run and the constant answer.
 
-    Only the best run gets an interval, because intervals take most of the time.
+    The interval is computed only for the best run, because intervals take most of the time.
     """
     gaps: dict[str, Difference] = {}
     for answered, of_same_rows in _answers_by_rows(runs, metric, constant):
@@ -298,7 +299,7 @@ def _gaps_by_rows(
 def _answers_by_rows(
     runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer
 ) -> list[tuple[Evaluation, dict[str, Evaluation]]]:
-    """Return constant answers, each with consecutive runs that were evaluated on the same rows."""
+    """Return constant answers, each with the runs that were evaluated on the same rows."""
     answers: list[tuple[Evaluation, dict[str, Evaluation]]] = []
     answered: Evaluation | None = None
     of_same_rows: dict[str, Evaluation] = {}
@@ -314,7 +315,7 @@ def _answers_by_rows(
 def _gaps_of_same_rows(
     runs: Mapping[str, Evaluation], answered: Evaluation, metric: str
 ) -> dict[str, Difference]:
-    """Return differences of runs from the constant answer on the same rows, without intervals."""
+    """Return differences, without intervals, between runs and the constant answer."""
     gaps: dict[str, Difference] = {}
     design = None if answered.rows is None else answered.rows.design
     run_ids = list(runs)
@@ -339,7 +340,7 @@ def _gaps_of_same_rows(
 
 
 def constant_evaluation(evaluation: Evaluation, metric: str, answer: Label | None) -> Evaluation:
-    """Return the evaluation of a constant answer, with only this metric."""
+    """Return the evaluation of a constant answer, in which only one metric is computed."""
     like = evaluation.asking(sections=(metric,))
     rows = evaluation.rows
     place = None if answer is None else evaluation.labels.index(answer)
@@ -467,10 +468,10 @@ def _may_be_best(
 def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers: int) -> float:
     """Return the two-sided p-value of a run's difference from the best constant answer.
 
-    If the run is better, it is better than each answer that may be the best, so its p-value needs
-    no adjustment. If the run is worse, it may only look worse because the best of several answers
-    was selected, so its p-value is adjusted by Bonferroni's method. If the values are equal, the
-    p-value is 1, even if the standard error is unknown.
+    A run that is better than the best answer is better than every answer, so its p-value needs no
+    adjustment. A run may look worse merely because the best of several answers was selected, so the
+    p-value of a worse run is adjusted by Bonferroni's method. If the values are equal, the p-value
+    is 1, even if the standard error is unknown.
     """
     if gap.difference == 0 and math.isnan(gap.pvalue):
         return 1.0
@@ -479,7 +480,7 @@ def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers
 
 
 def _answers(like: Evaluation, metric: str) -> Iterator[int]:
-    """Return the classes to try as the constant answer, the most frequent first."""
+    """Return the classes to try as the constant answer, with the most frequent first."""
     totals = like.confusion_matrix.counts.sum(axis=1)
     order = np.argsort(-totals, kind="stable")
     wanted = list(order[:MOST_ANSWERS])
@@ -503,7 +504,7 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 
 
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
-    """Return the evaluation with its rows, or with cells of the confusion matrix as rows.
+    """Return the evaluation with its rows or, instead, the cells of the confusion matrix.
 
     The result has no rows if cells cannot replace the rows. Cells cannot replace rows for metrics
     computed from probabilities, and for rows with sampling weights or clusters.
@@ -522,13 +523,14 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
 
 
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
-    """Return the table to test by Fisher's exact test; None if the test does not apply.
+    """Return the table for Fisher's exact test; None if the test does not apply.
 
-    The test compares the run with guessing. It requires that the metric of the constant answer is
-    the value for no association (0, or 0.5 for balanced accuracy), and that the counts are whole
-    numbers of independent rows. If a class has few rows, the standard error of a paired difference
-    would be far too small. For example, if neither the run nor the constant answer predicts any of
-    these rows correctly, the difference in recall seems to have no error.
+    Fisher's exact test compares the run with random guessing. Fisher's test requires that the
+    metric of the constant answer is the value for no association (0, or 0.5 for balanced accuracy),
+    and that the counts are whole numbers of independent rows. If a class has few rows, the standard
+    error of a paired difference would be far too small. For example, if neither the run nor the
+    constant answer predicts any row of a rare class correctly, the difference in recall seems to
+    have no error.
     """
     if not entry.association or not has_independent_rows(evaluation):
         return None
@@ -539,7 +541,7 @@ def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArr
 
 
 def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArray | IntArray | None:
-    """Return the table of two classes or groups, actual by predicted; None for more classes.
+    """Return the two-by-two table of actual and predicted classes; None for more classes.
 
     A mismatch within a group counts as a correct prediction of the group, as in the correlation of
     groups.
@@ -560,12 +562,12 @@ def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArra
 def _gap_from_guessing(
     evaluation: Evaluation, metric: str, entry: Metric, guessing: float
 ) -> Difference:
-    """Return the difference of a correlation, kappa or balanced accuracy from guessing.
+    """Return the difference between a correlation, kappa or balanced accuracy and guessing.
 
     The interval of the difference is derived from the confidence interval of the metric. For a
     two-by-two table, the p-value is computed by Fisher's exact test, which is valid for any number
-    of positives. Otherwise the p-value is derived from the interval, so that it is at most 5% if
-    and only if the 95% interval excludes 0.
+    of positives. If this test does not apply, the p-value is derived from the interval, so that the
+    p-value is at most 5% if and only if the 95% interval excludes 0.
     """
     value = evaluation.metrics[metric]
     interval = evaluation.intervals.get(metric, (math.nan, math.nan))

@@ -90,7 +90,7 @@ class BreakEven:
     def told_apart(self) -> tuple[Interval, ...]:
         """The ratios at which one model is significantly cheaper than the other.
 
-        These are all ratios from 0 to infinity that are not in :attr:`pieces`.
+        The result contains all ratios from 0 to infinity that are not in :attr:`pieces`.
         """
         remaining = []
         low = 0.0
@@ -133,7 +133,7 @@ class BreakEven:
         return f"{'; '.join(clauses)}; at other costs neither is shown to be cheaper{estimate}."
 
     def _cheaper(self, ratio: float, names: tuple[str, str]) -> str:
-        """Return in words which model is cheaper at a ratio."""
+        """Return a phrase that states which model is cheaper at a given ratio."""
         first, second = names
         if self.false_alarms + ratio * self.misses > 0:
             return f"{second} is cheaper than {first}"
@@ -155,7 +155,7 @@ def _between(low: float, high: float) -> str:
 
 
 def why_no_break_even(first: Evaluation, second: Evaluation) -> str:
-    """Return the reason why two evaluations have no break-even; empty if they have one."""
+    """Return the reason why two evaluations have no break-even ratio; empty if they have one."""
     reason = why_unpaired(first, second)
     if reason is not None:
         return f"a break-even needs paired rows: {reason.between(first, second)}"
@@ -195,10 +195,10 @@ def break_even(
 
     Notes
     -----
-    Let x and y be the paired differences of false alarms and misses. The costs differ by x + r y
-    and are equal at r = -x / y. The confidence set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <=
-    z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If this set is not an interval, there are too few rows to
-    determine the ratio more precisely.
+    Let x and y be the paired differences of false alarms and misses. The difference between the two
+    costs is x + r y, which is zero at r = -x / y. The confidence set is Fieller's (1954), ``{r > 0
+    : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If this set is not an interval, there are
+    too few rows to determine the ratio more precisely.
 
     Examples
     --------

@@ -23,7 +23,7 @@ ALWAYS_DEFINED = "multiclass/accuracy"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """Default metrics of a ranking, each of which takes all kinds of errors into account.
 
-The first metric that a run has is used.
+The first metric in this list that a run has is used.
 """
 
 
@@ -58,7 +58,7 @@ class Criterion:
         """Parse the argument ``rank_by`` of ``compare``.
 
         Raises TypeError or ValueError if a metric does not exist or has no direction in which
-        values are better. RemovedFeature if the argument assigns weights to metrics.
+        values are better. Raises RemovedFeature if the argument assigns weights to metrics.
         """
         if not isinstance(rank_by, Iterable):
             kind = type(rank_by).__name__

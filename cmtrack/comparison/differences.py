@@ -105,13 +105,13 @@ class Difference:
         the difference is 0. For shares of the same rows, the p-value is computed from McNemar's
         statistic and the interval by Tango's method. For all other metrics, both the p-value and
         the interval use Student's t distribution. If the rows are in clusters, the degrees of
-        freedom are the effective number of clusters minus one. Otherwise the degrees of freedom are
-        computed by Welch and Satterthwaite's formula over the actual classes. The interval never
-        exceeds the metric's range. If at most 8 rows differ, the result must also be significant by
-        the exact sign test: the p-value is the larger of the two p-values, and the interval
-        includes 0 unless the sign test rejects. If no row differs, the p-value is 1, and the
-        interval is undefined except for shares. All four numbers are NaN if the standard error is
-        unknown.
+        freedom are the effective number of clusters minus one. For independent rows, the degrees of
+        freedom are computed by Welch and Satterthwaite's formula over the actual classes. The
+        interval never exceeds the metric's range. If at most 8 rows differ, the result must also be
+        significant by the exact sign test: the p-value is the larger of the two p-values, and the
+        interval includes 0 unless the sign test rejects. If no row differs, the p-value is 1, and
+        the interval is undefined except for shares. All four numbers are NaN if the standard error
+        is unknown.
     reason : str
         Reason why there is no interval, such as "no row differs".
 
@@ -212,8 +212,8 @@ def paired_differences(
     first, second : Evaluation or FamilyEvaluation
         Evaluations of the same test rows in the same order (the digest of the labels is checked).
         The order of the classes may differ. If an evaluation has no rows (it was merged, or loaded
-        from its statistics), the differences are unpaired and marked as unpaired. Their intervals
-        are then far too wide for models that were evaluated on the same rows.
+        from its statistics), the differences are unpaired and marked as unpaired. Unpaired
+        intervals are far too wide for models that were evaluated on the same rows.
     metrics : iterable of str, optional
         Names of the metrics to compare; by default every metric that both evaluations have.
     groups : array-like of shape (n,), optional
@@ -299,9 +299,9 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
 def paired(
     evaluations: Sequence[BaseEvaluation], name: str, design: Design | None
 ) -> Paired | None:
-    """Return a metric's differences between all pairs of evaluations, from their influence values.
+    """Return the differences in a metric between all pairs of evaluations of the same rows.
 
-    The evaluations have the same rows.
+    All evaluations must have the same rows.
 
     The result is None if the influence values of an evaluation are unknown.
 
@@ -321,9 +321,9 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
     Returns a tuple (standard error, degrees of freedom, whether the metric is a share).
 
     If a value is at one end of the metric's range, such as a precision of 1, the rows show no
-    variation, even if there is only one row. Its standard error and degrees of freedom are
-    therefore derived from its confidence interval. For all other values, the function returns a
-    standard error of 0 and infinite degrees of freedom.
+    variation, even if there is only one row. The standard error and the degrees of freedom of such
+    a value are therefore derived from the value's confidence interval. For all other values, the
+    function returns a standard error of 0 and infinite degrees of freedom.
     """
     value = evaluation.metrics[name]
     entry = evaluation.catalog.lookup(name)
@@ -340,9 +340,9 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
 def paired_by(
     evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, design: Design
 ) -> Paired:
-    """Compute a metric's differences between all pairs of evaluations from given influence values.
+    """Compute the differences in a metric between all pairs of evaluations from influence values.
 
-    The evaluations have the same rows.
+    All evaluations must have the same rows.
 
     ``psi``, of shape (n, R): influence values of each evaluation.
     """
@@ -370,7 +370,7 @@ def paired_by(
 
 
 def _answers(evaluations: Sequence[BaseEvaluation], name: str) -> list[npt.NDArray[Any]] | None:
-    """Return the answers of each evaluation by row; None if any of the answers are unknown."""
+    """Return each evaluation's answer for each row; None if any answer is unknown."""
     answers = []
     for evaluation in evaluations:
         codes = evaluation.answers(name)
@@ -458,10 +458,10 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     """Return False if a metric, such as precision, is the share of different rows in each run.
 
-    The metric is known to be such a share if its denominators in the two evaluations differ. With
-    sampling weights or clusters, the effective number of rows depends on the value, so different
-    numbers prove nothing. The denominators of custom metrics are unknown. The result is therefore
-    True for sampling weights, clusters and custom metrics.
+    The metric is known to be such a share if its denominators in the two evaluations differ. If
+    rows have sampling weights or clusters, the effective number of rows depends on the value, so
+    different denominators prove nothing. The denominators of custom metrics are unknown. The result
+    is therefore True for sampling weights, clusters and custom metrics.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
@@ -520,7 +520,7 @@ def _independent_difference(
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:
-    """Return a metric's standard error, but at least the result of :func:`at_end`.
+    """Return a metric's standard error, which is at least the result of :func:`at_end`.
 
     If the standard error is unknown, it is derived from the metric's confidence interval. The
     result is NaN if the metric has neither a standard error nor an interval.
@@ -535,8 +535,8 @@ def own_error(evaluation: BaseEvaluation, name: str) -> float:
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
     """Return the degrees of freedom of a metric's standard error.
 
-    The result is the smaller of two numbers: the degrees of freedom that follow from the effective
-    number of clusters, and the degrees of freedom from :func:`at_end`. The result is infinite if
+    The result is the smaller of two numbers: the degrees of freedom for the effective number of
+    clusters, and the degrees of freedom that :func:`at_end` returns. The result is infinite if
     neither number exists.
     """
     return min(_cluster_degrees(evaluation, name), at_end(evaluation, name)[1])

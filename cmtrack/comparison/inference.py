@@ -1,4 +1,4 @@
-"""Inference on many runs from their values and the covariance of their errors.
+"""Statistical inference about runs, based on their values and the covariance of their errors.
 
 This module computes differences between runs, the set of runs that may be the best, the probability
 of each rank, and the interval of a selected run. The input of all functions is a vector of R
@@ -32,7 +32,7 @@ class Ranks:
     ``expected``, of shape (R,): mean rank of each run over the draws; rank 1 is the best.
     ``low``, ``high``, of shape (R,): lower and upper limit of the interval of each run's rank.
     ``distribution``, of shape (R, R): the entry ``[run, rank - 1]`` is the share of draws in which
-    the run has this rank. All rows and all columns sum to 1.
+    the run has this rank. Each row and each column of the matrix sums to 1.
     """
 
     probability_best: FloatArray
@@ -48,10 +48,10 @@ class Pairs:
 
     ``difference``, of shape (R, R): value of the run in the row minus value of the run in the
     column.
-    ``standard_error``, of shape (R, R): standard error of each difference.
+    ``standard_error``, of shape (R, R): standard error of each pair's difference.
     ``statistic``, of shape (R, R): normal statistic with the same p-value as the difference;
-    infinite if two runs differ although their difference has no error, and 0 if the runs are the
-    same.
+    infinite if two runs differ although their difference has no error, and 0 if the runs are
+    identical.
     ``pvalue``, of shape (R, R): unadjusted two-sided p-values.
     ``holm``, of shape (R, R): p-values adjusted for the number of pairs by Holm's method (1979).
     ``max_t``, of shape (R, R): p-values adjusted by the distribution of the largest statistic among
@@ -59,11 +59,11 @@ class Pairs:
     ``reach``: normal quantile of the simultaneous intervals.
     ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN if no row
     differs, or if the standard error is unknown.
-    ``rival``, of shape (R,), int64: position of the best other run, ignoring runs that are the same
-    as this run; the position of the run itself if no other run remains.
+    ``rival``, of shape (R,), int64: position of the best other run, ignoring runs that are
+    identical to this run; if no other run remains, the position of the run itself.
     ``may_be_best``, of shape (R,): p-value of the hypothesis that no other run is better.
-    ``tied``, of shape (R,), bool: whether ``may_be_best`` is above ``1 - confidence_level``. If so,
-    the run may be the best; otherwise it is ruled out.
+    ``tied``, of shape (R,), bool: whether ``may_be_best`` is above ``1 - confidence_level``. A run
+    whose entry is True may be the best, and a run whose entry is False is ruled out.
     ``critical``, of shape (R,): smallest lead of another run, in standard errors, that rules the
     run out.
     ``best_low``, ``best_high``, of shape (R,): simultaneous intervals of each run's value minus the
@@ -225,8 +225,8 @@ def posterior_draws(
     values towards their mean accordingly.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
-    ``level``: whether the draws include the uncertainty of the mean of all runs. This mean does not
-    affect ranks by size, but it affects ranks by distance from zero.
+    ``level``: whether the draws include the uncertainty of the mean of all runs. The mean of all
+    runs does not affect ranks by size, but it affects ranks by distance from zero.
     """
     if len(values) == 1:
         return np.tile(values, (n_draws, 1))
@@ -258,9 +258,9 @@ def _mean_errors(
 ) -> FloatArray:
     """Draw the error of the mean of all values, shape (n_draws,).
 
-    The error of the mean is regressed on the errors of the contrasts, which follow from each draw
-    of the true ``contrasts``. The residual is the standard normal ``noise`` multiplied by its
-    standard deviation.
+    The error of the mean is regressed on the errors of the contrasts, and these errors follow from
+    each draw of the true ``contrasts``. The residual is the standard normal ``noise`` multiplied by
+    its standard deviation.
     """
     mean = np.full(len(covariance), 1 / len(covariance))
     with_mean = posterior.basis.T @ covariance @ mean
@@ -279,8 +279,8 @@ def reach_of_best(
 ) -> tuple[float, float]:
     """Return two normal quantiles for the interval of a run that was selected by its value.
 
-    The first quantile is one-sided, for the selection of the largest value; the second is
-    two-sided.
+    The first quantile is one-sided and accounts for the selection of the largest value; the second
+    quantile is two-sided.
 
     The run with the largest of R values has the interval ``[value - c · se, value + z · se]``,
     where c is the first quantile and z the ordinary quantile. The error of this run is at most the
@@ -288,8 +288,8 @@ def reach_of_best(
     Fuentes, Casella and Wells 2018). For a run that was selected by a different rule, both ends use
     the second quantile.
 
-    ``errors``, of shape (n_draws, R).
-    ``variance``, of shape (R,).
+    ``errors``, of shape (n_draws, R): drawn errors of the runs.
+    ``variance``, of shape (R,): variance of each run's error.
     ``others``: number of further runs from which the run was selected and whose errors are unknown.
     The unknown errors are treated as independent, which gives the largest quantile unless errors
     are negatively correlated (Šidák; Slepian).
@@ -341,10 +341,10 @@ def pairs(
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
     ``errors``, of shape (n_draws, R): drawn errors; each draw is used with both signs.
-    ``folded``: whether values have a sign, so that the value nearest to zero is best. A difference
-    is then the difference between two distances from zero, which is positive if the run in the row
-    is nearer to zero. Such a difference is significant only if it is significant for both relative
-    signs of the two values.
+    ``folded``: whether values have a sign, so that the value nearest to zero is best. If ``folded``
+    is true, a difference is the difference between two distances from zero, which is positive if
+    the run in the row is nearer to zero. Such a difference is significant only if it is significant
+    for both relative signs of the two values.
     ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors;
     by default infinite.
     ``known``, of shape (R,), bool, optional: whether the errors of a run are known. Runs with
@@ -356,17 +356,18 @@ def pairs(
     ``row_runs``: positions of the runs that ``rows`` compares.
 
     ``may_be_best`` is computed by multiple comparisons with the best (Hsu 1984, 1996; Edwards and
-    Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). The first step
-    uses a tenth of the error rate. For each run, it drops the rivals that cannot be better, which
-    are the rivals whose lead over the run has a simultaneous upper limit below 0. The second step
-    uses the rest of the error rate. This step compares the largest lead over the run with the
-    distribution that this lead would have if all remaining rivals were equal to the run. The truly
-    best run is kept with a probability of at least the confidence level. With two runs, the p-value
-    is the ordinary two-sided p-value; with more runs, the p-value is at least as large.
+    Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). The first step of
+    the test uses a tenth of the error rate. For each run, the first step drops the rivals that
+    cannot be better: those whose lead over the run has a simultaneous upper limit below 0. The
+    second step uses the rest of the error rate. This step compares the largest lead over the run
+    with the distribution that this lead would have if all remaining rivals were equal to the run.
+    The truly best run is kept with a probability of at least the confidence level. If there are two
+    runs, the p-value is the ordinary two-sided p-value; if there are more runs, the p-value is at
+    least as large.
 
     A difference that is computed from few rows, such as the rows of a rare class, is not normally
-    distributed. Each statistic is therefore converted to the normal statistic with the same tail
-    probability as in Student's t distribution with its degrees of freedom.
+    distributed. Each statistic, which follows Student's t distribution, is therefore converted to
+    the normal statistic with the same tail probability.
     """
     size = len(values)
     signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(size)
@@ -477,11 +478,12 @@ def _two_steps(
     both_known: BoolArray,
     confidence_level: float,
 ) -> _Steps:
-    """Test each run against its rivals that remain after the first step."""
+    """Test each run against the rivals that remain after the first step."""
     size = len(error)
     least = normal_quantile(confidence_level)
     alpha = 1 - confidence_level
-    # The first step uses a tenth of the error rate. With a single pair, it has no rivals to drop.
+    # The first step of the test uses a tenth of the error rate. With a single pair, it has no
+    # rivals to drop.
     first_alpha = alpha / 10 if size > 2 else 0.0
     n_leads = 2 * len(errors)
     # Positions of the critical value and of the limit of the first step among the ordered leads.
@@ -555,7 +557,7 @@ def _from_best(
 
 
 def _square(values: FloatArray, upper: tuple[IntArray, IntArray], size: int) -> FloatArray:
-    """Return the values of all pairs as a symmetric array with 1 on the diagonal."""
+    """Return the values of all pairs as a symmetric matrix with 1 on the diagonal."""
     full = np.ones((size, size))
     full[upper] = values
     full.T[upper] = values

@@ -1,4 +1,4 @@
-"""Resolution of a test set, equivalence of runs, and selection bias of the best value."""
+"""Size of differences that a test set can detect, equivalence of runs, and selection bias."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Resolution:
         Difference of each other run from the leader, by the run's name.
     quantile : float
         Normal quantile that a difference, divided by its standard error, must reach to be
-        significant. The quantile is two-sided. With more than two runs, the quantile accounts for
-        all comparisons at once (max-T).
+        significant. The quantile is two-sided. If there are more than two runs, the quantile
+        accounts for all comparisons at once (max-T).
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Resolution:
         return float(np.ceil(max(self.rows_for(observed, run) - self.rows, 0.0)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the resolution as plain data."""
+        """Return the sizes of detectable differences as plain data."""
         return {
             "rows": self.rows,
             "smallest_difference": self.smallest_difference,
@@ -222,8 +222,9 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
     """Mark the runs of a ranking that are equivalent to the leader within a margin.
 
     The interval of the paired difference at level ``1 - 2 alpha`` must be within the margin, so
-    that both one-sided tests reject. No run is marked if the denominator of a share, or the
-    smallest class for any other metric, has fewer than :data:`FEWEST_TO_BE_EQUIVALENT` rows.
+    that both one-sided tests reject a larger difference. No run is marked if the denominator of a
+    share, or the smallest class for any other metric, has fewer than
+    :data:`FEWEST_TO_BE_EQUIVALENT` rows.
     """
     leader = ranking.leader
     metric = ranking.criterion.metrics[0]
@@ -244,9 +245,9 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
 def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
     """Return the effective number of rows that determines how accurate a standard error is.
 
-    For a share, this is the number of rows in the denominator. For any other metric, it is the
-    number of rows in the smallest class that has rows. If the rows are in clusters, the clusters of
-    a class are counted instead.
+    For a share, the function returns the number of rows in the denominator. For any other metric,
+    the function returns the number of rows in the smallest class that has rows. If the rows are in
+    clusters, the clusters of a class are counted instead.
     """
     if not isinstance(evaluation, Evaluation):
         return float(evaluation.n_samples)
@@ -345,8 +346,8 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
     The function bootstraps around values that are shrunk towards their mean, so that their spread
     equals the estimated spread of the true values. The observed values already include random
     errors, so a bootstrap around the observed values would underestimate the optimism by a third.
-    No estimate is unbiased in all situations. If one run is truly better than many equal runs, the
-    correction is too large.
+    No estimate of the optimism is unbiased in all situations. If one run is truly better than many
+    equally good runs, the correction is too large.
     """
     if len(values) < 2:
         return 0.0
@@ -385,8 +386,8 @@ def optimism_after_gates(
     run passes in any draw.
 
     ``pool``: runs with values and gate results, including runs that a gate stopped.
-    ``baseline``: id of the baseline of ``.difference`` gates. If it is not in the pool, these gates
-    keep their observed results.
+    ``baseline``: id of the baseline of ``.difference`` gates. If the baseline is not in the pool,
+    gates on differences keep their observed results.
     """
     ids = [candidate.run_id for candidate in pool]
     gates = [result.gate for result in pool[0].gates]
@@ -428,8 +429,8 @@ def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) 
     """Return whether the bootstrap can apply a gate to drawn values.
 
     The bootstrap can apply gates on values, on interval ends and on differences, if these are
-    computed from all rows. It cannot apply gates on a distance from zero, because the sign of an
-    error does not determine how the distance changes.
+    computed from all rows. The bootstrap cannot apply gates on a distance from zero, because the
+    sign of an error does not determine how the distance changes.
     """
     if gate.column or gate.of_flips or gate.absolute or (gate.difference and not has_baseline):
         return False

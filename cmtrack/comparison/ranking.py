@@ -1,9 +1,8 @@
-"""Rankings of runs and of models: the classes for both, and the function that ranks runs.
+"""Classes for rankings of runs and of models, and the function that ranks runs.
 
 This module ranks runs by means of the covariance of their errors on the same rows. The module
 :mod:`cmtrack.comparison.blocks` ranks models that were repeated over blocks, by means of their
-values in each block. Both modules create `Ranked` entries and use :func:`decided` to choose one of
-them.
+values in each block. Both modules create `Ranked` entries, of which :func:`decided` chooses one.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ NAN = math.nan
 
 @dataclass(frozen=True, eq=False)
 class Ranked(Candidate, RemovedAttributes):
-    """A ranked run, or a ranked model over repetitions.
+    """A ranked run, or a ranked model whose runs were repeated.
 
     Attributes
     ----------
     rank : int
         Rank of the run; 1 is the best, and runs with equal values have the same rank. In a Pareto
-        ranking, this is the number of the front that contains the run.
+        ranking, the rank is the number of the front that contains the run.
     value, low, high : float
         Value of the metric, and the ends of the confidence interval of this value. For a model, the
         value is the mean over its blocks, and the ends are NaN. The value and both ends are NaN in
@@ -53,8 +52,9 @@ class Ranked(Candidate, RemovedAttributes):
         For a run, the value of this run minus the value of the best other run, and the ends of the
         interval of this difference. The best other run is the leader or, for the leader, the next
         run. Runs that do not differ in any way count as a single run. If values nearest to zero are
-        best, this is the difference between the two distances from zero. The intervals of all runs
-        are simultaneous. If the run is ruled out as the best, the end on the better side is exactly
+        best, ``difference`` is the difference between the two distances from zero. The intervals of
+        all runs are simultaneous. If the run is ruled out as the best, the end on the better side
+        is exactly
         0. If no other run may be the best, the other end of the leader's interval is exactly 0. The
         difference is NaN if the ranking contains only one run. For a model, the difference is the
         value of this model minus the value of the leader, and its interval is simultaneous for all
@@ -64,8 +64,9 @@ class Ranked(Candidate, RemovedAttributes):
         for the number of pairs by Holm's method.
     p_set : float
         The p-value that decides: the run is ruled out as the best if `p_set` is at most 1 -
-        `confidence_level`. For runs, it is the p-value of "this run is the best", by multiple
-        comparisons with the best. For models, it equals `p_holm`. NaN in a Pareto ranking.
+        `confidence_level`. For runs, `p_set` is the p-value of the hypothesis that this run is the
+        best, computed by multiple comparisons with the best. For models, `p_set` equals `p_holm`.
+        In a Pareto ranking, `p_set` is NaN.
     standard_error : float
         Standard error of the difference.
     within_margin : bool
@@ -75,7 +76,7 @@ class Ranked(Candidate, RemovedAttributes):
         Whether this run may be the best; otherwise it is ruled out. In a Pareto ranking, whether no
         other run beats this run.
     chosen : bool
-        Whether this is the run to take, which a tie-breaker or the ranking chose.
+        Whether this is the recommended run, which a tie-breaker or the ranking chose.
     adjusted_low, adjusted_high : float
         Ends of a confidence interval of the value that accounts for the selection of this run. The
         adjusted ends are NaN for all runs except the leader and the chosen run.
@@ -86,10 +87,10 @@ class Ranked(Candidate, RemovedAttributes):
         the max-T method.
     probability_best, expected_rank : float
     rank_low, rank_high : int
-        Posterior interval of a run's rank, given the values and their spread. With fewer than three
-        distinct runs, or if a standard error is unknown, the probabilities are NaN and the interval
-        may extend to the last rank. `rank_low` is 1 if and only if the run may be the best. In a
-        Pareto ranking the interval covers all ranks.
+        Posterior interval of a run's rank, given the values and their spread. If there are fewer
+        than three distinct runs, or if a standard error is unknown, the probabilities are NaN and
+        the interval may extend to the last rank. `rank_low` is 1 if and only if the run may be the
+        best. In a Pareto ranking the interval covers all ranks.
     by_block : tuple of Candidate
         The runs of a model, one for each block, in descending order of quality. `run` is the first
         of these runs, but with the model's name and the means of all logged metrics.
@@ -155,7 +156,7 @@ class Ranked(Candidate, RemovedAttributes):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The confidence interval of the value to display."""
+        """The confidence interval that is displayed with the value."""
         if self.picked:
             return self.adjusted_low, self.adjusted_high
         return self.low, self.high
@@ -190,7 +191,7 @@ class RankedRun(Ranked):
 
 
 def means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of each value that all tables contain, by name."""
+    """Return the mean of each value that all tables contain, by the value's name."""
     names = set.intersection(*map(set, tables))
     return {name: float(np.mean([table[name] for table in tables])) for name in names}
 
@@ -277,7 +278,7 @@ class Ranking:
 
     @cached_property
     def chosen(self) -> Ranked | None:
-        """The run to take: the leader, or a run within the margin that a tie-breaker chose.
+        """The recommended run: the leader, or a run within the margin that a tie-breaker chose.
 
         The value is None if this ranking does not decide the comparison.
         """
@@ -285,12 +286,12 @@ class Ranking:
 
     @property
     def foremost(self) -> Ranked:
-        """The run to take; the leader if no run is chosen."""
+        """The recommended run; the leader if no run is recommended."""
         return self.chosen or self.leader
 
     @property
     def tied(self) -> tuple[Ranked, ...]:
-        """The runs that may be the best: the leader and runs not significantly worse than it."""
+        """The runs that may be the best: the leader, and all runs not significantly worse."""
         return tuple(run for run in self.runs if run.tied)
 
     @property
@@ -300,7 +301,7 @@ class Ranking:
 
     @property
     def evaluation(self) -> BaseEvaluation:
-        """Evaluation of the leader, whose labels and grouping are also those of all other runs."""
+        """Evaluation of the leader, which has the same labels and grouping as all other runs."""
         return self.leader.evaluation
 
 
@@ -311,7 +312,7 @@ def decided(
     margin: float | None,
     choose: bool = True,
 ) -> tuple[tuple[Ranked, ...], Decision]:
-    """Return entries that are marked as within the margin or as chosen, and the decision.
+    """Mark the entries that are within the margin, and the chosen entry; return the decision.
 
     ``entries``: runs or models, best first; the result is in the same order.
     """
@@ -454,8 +455,8 @@ def rank(
     may exclude some of them, so it does not show which runs are equal. The probability of being the
     best and the ranks are derived from the posterior distribution of exchangeable true values N(μ,
     τ²), with flat priors for μ and τ. The intervals of the leader and of the chosen run account for
-    the selection of these runs. Draws are made in the order of the runs' ids, so the order of
-    ``candidates`` does not matter.
+    the fact that these runs were selected. Draws are made in the order of the runs' ids, so the
+    order of ``candidates`` does not matter.
 
     Runs without a significant difference are not necessarily equal. A tie-breaker therefore chooses
     only among tied runs within a margin of the leader. The default margin is one standard error of
@@ -498,7 +499,7 @@ def rank(
 def judged_by(
     candidates: Sequence[Candidate], criterion: Criterion, confidence_level: float, seed: int
 ) -> list[Ranked]:
-    """Return the runs ranked and tested by another metric, best first, as :func:`rank` does.
+    """Rank and test the runs by a different metric, like :func:`rank`; return them best first.
 
     No run is marked as chosen.
     """
@@ -544,7 +545,7 @@ def _single(
     level: float,
     seed: int,
 ) -> Standings:
-    """Rank runs by a single metric; return them, best first, and the arrays of the ranking."""
+    """Rank runs by a single metric; return the runs, best first, and the ranking's arrays."""
     values = evidence.values[:, 0]
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
@@ -616,7 +617,8 @@ def _test(
 class _Tests:
     """Tests of the differences between R runs in a single metric; the best run is first.
 
-    ``ranks``: None if there are too few runs to estimate the spread of the true values.
+    ``ranks``: The value is None if there are too few runs to estimate the spread of the true
+    values.
     ``has_error``, of shape (R,), bool: whether the standard error of a run is known.
     ``rows``: paired differences of the runs at the positions ``row_runs``.
     """
@@ -628,7 +630,7 @@ class _Tests:
     row_runs: IntArray
 
     def is_tested(self, place: int) -> bool:
-        """Return whether a run is tested against the leader."""
+        """Return whether the difference between a run and the leader can be tested."""
         return bool(self.has_error[place] and self.has_error[0])
 
     def difference_fields(self, place: int, unit: float) -> dict[str, Any]:
@@ -661,7 +663,8 @@ class _Tests:
     def rank_fields(self, place: int) -> dict[str, Any]:
         """Return the fields of an entry that describe its rank.
 
-        The test decides which runs may have rank 1; all other ranks follow from the posterior.
+        The test decides which runs may have rank 1; all other ranks are derived from the posterior
+        distribution.
         """
         tied = bool(self.pairs.tied[place]) or not self.is_tested(place)
         first = 1 if tied else 2
@@ -826,19 +829,18 @@ class Evidence:
     ``folded`` is true.
     ``covariance``, of shape (R, M, R, M): covariance of the errors of all values; 0 for two runs
     that are not paired.
-    ``folded``: whether the criterion is a single metric whose best value is zero. In this case, the
-    values keep their sign.
+    ``folded``: whether the criterion is a single metric whose best value is zero. If ``folded`` is
+    true, the values keep their sign.
     ``known``, of shape (R,), bool: whether the standard errors of all metrics are known.
-    ``unpaired``: for the position of each run that is not paired with the others, the reason.
-    ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the
-    values.
+    ``unpaired``: maps the position of each run that is not paired with the others to the reason.
+    ``psi``, of shape (n, C): influence values of the paired rows, signed like ``values``.
     ``places``, of shape (2, C), int64: positions of the run and of the metric that each column of
     ``psi`` belongs to.
     ``actual``, of shape (n,) or None: actual classes of the paired rows.
     ``design``: sampling design of the paired rows.
     ``alone``, of shape (R,): degrees of freedom of each run's standard error. These degrees of
     freedom are finite for runs that are not paired, for rows in clusters, and for values at an end
-    of their range. Otherwise they are infinite.
+    of their range. In all other cases, the degrees of freedom are infinite.
     ``rows``: paired differences in a single metric, in the order of `psi`.
     """
 
@@ -876,7 +878,8 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     from the influence values of these rows. The errors of a run without rows are treated as
     independent of all other errors, so its differences seem less precise than they are.
 
-    ``evaluations``: evaluations of the same data, with all metrics of the criterion defined.
+    ``evaluations``: evaluations of the same data, for which all metrics of the criterion are
+    defined.
     """
     size = len(evaluations)
     names = criterion.metrics
@@ -951,8 +954,8 @@ def _add_ends(
 ) -> None:
     """Add the standard errors of shares of exactly 0 or 1, which the rows cannot reveal.
 
-    Runs that predict the same for every row share this error. ``covariance`` and ``alone`` are
-    changed in place.
+    Runs with identical predictions share this error. ``covariance`` and ``alone`` are changed in
+    place.
     """
     errors = {}
     for r, m in places:

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison(RemovedAttributes):
-    """Comparison of runs, or of models over repeated runs, to decide which one to take.
+    """Comparison of runs, or of models over repeated runs, that recommends one of them.
 
     :func:`cmtrack.compare` returns a :class:`RunComparison` or a :class:`ModelComparison`. This
-    class defines the attributes and methods that both share.
+    class defines the attributes and methods that both classes share.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class Comparison(RemovedAttributes):
         The arguments of :func:`cmtrack.compare`, with which the comparison can be repeated.
     reads : frozenset of str
         Options that the criterion, the gates and the tie-breakers depend on in addition to the
-        labels: "grouping", "positive", "costs". Runs that differ in one of these are in different
-        rankings.
+        labels: "grouping", "positive", "costs". Runs that differ in one of these options are in
+        different rankings.
     segments : SegmentComparison
         Differences between the leader and the next runs by segment of the rows, if
         ``compare(segments=)`` was used.
@@ -114,14 +114,14 @@ class Comparison(RemovedAttributes):
 
     @property
     def best(self) -> Ranked | None:
-        """The run, or the model of repeated runs, to take.
+        """The recommended run or, for repeated runs, the recommended model.
 
-        This is the leader of the first ranking, or the run that tie-breakers chose among the tied
-        runs within the margin. The value is None if no run passed the gates. The value is also None
-        if several rankings have the same number of rows and none of them contains the parents of
-        the runs in the others, because cmtrack does not choose between such rankings. The best run
-        need not be good: :attr:`Ranking.constants` and :meth:`summary` report if no run is
-        significantly better than the best constant answer.
+        The chosen run is the leader of the first ranking, or the run that tie-breakers chose among
+        the tied runs within the margin. The value is None if no run passed the gates. The value is
+        also None if several rankings have the same number of rows and none of them contains the
+        parents of the runs in the others, because cmtrack does not choose between such rankings.
+        The best run is not necessarily good: :attr:`Ranking.constants` and :meth:`summary` report
+        if no run is significantly better than the best constant answer.
         """
         return None if self.ranking is None else self.ranking.chosen
 
@@ -170,7 +170,7 @@ class Comparison(RemovedAttributes):
         return printable(" ".join(verdict(Review(self))))
 
     def figures(self) -> Mapping[str, Figure]:
-        """Draw all figures that apply to this comparison; return them by name."""
+        """Draw all figures that apply to this comparison, and return the figures by name."""
         from cmtrack.report.figures import draw_figures
 
         return draw_figures(self)
@@ -194,9 +194,9 @@ class Comparison(RemovedAttributes):
             Markdown for a pull request, and ``.json`` selects plain data.
         title : str, optional
         rows : bool, default True
-            Whether the page lists individual rows, which are ten rows that the run to take predicts
-            wrongly although another run predicts them correctly. Ids are shown only if they were
-            stored with the rows (``CMTRACK_ROW_IDS``).
+            Whether the page lists individual rows, which are ten rows that the recommended run
+            predicts wrongly although another run predicts them correctly. Ids are shown only if
+            they were stored with the rows (``CMTRACK_ROW_IDS``).
         table, row_ids, images : optional
             Additional columns and images to show with the listed rows, as in
             :meth:`cmtrack.Evaluation.report`.
@@ -231,8 +231,8 @@ class Comparison(RemovedAttributes):
             Path of the file; it must end in ``.zip``.
         rows : bool, default True
             Whether to include the predictions by row. ``cmtrack verify`` needs these predictions to
-            recompute paired differences. Without them, it reports the numbers that it cannot
-            recompute.
+            recompute paired differences. If the predictions are missing, the command reports the
+            numbers that it cannot recompute.
         title : str, optional
 
         Returns
@@ -270,8 +270,8 @@ class Comparison(RemovedAttributes):
     ) -> LoggedReview:
         """Write the review as a run, and tag the compared runs and their logged models.
 
-        A review is also logged if its gates stopped every run; its headline and its tag
-        ``cmtrack.decision`` then report it.
+        A review is also logged if its gates stopped every run; in that case, the headline and the
+        tag ``cmtrack.decision`` report this.
 
         The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and
         ``cmtrack.rank_by``. A labelled paragraph with the decision, the rank and a link to the
@@ -328,8 +328,8 @@ class Comparison(RemovedAttributes):
         """Save a view of the experiment in MLflow, and return its link.
 
         The view is MLflow's own list of runs and charts, sorted by the criterion, with only the
-        columns and charts that matter for this ranking. The experiment's description starts with a
-        link to the view.
+        columns and charts that matter for this ranking. A link to the view is added to the start of
+        the experiment's description.
 
         Parameters
         ----------
@@ -408,8 +408,8 @@ class Comparison(RemovedAttributes):
         """Return the rows that exactly one of two runs predicts correctly.
 
         If the criterion belongs to a step of the grouping, such as ``reduced/<step>/accuracy``, a
-        prediction is correct if the step accepts the pair of actual and predicted class. Otherwise
-        the predicted class must equal the actual class.
+        prediction is correct if the step accepts the pair of actual and predicted class. If there
+        is no step, the predicted class must equal the actual class.
 
         Parameters
         ----------
@@ -417,25 +417,25 @@ class Comparison(RemovedAttributes):
             Names or ids of two runs that were evaluated on the same rows.
         kind : "broken", "fixed" or "changed"
             Rows to return. "broken" rows are those that only ``a`` predicts correctly, and "fixed"
-            rows are those that only ``b`` predicts correctly. In "changed" rows the predictions
-            differ. Rows are sorted by the decrease ("broken"), the increase ("fixed") or the
-            absolute change ("changed") of the probability of the actual class, the largest first.
-            If the runs have no probabilities, the rows keep their order.
+            rows are those that only ``b`` predicts correctly. "changed" rows are those in which the
+            predictions differ. Rows are sorted by the decrease ("broken"), the increase ("fixed")
+            or the absolute change ("changed") of the probability of the actual class, the largest
+            first. If the runs have no probabilities, the rows keep their order.
 
         Returns
         -------
         DataFrame
             The columns are row, id, weight and group (if the evaluation has them) and actual. For
             each run, the columns include predicted, probability and probability_actual, with the
-            run's name as suffix. The last columns are the segments.
+            run's name as suffix. The last columns contain the segments.
 
         Raises
         ------
         KeyError
             If a run does not exist.
         ValueError
-            If the runs were evaluated on different rows or did not keep their rows. The message
-            names runs that can be compared.
+            If the runs were evaluated on different rows or did not keep their rows. The error
+            message names runs that can be compared.
 
         Warns
         -----
@@ -464,8 +464,8 @@ class Comparison(RemovedAttributes):
             As in :meth:`rows`.
         by : str, optional
             Name of a column of the segments by which to divide the rows, or "class" to divide them
-            by actual class. The result then contains the shares of each part, with simultaneous
-            intervals and adjusted p-values.
+            by actual class. If ``by`` is given, the result contains the shares of each part, with
+            simultaneous intervals and adjusted p-values.
 
         Returns
         -------

@@ -166,7 +166,7 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
 
     The function uses the rows of the leader or, if no run is ranked, of the first run. Runs on
     different rows are joined by row ids if all rows of the leader remain, or if no two runs have
-    the same rows. Otherwise a warning names the runs on different rows.
+    the same rows. If runs cannot be joined, a warning names the runs on different rows.
 
     Raises
     ------
@@ -271,9 +271,10 @@ def flips_of(
     metric: Comparison | str,
     level: float = 0.95,
 ) -> Flips:
-    """Return the flips between two evaluations of the same rows.
+    """Return the flipped predictions between two evaluations of the same rows.
 
-    ``metric``: determines the step at which a prediction counts as correct; see :func:`step_of`.
+    ``metric``: metric that determines the step at which a prediction counts as correct; see
+    :func:`step_of`.
 
     Raises
     ------
@@ -310,8 +311,9 @@ def judged_by_flips(
 ) -> GateResult:
     """Return the result of a gate on the rows that an evaluation breaks or fixes.
 
-    The rows are compared with the baseline. If even the best possible outcome on this number of
-    rows would not pass the gate, the result is undecided, and its reason states this.
+    The evaluation's predictions are compared with the baseline's predictions. If even the best
+    possible outcome on this number of rows would not pass the gate, the result is undecided, and
+    its reason states this.
     """
     failed = partial(GateResult, gate, math.nan, False)
     if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):

@@ -1,4 +1,4 @@
-"""Rules for comparisons, which a file specifies before the results are known."""
+"""Rules for comparisons, which are written to a file before the results are known."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Rule:
     def from_file(cls, path: str | Path) -> Rule:
         """Read a rule from a ``.yaml`` or ``.yml`` file.
 
-        OSError if the file cannot be read. ValueError if the name of the file has a different
-        ending, if it is not a regular file, if it is larger than 64 kB, or if it does not contain a
-        rule.
+        Raises OSError if the file cannot be read. Raises ValueError if the name of the file has a
+        different ending, if it is not a regular file, if it is larger than 64 kB, or if it does not
+        contain a rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
@@ -57,8 +57,8 @@ class Rule:
         """Read a rule from the bytes of a file.
 
         Raises ValueError if the file is larger than 1 MB, is not valid YAML, or contains an anchor,
-        a repeated key, an unknown option or an invalid value. RemovedFeature if it contains an
-        option that this version no longer supports.
+        a repeated key, an unknown option or an invalid value. Raises RemovedFeature if the file
+        contains an option that this version no longer supports.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(
@@ -100,7 +100,7 @@ class Rule:
 
     @property
     def short(self) -> str:
-        """The first 12 characters of the digest."""
+        """The first 12 characters of the file's digest."""
         return self.sha256[:12]
 
     @property

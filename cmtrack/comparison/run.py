@@ -73,7 +73,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The run's name, made unique in a comparison."""
+        """The run's name, changed if necessary so that it is unique in a comparison."""
         return self.run.name
 
     @property
@@ -99,7 +99,7 @@ class StoppedRun:
 
     @property
     def name(self) -> str:
-        """The run's name, made unique in a comparison."""
+        """The run's name, changed if necessary so that it is unique in a comparison."""
         return self.run.name
 
     @property

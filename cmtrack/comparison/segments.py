@@ -1,8 +1,8 @@
 """Differences between two models by segment, with simultaneous intervals and a joint test.
 
 If there are many segments, even a better model seems worse in some of them by chance. A review
-therefore reports that a model is better overall but worse in a segment only if two results agree:
-the test by Gail and Simon (1985) and the simultaneous interval of the segment.
+therefore reports that a model is better overall but worse in a segment only if the test by Gail and
+Simon (1985) and the simultaneous interval of the segment agree.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class SegmentDifferences:
     overall : Difference
         Difference between the two runs on all rows.
     interaction : Interaction
-        Result of the test whether the differences have both signs.
+        Result of the test whether some differences are positive and others negative.
     p_adjusted : float
         p-value of the test in ``interaction``, adjusted by Holm's method (1979) for the number of
         pairs of runs in a comparison.
@@ -129,7 +129,7 @@ class SegmentDifferences:
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
-        """Positions of the segments with a significant difference of the opposite sign.
+        """Positions of the segments whose difference is significant and has the opposite sign.
 
         The interval of such a segment and the overall difference are on opposite sides of 0, and
         the adjusted p-value of the test is at most 1 - ``confidence_level``.
@@ -169,7 +169,7 @@ class SegmentDifferences:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the differences as plain data, in which arrays stay NumPy arrays."""
+        """Return the differences as plain data that still contain NumPy arrays."""
         return {
             "column": self.column,
             "metric": self.metric,
@@ -390,7 +390,7 @@ class _Sample:
 
     @property
     def normal_errors(self) -> FloatArray:
-        """Standard errors for the test of both signs, which assumes normal distributions.
+        """Standard errors for the test of opposite signs, which assumes normal distributions.
 
         A standard error is NaN if the segment has no interval or, unless the metric is a share, if
         the two runs differ in only a few rows of the segment.

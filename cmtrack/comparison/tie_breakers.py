@@ -23,11 +23,11 @@ class NothingToDecideBy(ValueError):
 
 @dataclass(frozen=True)
 class TieBreaker:
-    """A rule that chooses among tied runs.
+    """A rule that chooses one of several tied runs.
 
     ``name``: a metric that cmtrack computes, or ``params.<name>``, ``metrics.<name>`` or
     ``tags.<name>`` of the run.
-    ``descending``: whether the largest value wins.
+    ``descending``: whether the run with the largest value wins.
     ``title``: name of the tie-breaker in texts and tables.
     """
 
@@ -87,8 +87,8 @@ class TieBreaker:
 def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
     """Check that at least one run has the value that each rule reads.
 
-    NothingToDecideBy if no run has the parameter, logged metric or tag. The message suggests
-    similar names.
+    Raises NothingToDecideBy if no run has the parameter, logged metric or tag. The error message
+    suggests similar names.
     """
     for rule in rules:
         named = source_of(rule.name)
@@ -110,11 +110,10 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
 
 @dataclass(frozen=True)
 class Decision:
-    """The choice among the runs within the margin.
+    """The choice of one of the runs that are within the margin.
 
     ``place``: position of the chosen run in the given sequence of tied runs, best first.
-    ``by``: the tie-breaker that decided; None if no tie-breaker was given, or if all values were
-    equal.
+    ``by``: the decisive tie-breaker; None if no tie-breaker was given, or if all values were equal.
     ``values``: values that this tie-breaker compares, in the order of the runs.
     """
 
@@ -153,7 +152,7 @@ def place_of(
 ) -> Any:
     """Return the key by which a value is sorted among all values.
 
-    The smallest key wins, and None is last.
+    The run with the smallest key wins, and missing values come last.
     """
     if value is None:
         return True, 0

@@ -87,7 +87,7 @@ class NotWorse:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict on a run, with the result of each check.
+    """Verdict on a run, and the result of each check that the run must pass.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ def check_one_metric(rank_by: RankBy | None) -> None:
 def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
     """Return a metric that is defined for every evaluation.
 
-    A ranking by this metric includes every evaluation, so that gates alone decide.
+    A ranking by this metric includes every evaluation, so that only the gates decide.
     """
     first = evaluations[0]
     for name in (ALWAYS_DEFINED, *first.metrics):
@@ -242,7 +242,7 @@ def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
 
 
 def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
-    """Return the verdict on the run of a comparison that is not the baseline.
+    """Return the verdict on the run that is compared with a baseline.
 
     ``comparison``: comparison of the run and its baseline, made without gates, because gates would
     exclude the numbers of a run that they stop.
@@ -322,7 +322,7 @@ def _lack_of(gate: Gate, run: Ranked, baseline: Ranked | None) -> str:
 
 
 def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) -> str:
-    """Return why the standard error of the difference from the baseline is unknown."""
+    """Return the reason why the standard error of the difference from the baseline is unknown."""
     if baseline is not None:
         differences = paired_differences(
             run.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics
@@ -337,8 +337,8 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
     """Return the result of the default check of one of two ranked runs.
 
     The result is None if the standard error of the difference is unknown. The result is also None
-    if the rows are paired but the function of a custom metric is not available. In that situation,
-    the errors could only be treated as independent, and a worse run might pass.
+    if the rows are paired but the function of a custom metric is not available. Without the
+    function, the errors could only be treated as independent, and a worse run might pass.
     """
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:

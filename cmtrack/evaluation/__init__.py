@@ -1,8 +1,9 @@
 """Evaluation of classifiers, which turns predictions and options into an :class:`Evaluation`.
 
 This package builds on the packages for metrics and statistics: it reads and counts the input, and
-it provides the resulting numbers and curves, and modified copies of an evaluation. It does not
-compare evaluations, draw, write pages or log runs. The formulas of the metrics are in ``metrics``.
+it provides the resulting numbers and curves, and modified copies of an evaluation. The package does
+not compare evaluations, draw figures, write pages or log runs. The formulas of the metrics are in
+``metrics``.
 
 Start reading the code at ``spec``, which defines the options, and at the function ``evaluated`` in
 ``from_arrays``, which turns arrays into an evaluation. ``from_tables``, ``accumulator`` and

@@ -43,7 +43,7 @@ def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:
 
 
 def gains(evaluation: Evaluation) -> GainsCurve | None:
-    """Return the gains curve of the positive group's score; None if the score is missing."""
+    """Return the gains curve for the positive group's score; None if the score is missing."""
     curve = evaluation.precision_recall
     counts = evaluation.binary
     if curve is None or counts is None:

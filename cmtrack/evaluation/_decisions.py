@@ -131,7 +131,7 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
 
 
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
-    """Return the counts of hits and misses at each probability of a hit."""
+    """Return the counts of correct and wrong predictions by the probability of being correct."""
     accept = None if step is None else step_called(evaluation, step).accept
     return HitTable.of_hits(evaluation.statistics, evaluation.confidence_level, accept)
 

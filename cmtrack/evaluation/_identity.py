@@ -60,7 +60,7 @@ def line_of_text(evaluation: Evaluation) -> str:
 
 
 def _size(evaluation: Evaluation) -> str:
-    """Return the number of rows as text, including the kind of their weights."""
+    """Return text that states the number of rows and the kind of their weights."""
     kind = evaluation.weights_are
     if kind is None:
         return f"{count(evaluation.n_samples)} rows"
@@ -71,8 +71,8 @@ def _size(evaluation: Evaluation) -> str:
 def _without_positive(plain: Any) -> Any:
     """Remove the positive group from the plain data of a grouping.
 
-    The positive group is a separate part of the design. Classes that are booleans or whole floats
-    are replaced by the equal integers.
+    The positive group is stored as a separate part of the design. Classes that are booleans or
+    whole floats are replaced by the equal integers.
     """
     if isinstance(plain, dict):
         is_step = "groups" in plain  # a group may have the name "positive"

@@ -2,8 +2,8 @@
 
 The computation assumes label shift, which means that, within each actual class, predictions have
 the same distribution in the target as in the labelled rows. The value of a metric at the new shares
-is therefore computed from reweighted rows. The weight of a row is the new share of its class
-divided by the share of the class among the labelled rows. The new shares are fixed, so only the
+is therefore computed from reweighted rows. Each row is weighted by the new share of its class
+divided by the share of this class among the labelled rows. The new shares are fixed, so only the
 variation within classes adds to the standard error. If the shares are estimated, their error is
 independent of this variation and is added to it.
 
@@ -59,10 +59,10 @@ _MOST_ROWS = 1 << 16
 class Parts(NamedTuple):
     """The squared standard error of a metric, split by source of uncertainty.
 
-    ``labelled``: the part caused by the labelled rows.
-    ``shares``: the part caused by the error of estimated shares.
-    ``realised``: the part caused by the unknown labels of the target's rows, multiplied by the
-        number of these rows.
+    ``labelled``: the part of the squared error caused by the labelled rows.
+    ``shares``: the part of the squared error caused by the error of estimated shares.
+    ``realised``: the part of the squared error caused by the unknown labels of the target's rows,
+    multiplied by the number of these rows.
     ``means``, shape (S,): the mean influence of each stratum, which is the change of the metric per
         unit of the stratum's share. None if it is unknown.
     """
@@ -85,7 +85,7 @@ class Parts(NamedTuple):
 class Term(NamedTuple):
     """A metric that is computed at the shares of the target.
 
-    ``samples``: the view that the metric is computed from.
+    ``samples``: the view of the data from which the metric is computed.
     ``k``: the position of the value if the metric returns many values; None if it returns one.
     """
 
@@ -103,8 +103,8 @@ class _ErrorSums(NamedTuple):
     ``errors``: the standard errors; None if they are not defined for the metric.
     ``spreads``: the variance that a single row of the target contributes.
     ``means``, shape (S,): the mean influence of each stratum; None if it is unknown.
-    ``is_too_wide``: True if the errors include the variation between classes, which should not
-        count because the shares are fixed.
+    ``is_too_wide``: True if the errors include the variation between classes, which should be
+    excluded because the shares are fixed.
     """
 
     errors: Any
@@ -139,7 +139,8 @@ class Moved:
     def side_factors(self) -> FloatArray | None:
         """The factors by which the weights of negative and positive rows change.
 
-        None if there are not two groups, or if the mix of classes within a group changes.
+        The result is None if there are not two groups, or if the mix of classes within a group
+        changes.
         """
         step = self.evaluation.scored
         if step is None:
@@ -168,7 +169,7 @@ class Moved:
         return float(table.sides[1] / table.effective_sides[1] / table.sides[0])
 
     def row_weights(self, rows: Predictions) -> FloatArray:
-        """Multiply each row's weight by the factor of its class; return an array of shape (n,)."""
+        """Return each row's weight multiplied by the factor of the row's class, shape (n,)."""
         return rows.design.weighted(self.factors[rows.actual])
 
     def _view(self, statistics: Statistics) -> EvaluationViews:
@@ -178,7 +179,7 @@ class Moved:
 
     @cached_property
     def terms(self) -> dict[str, Term]:
-        """Every metric that can be computed at different shares, by its full name."""
+        """All metrics that can be computed at different class shares, by their full names."""
         terms: dict[str, Term] = {}
         sections = [section.metrics for section in self.evaluation.catalog.sections.all]
         for metrics in (*sections, self.evaluation.extra_metrics):
@@ -258,7 +259,7 @@ class Moved:
 
     @cached_property
     def _cells(self) -> tuple[Influence, FloatArray, FloatArray]:
-        """The cells of the table as rows, with their shares and sums of squared weights."""
+        """The cells of the table as rows, with the shares and the sums of squared weights."""
         squares = self.statistics.squares
         if squares is None:
             raise TypeError("reweighted statistics have sums of squares")
@@ -294,7 +295,7 @@ class Moved:
         return Parts(error**2, 0.0, _value_at(spreads, term.k), means)
 
     def _parts_by_row(self, term: Term, rows: Predictions) -> Parts | None:
-        """Return the squared error from rows or clusters; None if rows have no influence."""
+        """Return the squared error from rows or clusters; None if influence values do not exist."""
         if rows.source is None and term.metric.needs == "probabilities":
             return None
         psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
@@ -356,8 +357,8 @@ class Moved:
     def _spread(self, term: Term, error: Callable[[Samples], Any]) -> Any:
         """Return the variance that a single row of the target contributes; NaN if it is unknown.
 
-        This is the squared error multiplied by the number of rows; weights count as numbers of
-        rows.
+        The variance is the squared error multiplied by the number of rows, where weights are
+        treated as numbers of rows.
         """
         if math.isnan(self.target.rows):
             return math.nan
@@ -406,7 +407,7 @@ class Moved:
         return None if errors is None else (values, errors)
 
     def fallback(self, term: Term) -> Interval | None:
-        """Return an interval from the effective sample size, for a metric whose error is 0."""
+        """Return an interval based on the effective sample size, for a metric whose error is 0."""
         if term.metric in self.evaluation.extra_metrics:
             return None
         results = Results(self.evaluation.confidence_level)

@@ -1,8 +1,8 @@
 """Warnings about undefined, approximate or easily misread numbers of an evaluation.
 
-Each function in ``_WARNINGS`` yields the warnings about one subject. ``input_remarks`` checks the
-input itself. A stored evaluation repeats some warnings about its input; ``_warn_of_input`` yields
-them.
+Each function in ``_WARNINGS`` yields the warnings about one subject. The module ``input_remarks``
+warns about the input itself. A stored evaluation repeats some warnings about its input;
+``_warn_of_input`` yields them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Warned:
 
     @property
     def words_of_few_rows(self) -> str:
-        """The words that describe a class or group with too few rows."""
+        """Words that describe a class or group that has not enough rows."""
         if self.statistics.counts.fractional:
             return f"fewer than {self.rare_below} effective rows (Kish's number, from the weights)"
         return f"fewer than {self.rare_below} rows"
@@ -253,7 +253,7 @@ def _warn_of_positive_scores(warned: Warned) -> Iterator[str]:
 
 
 def _warn_of_curves(warned: Warned) -> Iterator[str]:
-    """Yield warnings about curves if their scores have many ties or are counted on a grid."""
+    """Yield warnings about curves whose scores have many ties or are counted on a grid."""
     results = warned.results
     roc = warned.roc
     if roc is not None and roc.auc_error_bound > 0:
@@ -306,7 +306,7 @@ _FEW_ERRORS = {
     "spcc/d_b": ("d_b",),
     "calibration/": ("calibration error", "calibration slope"),
 }
-"""Metrics that depend on a few wrong predictions: a part of each name, and words for it."""
+"""Metrics that depend on a few wrong predictions, as a part of each name and a description."""
 _FEW_WEIGHTED_ERRORS = {
     "/accuracy": ("accuracy",),
     "/recall": ("recall",),

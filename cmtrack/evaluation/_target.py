@@ -126,9 +126,9 @@ def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, count
 
 
 def _rest(labels: Sequence[Label], named: list[_Stratum], stated: Any) -> list[_Stratum]:
-    """Return a stratum of all classes without a stated share; its share is the remainder.
+    """Return a stratum that contains all classes without a stated share, and the remaining share.
 
-    The list is empty if all classes are named.
+    The list is empty if shares are stated for all classes.
 
     Raises ValueError if the shares do not sum to 1.
     """
@@ -197,8 +197,8 @@ def _members(evaluation: Evaluation, names: Sequence[Label]) -> list[npt.NDArray
 def _find_positions(names: Sequence[Label], labels: Sequence[Label]) -> list[int] | None:
     """Return the positions of the names in the labels; None if one is missing or repeated.
 
-    A text also matches a label of a different type that looks the same as text, because names in
-    files are always texts.
+    A name also matches a label of a different type that looks the same when written as text,
+    because names in files are always texts.
     """
     by_text = {str(label): position for position, label in enumerate(labels)}
     positions = []

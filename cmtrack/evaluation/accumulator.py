@@ -53,9 +53,10 @@ class Accumulator:
     b``) and pickled. In distributed training, each process fills its accumulator, and one process
     adds all of them.
 
-    The result equals :func:`cmtrack.evaluate` on all rows at once. Counts are equal, and moments
-    agree up to rounding. Ranks of scores are exact for up to 2**18 distinct scores. More distinct
-    scores are counted on a grid, and a warning gives the largest error.
+    The result is the same as calling :func:`cmtrack.evaluate` on all rows at once. Counts are
+    identical, and moments agree up to rounding. Ranks of scores are exact for up to 2**18 distinct
+    scores. If there are more distinct scores, they are counted on a grid, and a warning states the
+    largest error.
 
     Parameters
     ----------
@@ -194,8 +195,7 @@ class Accumulator:
 
         Raises
         ------
-        ValueError
-            If the accumulator has no rows.
+        ValueError If the accumulator contains no rows.
 
         Warns
         -----
@@ -327,7 +327,7 @@ class Accumulator:
 
 @dataclass(eq=False)
 class _Batch:
-    """The columns of a batch that waits to be counted."""
+    """The columns of a batch of rows that are not yet counted."""
 
     actual: IntArray
     predicted: IntArray | None

@@ -1,8 +1,8 @@
 """Sections of an :class:`~cmtrack.Evaluation`, and metrics for every kind of evaluation.
 
-These catalogs are used by pages, and by code that reads the names of metrics in gates, options and
-logged values before an evaluation exists. All other code uses the catalog of the evaluation or
-comparison.
+The catalogs in this module are used by pages, and by code that reads the names of metrics in gates,
+options and logged values before an evaluation exists. All other code uses the catalog that belongs
+to an evaluation or a comparison.
 """
 
 from __future__ import annotations

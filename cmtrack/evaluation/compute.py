@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.spec import Spec
 
 SECTION_NAMES = tuple(dict.fromkeys(metric.section for metric in OF_CLASSES.metrics))
-"""First parts of all metric names that an :class:`Evaluation` may contain."""
+"""Sections with which the names of an :class:`Evaluation`'s metrics may start."""
 
 
 def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -64,7 +64,7 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
 def scored_step(
     labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
 ) -> ComposedStep | None:
-    """Return the last step with two groups, or the step of two classes; None if neither exists."""
+    """Return the last step that has two groups, or the step of two classes, or None."""
     step = None
     if grouping is not None:
         for composed in grouping.compose(labels):
@@ -153,10 +153,10 @@ class Computed:
 def compute(
     views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Mapping[str, Kept]
 ) -> Computed:
-    """Compute every section that applies and that ``spec`` requests.
+    """Compute every section of metrics that is requested by ``spec`` and applies to the data.
 
-    ``spec``: if its ``sections`` are full names of metrics, only these metrics are computed,
-        without warnings and curves.
+    ``spec``: the options; if ``sections`` contains full names of metrics, only these metrics are
+    computed, without warnings and curves.
     ``clusters``: cluster-robust standard errors, which replace the standard errors computed by this
     function.
     ``numbers``: stored numbers of metrics whose functions are not available.
@@ -219,7 +219,7 @@ def single_metrics(sections: Collection[str] | None) -> tuple[str, ...]:
 
 
 def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
-    """Compute the value of every metric that applies, but no standard errors."""
+    """Compute the values of all metrics that apply to the data, but no standard errors."""
     results = Results(views.level, with_errors=False)
     for section in catalog.sections.all:
         views.put(results, section)
@@ -255,7 +255,7 @@ def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
 def resample_tables(
     views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int
 ) -> dict[str, Interval]:
-    """Return percentile intervals of every metric computed from counts, by the metric's name."""
+    """Return percentile intervals for all metrics computed from counts, by the metrics' names."""
     statistics = views.statistics
     level = views.level
     counts = statistics.matrix.counts

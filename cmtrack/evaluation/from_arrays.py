@@ -103,16 +103,16 @@ def evaluate(
         of ``y_prob``, in sorted order.
     calibration : (y, scores) or (y, scores, fold_ids), optional
         Labelled scores that calibrate the prevalence estimate, in the forms of ``y_true`` and
-        ``y_prob``. The estimate equals the result of :func:`cmtrack.estimate_prevalence`. By
-        default ("cross-fit"), the evaluated rows calibrate the estimate, and each row is left out
-        when the density at its own score is estimated.
+        ``y_prob``. The prevalence estimate equals the result of
+        :func:`cmtrack.estimate_prevalence`. By default ("cross-fit"), the evaluated rows calibrate
+        the estimate, and each row is left out when the density at its own score is estimated.
 
         The scores must be **held out or out of fold**. If the model was trained on the scored rows,
         the estimate is badly wrong (five times too high in a documented case), and this cannot be
         detected from the data. Out-of-fold scores come from different fits than the evaluated
         model, which makes the estimate unusable for some learners. Therefore pass the fold id of
         each row, and let the model of every fold score the target. If only one model scored the
-        target, you get a warning.
+        target, cmtrack issues a warning.
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
         Unlabelled scores of the rows whose prevalence is estimated. By default, the target consists
         of the evaluated rows. If you pass ``fold_ids``, ``target`` must be a list with one entry
@@ -129,11 +129,11 @@ def evaluate(
         actual labels of both evaluations are in the same order.
     segments : frame, mapping of columns, series, or pair of one of these and a list of names,
     optional
-        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of
-        names, a tuple of names crosses these columns: ``(frame, ["region", ("region",
-        "age_band")])``. Rows with a missing value form their own segment. If a column contains more
-        than 1,000 values, only the 999 values with the most rows become individual segments. All
-        other values form one segment, and a note reports this.
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple in the
+        list of names crosses several columns: ``(frame, ["region", ("region", "age_band")])``. Rows
+        with a missing value form their own segment. If a column contains more than 1,000 values,
+        only the 999 values with the most rows become individual segments. All other values form one
+        segment, and a note reports this.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -143,23 +143,22 @@ def evaluate(
 
     Raises
     ------
-    ValueError
-        If the input is wrong. The message states the rule and the value.
+    ValueError If the input is invalid. The error message states the violated rule and the invalid
+    value.
 
     Warns
     -----
-    ScaledProbabilitiesWarning
-        If rows of probabilities were scaled. :attr:`Evaluation.warnings` contains the same warning.
-    MixedUpClassesWarning
+    ScaledProbabilitiesWarning If rows of probabilities were scaled so that they sum to 1.
+    :attr:`Evaluation.warnings` contains the same warning. MixedUpClassesWarning
         If predictions or probabilities seem to be assigned to the wrong classes.
 
     Notes
     -----
-    The function reads the n rows once. The computing time is O(n) without probabilities. With
-    probabilities, the computing time is O(n K), or O(n K²) if there are at most 30 classes. On one
-    core, evaluating 10⁶ rows with 11 classes takes about 0.03 s without probabilities and 0.3 s
-    with probabilities. Each column of segments adds about 0.1 s. The argument ``groups`` adds about
-    8 s, because the influence of every metric is summed for each group. Arrays of float64 are not
+    The function reads the n rows once. The computing time is O(n) without probabilities. If there
+    are probabilities, the computing time is O(n K), or O(n K²) for at most 30 classes. On one core,
+    evaluating 10⁶ rows with 11 classes takes about 0.03 s without probabilities and 0.3 s with
+    probabilities. Each column of segments adds about 0.1 s. The argument ``groups`` adds about 8 s,
+    because the influence of every metric is summed for each group. Arrays of float64 are not
     copied, so evaluating 2 * 10⁶ rows with 11 probabilities needed only 35 MB of memory in addition
     to the input. The size of the statistics is O(K²), or O(K³) for at most 30 classes whose
     probabilities are given.
@@ -198,7 +197,7 @@ def evaluate(
 
 @dataclass
 class Inputs:
-    """The arguments of :func:`evaluate` that contain data, unchanged."""
+    """The data arguments of :func:`evaluate`, as they were passed."""
 
     y_true: Any
     y_pred: Any = None
@@ -297,7 +296,7 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
 
 
 def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
-    """Return a remark if unnamed columns follow the order of categories or texts; else ""."""
+    """Return a remark if unnamed columns are in the order of categories or texts; else empty."""
     is_mixed = len({type(label) for label in order}) > 1  # labels of mixed types cannot be ordered
     if is_mixed or column_names(scores) is not None:
         return ""
@@ -326,7 +325,7 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
 def one_of_both(
     y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str
 ) -> tuple[str, Any, bool | str]:
-    """Return the name of the argument that holds scores, the scores, and the normalization rule."""
+    """Return the name of the argument for scores, the scores, and the normalization rule."""
     if y_score is None:
         if y_pred is None and y_prob is None:
             raise ValueError("evaluation needs y_pred or y_prob, got neither")
@@ -379,7 +378,7 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(
     evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]
 ) -> Evaluation:
-    """Return a copy of the evaluation whose rows are divided into segments already checked."""
+    """Return a copy of the evaluation whose rows are divided into segments that are valid."""
     rows = replace(rows, segments=segments)
     counted = collect_rows(rows, evaluation.counting)
     statistics = with_segments_of(evaluation.statistics, counted)

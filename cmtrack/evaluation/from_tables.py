@@ -54,13 +54,13 @@ def evaluate_table(
 
     The rows are read once, in batches of columns, and the same code counts them for all kinds of
     tables. Files, DuckDB, Polars, pandas, PyArrow and Ibis stream their batches to this process.
-    Spark, Dask and Ray count on the workers and return only small statistics. The counts, and all
-    metrics computed from them, equal the results of :func:`cmtrack.evaluate` on the same rows.
-    Moments agree up to rounding.
+    With Spark, Dask and Ray, the workers count the rows and return only small statistics. The
+    counts, and all metrics computed from them, equal the results of :func:`cmtrack.evaluate` on the
+    same rows. Moments are equal up to rounding.
 
-    The workers of a cluster need the same version of cmtrack as this process. Install it in their
-    image or environment, or send it with the job. ``wheel`` is the file that ``pip wheel --no-deps
-    .`` creates.
+    The workers of a cluster need the same version of cmtrack as this process. Install cmtrack in
+    the workers' image or environment, or send it with the job. ``wheel`` is the file that ``pip
+    wheel --no-deps .`` creates.
 
     - Spark: ``spark.archives`` with an environment packed by venv-pack or conda-pack. If the
       workers already have NumPy, SciPy and PyArrow, ``spark.addArtifact`` or ``addPyFile`` with the
@@ -77,7 +77,7 @@ def evaluate_table(
         the table contains probabilities and nothing specifies the classes (``labels``, ``y_prob``
         by label, a grouping or categories), the columns of labels are read twice. In CSV files,
         columns of labels, ids and segments are converted to numbers only if no value loses a digit.
-        All label columns are converted to the same type.
+        All columns of labels are converted to the same type.
     y_true : str
         Column of actual labels.
     y_pred : str, optional
@@ -101,12 +101,12 @@ def evaluate_table(
         probabilities, or arrays. If you pass ``fold_ids``, ``target`` must be a list with one array
         for each fold's model.
     sample_weight : str, optional
-        Column of non-negative weights. ``weights_are`` sets their meaning. By default, the type of
-        the column decides.
+        Column of non-negative weights. The option ``weights_are`` sets the meaning of the weights.
+        By default, the meaning depends on the type of the column.
     row_ids : str, optional
         Column of integers or strings that name the rows. The rows of a table have no fixed order.
-        Without ids, two evaluations are therefore assumed to be of the same data if each label has
-        the same number of rows in both.
+        If there are no ids, two evaluations are therefore assumed to be of the same data if each
+        label has the same number of rows in both.
     segments : list of str, or of tuples of str, optional
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple crosses
         its columns. Rows with a missing value form their own segment. If a column contains more
@@ -124,9 +124,8 @@ def evaluate_table(
 
     Raises
     ------
-    ValueError
-        If the input is wrong. The message states the rule, the value and the number of rows.
-    TypeError
+    ValueError If the input is invalid. The error message states the violated rule, the invalid
+    value and the number of rows. TypeError
         If the kind of table is not supported, or a column's name is not a text.
     RuntimeError
         If the workers of a cluster do not have cmtrack.
@@ -310,7 +309,7 @@ class _Reader:
     width: int = 0
 
     def count_as_they_come(self, with_lists: bool) -> Tally:
-        """Count rows before the classes are known; only labels are counted if there are scores."""
+        """Count rows before the classes are known; if there are scores, only count the labels."""
         columns = self.columns
         if columns.scores:
             columns = replace(columns, weight=None, row_ids=None, segments=())
@@ -324,7 +323,7 @@ class _Reader:
     def count(
         self, counting: Counting, places: dict[int, list[int]], declared: bool = False
     ) -> Tally:
-        """Count all rows, and return the tally.
+        """Count all rows of the table, and return the counts.
 
         Raises ValueError if rows are invalid; the message states the number of invalid rows.
         """
@@ -356,7 +355,7 @@ class _Reader:
 
     @property
     def categories(self) -> dict[str, list[Any]]:
-        """The ordered values of each categorical segment column."""
+        """The values of each categorical segment column, in the order of the categories."""
         by_name = {name: self.source.categories(name) for name in self.columns.dividing}
         return {name: values for name, values in by_name.items() if values is not None}
 
@@ -440,7 +439,7 @@ def _place(columns: Columns, width: int, counting: Counting, alone: int | None) 
 
 
 def _positions(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
-    """Return the position of each class in the names; -1 for a class that is not named."""
+    """Return the position of each class in a list of names; -1 if a class is not in the list."""
     by_text = {str(name): position for position, name in enumerate(names)}
     positions = [by_text.get(str(label), -1) for label in order]
     missing = [label for label, position in zip(order, positions, strict=True) if position < 0]

@@ -139,7 +139,7 @@ class Gate:
 
     @property
     def of_value(self) -> bool:
-        """True if only the metric's value decides, not an interval, a baseline or segments."""
+        """True if the gate needs only the metric's value, and no interval, baseline or segment."""
         return not self.end and not self.against and not self.column
 
     def keeps(self, value: float) -> bool:
@@ -194,8 +194,8 @@ class Gate:
             The value of the metric, or its difference from the baseline, by the name of the
             segment.
         too_few : mapping of str to str, optional
-            Segments that are too small for an interval, or for an interval that could decide. The
-            values of the mapping state the reason in words.
+            Segments that are too small for an interval, or too small for a decision based on the
+            interval. The values of the mapping state the reason in words.
 
         Returns
         -------
@@ -257,7 +257,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate and its outcome.
+    """A gate, and the outcome of checking it.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Warnings about probable mistakes in the input: swapped classes, saturated scores, padding.
 
-Such input may be intended, so it cannot be rejected with an error. All warnings are based on tests
-and counts that every evaluation can compute.
+Suspicious input may be intended, so it cannot be rejected with an error. All warnings are based on
+tests and counts that every evaluation can compute.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning
 
 
 def warn_of_input(found: Iterable[UserWarning]) -> None:
-    """Issue warnings that point to the line that called the caller."""
+    """Issue warnings that refer to the line in the user's code that called cmtrack."""
     for one in found:
         warnings.warn(one, stacklevel=3)
 
 
 def scaled_rows_warning(rows: int) -> str:
-    """Return the warning about probabilities that were scaled."""
+    """Return the warning that rows of probabilities were scaled."""
     noun = "row" if rows == 1 else "rows"
     return (
         f"{rows:,} {noun} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} "
@@ -92,7 +92,8 @@ def swapped_classes(statistics: Statistics) -> str:
 
     If no individual cycle meets the conditions, all cycles are tested together. A model that merely
     predicts one of two classes too often fills only one of the assigned cells, so there is no
-    warning. With sampling weights, Kish's effective number of rows replaces the number of rows.
+    warning. If the rows have sampling weights, Kish's effective number of rows replaces the number
+    of rows.
     """
     labels = statistics.matrix.labels
     counts = np.asarray(statistics.matrix.counts, dtype=np.float64)
@@ -122,7 +123,7 @@ def swapped_classes(statistics: Statistics) -> str:
 
 
 def _has_rivals(counts: FloatArray) -> bool:
-    """Return True if two off-diagonal cells contain at least as many rows as the diagonal ones."""
+    """Return True if two off-diagonal cells have at least the counts of their diagonal cells."""
     own = np.diagonal(counts)
     is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
     np.fill_diagonal(is_rival, False)
@@ -198,7 +199,7 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
 
     The warning is issued only if three findings coincide. First, the predicted and the most
     probable class differ in more than half of the rows. Second, an exact sign test shows that in
-    these rows the predicted class is correct more often than the most probable class. These two
+    these rows the predicted class is correct more often than the most probable class. The first two
     findings can also be caused by a threshold, a prior or a model without skill. Therefore, as the
     third finding, a different order of the columns must match the actual classes better.
     """
@@ -230,10 +231,10 @@ def _are_reversed(
 ) -> bool:
     """Return True if the column order that matches the predictions also matches the labels better.
 
-    For every class that moves, a normal test compares two correlations with the class: the
-    correlation of the column that the new order assigns to the class, and the correlation of the
-    column that is currently assigned to the class. If the columns are independent, the difference
-    has mean 0 and variance 2/n.
+    For every class whose column changes, a normal test compares two correlations with the class:
+    the correlation of the column that the new order assigns to the class, and the correlation of
+    the column that is currently assigned to the class. If the columns are independent, the
+    difference has mean 0 and variance 2/n.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -252,7 +253,7 @@ def _are_reversed(
 
 
 def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
-    """Return the correlation of scores with membership in a class; 0 if one of them is constant."""
+    """Return the correlation between scores and membership in a class; 0 if either is constant."""
     deviations = scores - scores.mean()
     share = is_own - is_own.mean()
     scale = float(np.sqrt((deviations @ deviations) * (share @ share)))
@@ -341,13 +342,13 @@ _NEAR_AN_END = 1e-4
 _HALF_SINGLE = 2.0**-25
 """Half the distance between 1 and the next lower number in single precision."""
 _ROUNDED_MEAN = 1e-12
-"""Largest rounding error in the mean score of a grid cell."""
+"""Largest rounding error of the mean score in a cell of the grid."""
 
 
 def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
     """Return, for each channel, the share of rows whose score is 0, or whose score is 1.
 
-    ``end``: the score to count, 0 or 1.
+    ``end``: the score that is counted, which is 0 or 1.
 
     The result is empty if there are no scores, or if no other score is near ``end``. If scores are
     counted on the fixed grid, only the last cell is usable, because its mean shows whether most of
@@ -373,8 +374,8 @@ def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
 def padding(matrix: ConfusionMatrix) -> str:
     """Return a warning if a label usually marks rows to ignore; else an empty text.
 
-    -100 is never a class. 255 is treated as a possible class, unless all other labels are far below
-    255 and no row is predicted as 255.
+    The label -100 is never a class. The label 255 is treated as a possible class, unless all other
+    labels are far below 255 and no row is predicted as 255.
     """
     rows = matrix.counts.sum(axis=1)
     predictions = matrix.counts.sum(axis=0)

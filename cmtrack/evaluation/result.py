@@ -3,7 +3,7 @@
 The attributes and methods of the class are arranged in sections. Other modules compute the results:
 numbers are computed in ``compute``, curves in ``_curves`` and ``_decisions``, copies in ``_copies``
 and ``_regrouping``, thresholds in ``threshold``, metrics at different class shares in
-``transport``, and segments in ``segments``. ``storage`` reads and writes files.
+``transport``, and segments in ``segments``. Files are read and written in ``storage``.
 """
 
 from __future__ import annotations
@@ -329,13 +329,13 @@ class Evaluation(BaseEvaluation):
     def calibrates_itself(self) -> bool:
         """True if :attr:`prevalence` is estimated for the labelled rows themselves.
 
-        The labels of these rows already show their prevalence.
+        For labelled rows, the labels already show the prevalence.
         """
         return self.statistics.labelled is None and self.statistics.target is None
 
     @property
     def spcc_matrix(self) -> FloatArray | None:
-        """The one-vs-one sPCC, shape (K, K); None if probabilities are missing or K is 2.
+        """The one-vs-one sPCC, shape (K, K); None if probabilities are missing or if K is 2.
 
         The diagonal is 0.
         """
@@ -409,7 +409,7 @@ class Evaluation(BaseEvaluation):
             The columns are label, support, cost, standard_error, part and always. Cost is the mean
             cost of the class. The standard_error of this mean is NaN if the class has no rows. Part
             is the contribution of the class to the mean cost of all rows. Always is the mean cost
-            of all rows if every prediction were this class.
+            that would result if this class were predicted for every row.
 
         Raises
         ------
@@ -438,8 +438,8 @@ class Evaluation(BaseEvaluation):
         ----------
         method : "influence" or "bootstrap"
             "influence" returns the intervals of the evaluation. "bootstrap" draws multinomial
-            tables from the counts, and returns percentile intervals. This equals resampling rows,
-            but is faster because only cells are drawn.
+            tables from the counts, and returns percentile intervals. Drawing such tables is
+            equivalent to resampling rows, but faster.
         n_resamples : int, default 1000
         seed : int, default 0
 
@@ -487,7 +487,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings, for example about rare classes, undefined numbers and coarse scores."""
+        """Warnings about the numbers, for example about rare classes and undefined metrics."""
         sentences = [*self.notes, *self._computed.warnings]
         if self.segments.note:
             sentences.append(self.segments.note)
@@ -514,14 +514,15 @@ class Evaluation(BaseEvaluation):
     def effective_clusters(self) -> dict[str, float] | None:
         """Effective number of clusters by metric; None if ``groups`` were not given.
 
-        Intervals use a quantile of Student's t distribution. If G clusters are as informative as e
-        clusters of equal size, the degrees of freedom are 3 e / (1 + 2 e / G) - 1, but at least 1.
+        The intervals of metrics use a quantile of Student's t distribution. If G clusters are as
+        informative as e clusters of equal size, the degrees of freedom are 3 e / (1 + 2 e / G) - 1,
+        but at least 1.
         """
         return self.of_rows.effective_clusters
 
     @cached_property
     def row_facts(self) -> RowFacts:
-        """The stored :attr:`of_rows`, completed from the rows if they are available."""
+        """The stored :attr:`of_rows`, to which missing facts are added if rows are available."""
         rows = self.rows
         facts = self.of_rows
         if not isinstance(rows, Predictions):
@@ -610,7 +611,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def calibration(self) -> CalibrationCurve | None:
-        """The reliability curve of the positive group's score, without bins; None if missing."""
+        """The reliability curve of the positive group's score, without bins, or None."""
         return _curves.calibration(self)
 
     @property
@@ -670,14 +671,14 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         thresholds : array_like of shape (T,), optional
-            Numbers between 0 and 1. At a threshold t, a false alarm costs t / (1 - t) times the
-            value of a hit. The default is 0.01, 0.02, ..., 0.99. If positives are rare, the default
-            is 99 thresholds up to about ten times the share of positives.
+            Numbers between 0 and 1. At a threshold t, a false alarm is assumed to cost t / (1 - t)
+            times the benefit of a hit. The default is 0.01, 0.02, ..., 0.99. If positives are rare,
+            the default is 99 thresholds up to about ten times the share of positives.
 
         Returns
         -------
-        NetBenefit
-            The result contains an interval for each value, and a band for all thresholds together.
+        NetBenefit The result contains an interval for each value, and a simultaneous band for all
+        thresholds.
             If scores are counted on a grid, each threshold is moved to the nearest edge of the
             grid.
 
@@ -709,9 +710,9 @@ class Evaluation(BaseEvaluation):
 
         All metrics that are computed from confusion counts are recomputed. ROC, sPCC and calibrated
         prevalence need the scores of the positive group. If the evaluation contains its rows, these
-        results are computed from the rows. If it does not, these results are kept as long as the
-        positive group contains the same classes as before. Otherwise these results are missing, and
-        :attr:`warnings` reports this.
+        results are computed from the rows. If the rows are missing, these results are kept as long
+        as the positive group contains the same classes as before. If the positive group also
+        changes, the results are removed, and :attr:`warnings` reports this.
 
         Examples
         --------
@@ -728,8 +729,8 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float
-            Costs between classes, or between the groups of a grouping step. They replace earlier
-            costs.
+            Costs between classes, or between the groups of a grouping step. The new costs replace
+            any earlier costs.
 
         Raises
         ------
@@ -754,17 +755,17 @@ class Evaluation(BaseEvaluation):
         subject_to: str | None = None,
         calibration: Any = None,
     ) -> Threshold:
-        """Choose a threshold of the positive group's score, and evaluate it on different rows.
+        """Choose a threshold for the positive group's score, and evaluate it on different rows.
 
-        A row is predicted positive if its score is at least the threshold. Its predicted class is
-        the most probable class in the predicted group.
+        A row is predicted positive if its score is at least the threshold. The predicted class of a
+        row is the most probable class in the predicted group.
 
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float, optional
-            Costs whose mean the threshold minimizes. By default, the costs of the evaluation
-            itself. Costs must depend only on the two groups: all pairs of classes that lead to the
-            same outcome must have the same cost.
+            Costs whose mean the threshold minimizes. By default, the costs that the evaluation
+            contains. Costs must depend only on the two groups: all pairs of classes that lead to
+            the same outcome must have the same cost.
         maximize : str, optional
             A metric that is maximized instead, such as ``"binary/recall"``. This metric must be
             computed from the six counts.
@@ -788,8 +789,8 @@ class Evaluation(BaseEvaluation):
             If the evaluation does not contain scores of two groups, if one group has no rows, if
             costs or metrics do not suit two groups, or if no threshold meets the bound (the message
             states the best value that can be reached). This error is also raised if the rows have
-            sampling weights or clusters. In this case, choose the threshold on rows without weights
-            and clusters, and pass it to ``evaluate(..., threshold=chosen)``.
+            sampling weights or clusters. For such data, choose the threshold on rows without
+            weights and clusters, and pass it to ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------
@@ -836,8 +837,9 @@ class Evaluation(BaseEvaluation):
             calibrate the estimate on rows that are not evaluated. If the estimate is calibrated on
             the evaluated rows, the intervals miss the true value too often.
         rows : float, optional
-            Number of rows in the target, if the shares are stated. The result then also contains
-            ``own_intervals``, which hold for the metrics computed from exactly these rows.
+            Number of rows in the target, if the shares are stated. If ``rows`` is given, the result
+            also contains ``own_intervals``, which hold for the metrics computed from exactly these
+            rows.
         counted : bool, default False
             Whether stated shares are the exact shares in the rows of the target. By default, stated
             shares are the shares in the population from which the rows come.
@@ -861,7 +863,7 @@ class Evaluation(BaseEvaluation):
         labelled rows by class are treated as fixed, so the errors reflect only the variation within
         classes. If the shares are estimated, the assumption is tested (Pearson's X² of binned
         scores, ``fit_pvalue``). If the target's scores contradict the assumption (p < 0.01), the
-        estimate is withdrawn, the metrics are NaN, and ``undefined`` gives this reason. The test
+        estimate is withdrawn, the metrics are NaN, and ``undefined`` states this reason. The test
         only detects large changes.
 
         Examples
@@ -913,7 +915,7 @@ class Evaluation(BaseEvaluation):
 
         ``evaluation.segments["region"].to_frame()`` is a table.
         ``evaluation.segments["region"]["north"]`` is the evaluation of a segment. If you regroup,
-        price or merge evaluations, the result contains the changed segments.
+        price or merge evaluations, the segments change accordingly.
         """
         return Segments(self)
 
@@ -990,7 +992,8 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         extra_metrics : sequence of Metric
-            As in :func:`cmtrack.evaluate`. A metric replaces an existing metric with the same name.
+            As in :func:`cmtrack.evaluate`. A new metric replaces an existing metric with the same
+            name.
 
         Examples
         --------
@@ -1058,7 +1061,7 @@ class Evaluation(BaseEvaluation):
     # -- stored and shown --------------------------------------------------------------------------
 
     def extra_data(self) -> list[dict[str, Any]]:
-        """The custom metrics as plain data: texts and numbers, but no functions."""
+        """The custom metrics as plain data, which consist of texts and numbers but no functions."""
         return to_data(self.extra_metrics, self._computed.results) if self.extra_metrics else []
 
     def _stored(self) -> dict[str, Any]:

@@ -20,8 +20,8 @@ class RowFacts:
 
     ``cluster_errors``: the cluster-robust standard errors.
     ``n_clusters``: the number of clusters.
-    ``effective_clusters``: the effective number of clusters, (sum of s²)² / sum of s⁴. Each s is
-        the sum of one cluster's influence values.
+    ``effective_clusters``: the effective number of clusters, (sum of s²)² / sum of s⁴. In this
+    formula, s is the sum of one cluster's influence values.
     ``pvalues``: the p-values of calibration tests.
     ``errors``: the standard errors of averages over areas under curves.
     ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed.
@@ -78,7 +78,7 @@ _KEYS = {
     "pvalues": "row_pvalues",
     "errors": "row_errors",
 }
-"""Names of the facts in the file of an evaluation."""
+"""Names under which the facts are stored in the file of an evaluation."""
 
 
 def _read(data: Any) -> ByMetric | None:
@@ -103,7 +103,7 @@ def merged(
 
     The clusters' sums of squared influence and of its fourth powers can be added.
 
-    ``totals``: the number (or total weight) of the rows on each side.
+    ``totals``: the number (or total weight) of the rows in each of the two sets.
     ``is_sum``: a function that returns True if the named metric doubles when every row is counted
         twice, as counts do. All other metrics are treated as means over rows.
     """

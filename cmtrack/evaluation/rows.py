@@ -26,13 +26,13 @@ CONFIDENT = 0.9
 MISMATCH = "mismatch"
 """Value of ``predicted`` that selects mismatches: a wrong class in the correct group."""
 CLASSES = "c"
-"""Code that stands for the matrix of classes in names of cells."""
+"""Code that, in the name of a cell, stands for the confusion matrix of the classes."""
 STEP = "s"
-"""Code that stands for the matrix of a step in names of cells; the step's number follows it."""
+"""Code that, in the name of a cell and followed by a number, stands for the matrix of a step."""
 ASIDE = "m"
-"""Code that stands for mismatches in names of cells."""
+"""Code that, in the name of a cell, stands for mismatches."""
 OTHER = "o"
-"""Code that stands for all classes without their own row or column in names of cells."""
+"""Code that, in the name of a cell, stands for all classes without their own row or column."""
 TOTAL = "total"
 """Key in a frame's ``attrs`` for the number of rows found, which may exceed the frame's length."""
 
@@ -67,9 +67,9 @@ def rows_where(
 ) -> pd.DataFrame:
     """Return the rows behind a number, for example the rows of a cell, or confident errors.
 
-    The returned rows meet all conditions. The rows are sorted by the probability or decision value
-    of the predicted class, from highest to lowest. Rows with equal scores, or without scores, keep
-    their order.
+    The returned rows meet all of the given conditions. The rows are sorted by the probability or
+    decision value of the predicted class, from highest to lowest. Rows with equal scores, or
+    without scores, keep their order.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ def rows_where(
         A class, or a group if ``step`` is given. If ``step`` is given, ``predicted`` may also be
         "mismatch": the correct group, but a class that the step does not accept.
     step : str, optional
-        The name of a step of the grouping. By default, the conditions refer to classes.
+        The name of a step of the grouping. By default, ``actual`` and ``predicted`` refer to
+        classes.
     right : bool, optional
         Whether the prediction is correct. If ``step`` is given, a prediction is correct if the step
         accepts it; otherwise the predicted class must equal the actual class.
@@ -91,9 +92,9 @@ def rows_where(
     row_ids : str or array-like of shape (n,), optional
         The name of the table's id column. The table may be in any order if the evaluation contains
         the ids of its rows (in memory, or in a run that was logged with ``CMTRACK_ROW_IDS``).
-        Otherwise, the table must be in the order of the rows. You can also pass an array of ids in
-        the order of the rows. Such ids are looked up in the index of a DataFrame, as in
-        :func:`cmtrack.segment_runs`.
+        If the evaluation contains no ids, the table must be in the order of the rows. You can also
+        pass an array of ids in the order of the rows. Such ids are looked up in the index of a
+        DataFrame, as in :func:`cmtrack.segment_runs`.
     limit : int or None, default 25
         Largest number of rows in the frame; None means all rows.
 
@@ -209,10 +210,10 @@ def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
 
 
 def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
-    """Return the mask of correct rows, shape (n,).
+    """Return the mask of correctly predicted rows, shape (n,).
 
-    A row is correct if the step accepts its prediction. If there is no step, a row is correct if
-    the predicted class equals the actual class.
+    A row is correct if the step accepts its prediction. If there is no step, the predicted class
+    must equal the actual class.
     """
     if step is None:
         return np.asarray(rows.actual == rows.predicted)
@@ -220,7 +221,7 @@ def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
 
 
 def certainty(rows: Predictions, places: IntArray, label: bool = False) -> FloatArray | None:
-    """Return the scores of the predicted or actual class of some rows; None if scores are missing.
+    """Return the scores of some rows' predicted or actual classes; None if scores are missing.
 
     A score is a probability or a decision value.
     ``label``: True to return the scores of the actual classes.

@@ -1,8 +1,9 @@
 """Segments of an evaluation: tables of metrics by segment, disparity, and a search.
 
 Most numbers are computed from the statistics that an evaluation stores for each segment. ROC,
-calibration curves and cluster-robust errors cannot be computed from these statistics. Such results
-require the rows of the segment, so they are missing if the evaluation does not contain its rows.
+calibration curves and cluster-robust errors cannot be computed from these statistics. These results
+are computed from the rows of a segment, and are missing if the evaluation does not contain its
+rows.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Segments(Mapping[str, "SegmentTable"]):
 
     @property
     def note(self) -> str:
-        """The sentence that explains why segments lack intervals if clustered rows are missing."""
+        """Sentence that states that segments lack intervals because clustered rows are missing."""
         if any(table.without_clusters for table in self._tables.values()):
             return (
                 "metrics of segments have no intervals: they need the rows, because rows belong "
@@ -101,14 +102,15 @@ class Segments(Mapping[str, "SegmentTable"]):
         return ""
 
     def named(self, name: str) -> dict[str, float]:
-        """Return the values of a metric in segments, by full name.
+        """Return the values of a metric in segments, by the full name of each value.
 
         Parameters
         ----------
         name : str
             A name such as ``segment/region/north/binary/recall``, which follows the pattern
-            ``segment/<column>/<value>/<metric>``. Column and value are encoded like labels in
-            metric names. A ``*`` instead of the value selects all segments of the column.
+            ``segment/<column>/<value>/<metric>``. The column and the value are encoded in the same
+            way as labels in metric names. A ``*`` instead of the value selects all segments of the
+            column.
 
         Raises
         ------
@@ -288,8 +290,8 @@ class SegmentTable:
     def disparity(self, metric: str) -> Disparity:
         """Return the difference and the ratio between the values of the best and the worst segment.
 
-        The intervals account for the selection of the best and the worst segment. ``lowest`` and
-        ``highest`` are positions in :attr:`values`.
+        The intervals account for the fact that the best and the worst segment were selected.
+        ``lowest`` and ``highest`` are positions in :attr:`values`.
 
         Raises
         ------
@@ -347,7 +349,7 @@ class SegmentTable:
 
     @property
     def codes(self) -> IntArray | None:
-        """Position of each row's segment in :attr:`values`, shape (n,); None without rows."""
+        """Position of each row's segment in :attr:`values`, shape (n,); None if rows are lost."""
         return None if self._rows is None else self._rows.codes
 
     def by_rows(self, metric: str) -> list[Evaluation]:
@@ -421,7 +423,7 @@ class SegmentTable:
 
     @cached_property
     def _parts(self) -> list[EvaluationViews]:
-        """The views of each segment's statistics, which are the input of metrics."""
+        """The views of each segment's statistics, from which metrics are computed."""
         return self._views(False)
 
     @cached_property
@@ -445,7 +447,7 @@ class SegmentTable:
         return {}
 
     def _compute(self, metrics: Sequence[str], outside: bool) -> None:
-        """Compute metrics that are not computed yet, for all segments or the rows outside each."""
+        """Compute metrics that are still missing, for all segments or for the rows outside each."""
         missing = [
             metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._computed
         ]

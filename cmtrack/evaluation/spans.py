@@ -41,8 +41,8 @@ def evaluate_spans(
     extra class ``none``.
 
     Averages are taken over the labels of spans. The section ``spans/`` contains the micro and macro
-    averages that are usual for such tasks. If ``match="exact"``, the micro averages and the class
-    values of precision, recall and F1 equal the results of seqeval.
+    averages that are usual for span labelling. If ``match="exact"``, the micro averages and the
+    class values of precision, recall and F1 equal the results of seqeval.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def evaluate_spans(
 
     Raises
     ------
-    ValueError
-        If the input is wrong. The message states the rule and the value.
+    ValueError If the input is invalid. The error message states the violated rule and the invalid
+    value.
 
     Notes
     -----

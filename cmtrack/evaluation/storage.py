@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 _LABELS_HASHED = "labels_hashed"
 _BY_VALUE = "by value"
-"""Value of ``labels_hashed`` for boolean or whole-float labels; missing in files of cmtrack 0.2."""
+"""Value of ``labels_hashed`` for boolean or whole-float labels; cmtrack 0.2 did not store it."""
 
 _SUM_OF_ROW = 1.05
-"""Limit of a group's stored probability; rows are read only if their probabilities sum to less."""
+"""Limit of a group's stored probability, because rows with a larger sum are rejected."""
 _ROUNDING = 1e-9
 """Relative size, per row, up to which a negative sum of squares counts as a rounding error."""
 
@@ -187,7 +187,7 @@ def _check_whole(statistics: Statistics) -> None:
 
 
 def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
-    """Return those parts of the statistics that count every evaluated row exactly once."""
+    """Return the parts of the statistics that count every evaluated row exactly once."""
     counts: dict[str, npt.NDArray[Any]] = {}
     for name in ("moments", "score_moments", "losses", "scores", "decisions", "tops", "ranks"):
         part = getattr(statistics, name)
@@ -272,9 +272,9 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
 
     The columns are y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>`` and
     row ids. Labels are dictionary-coded texts in the order of the evaluation's labels.
-    Probabilities are float32. Decision values are float64, because in single precision, decision
-    values far from 0 could become ties. Segments are positions in :attr:`SegmentCounts.values` of
-    the evaluation's statistics.
+    Probabilities are float32. Decision values are stored as float64, because decision values far
+    from 0 could become ties in single precision. Segments are stored as positions in
+    :attr:`SegmentCounts.values` of the evaluation's statistics.
     """
     pa, _ = archive.parquet()
     rows = rows.matches if isinstance(rows, SpanRows) else rows
@@ -395,7 +395,7 @@ def _span_rows(rows: Predictions, size: int) -> SpanRows:
 
 
 def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
-    """Read the ids of the rows, or their hashes, and check them against the evaluation's digest."""
+    """Read the row ids or their hashes, and check them against the evaluation's digest."""
     column = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
     if column is None:
         return None

@@ -93,7 +93,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold of the positive group's score.
+    """A threshold for the positive group's score.
 
     Create a threshold with :meth:`cmtrack.Evaluation.threshold`.
 
@@ -105,7 +105,7 @@ class Threshold:
     objective : Judged
         The mean cost that was minimized, or the metric that was maximized.
     bounded : Judged or None
-        The metric that ``subject_to`` bounds; None if no bound is given.
+        The metric that ``subject_to`` puts a bound on; None if no bound is given.
     subject_to : str or None
     positive, negative : label
     confidence_level : float
@@ -113,7 +113,7 @@ class Threshold:
         True if the threshold was chosen on a calibration set and evaluated on the evaluated rows.
         False if folds of the evaluated rows were used for both purposes.
     costs : OutcomeCosts or None
-        The costs of the six outcomes; None if no costs of the two groups are given.
+        The costs of the six outcomes; None if no costs between the two groups are given.
     held_out : BinaryCounts
         The outcomes of the rows that evaluate the threshold. If folds are used, the counts are
         averaged over the repeats.
@@ -156,7 +156,7 @@ class Threshold:
 
     @property
     def calibrated(self) -> float:
-        """The threshold with the least cost for calibrated scores; NaN if it does not exist."""
+        """The threshold with the lowest cost for calibrated scores; NaN if it does not exist."""
         return math.nan if self.costs is None else self.costs.calibrated
 
     @property
@@ -170,17 +170,17 @@ class Threshold:
 
     @property
     def low(self) -> float:
-        """Lower limit of the objective's interval."""
+        """Lower limit of the confidence interval of the objective."""
         return self.objective.low
 
     @property
     def high(self) -> float:
-        """Upper limit of the objective's interval."""
+        """Upper limit of the confidence interval of the objective."""
         return self.objective.high
 
     @property
     def apparent(self) -> float:
-        """The objective on the rows that chose the threshold; this value is too favourable."""
+        """The objective on the rows that chose the threshold, which is too favourable."""
         return self.objective.apparent
 
     def to_frame(self) -> pd.DataFrame:
@@ -222,7 +222,7 @@ class Threshold:
         return f"{choice}: {worth} {judges}. {self._apparent_numbers()}."
 
     def _aim(self) -> tuple[str, str]:
-        """Return words for the goal, and the words that precede the number of the objective."""
+        """Return the goal in words, and the words that precede the value of the objective."""
         if self.objective.name != COST:
             aim = f"the largest {_title(self.objective.name)}"
             words = f"{_title(self.objective.name)} is"
@@ -234,7 +234,7 @@ class Threshold:
         return aim, words
 
     def _apparent_numbers(self) -> str:
-        """Describe the numbers on the rows that chose, and say whether they are too favourable."""
+        """Describe the numbers on the rows that chose the threshold and how favourable they are."""
         objective = self.objective
         gain = objective.apparent - objective.value
         if objective.name == COST:
@@ -440,7 +440,7 @@ def _metric(name: str) -> Any:
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreCounts, list[str]]:
-    """Return warnings and the scores of the calibration set that chooses the threshold."""
+    """Return the scores of the calibration set that chooses the threshold, and warnings."""
     if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
             expected = getattr(evaluation, name)

@@ -1,14 +1,14 @@
-"""Choice of a threshold of the positive group's score, and its evaluation on held-out rows.
+"""Choice of a threshold for the positive group's score, and its evaluation on held-out rows.
 
 A row is predicted positive if its score is at least the threshold. The predicted class is the most
 probable class in the predicted group. A row that is a mismatch within its predicted group therefore
 remains a mismatch.
 
-On the rows that chose a threshold, the cost or metric of the threshold is too favourable. Therefore
-the rows are split into folds, and each fold is evaluated with the threshold that all other folds
-choose. The interval of the result is widened to include the variation between splits. Because rows
-are independent, drawing from the counts at each score without replacement is equivalent to
-splitting the rows. The rows themselves are not needed.
+The cost or metric of a threshold is too favourable if it is computed from the rows that chose the
+threshold. Therefore the rows are split into folds, and each fold is evaluated with the threshold
+that all other folds choose. The interval of the result is widened to include the variation between
+splits. Because rows are independent, drawing from the counts at each score without replacement is
+equivalent to splitting the rows. The individual rows are therefore not needed.
 
 Source: Elkan (2001) derives the threshold that is best for calibrated probabilities.
 """
@@ -123,7 +123,7 @@ class OutcomeCosts:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule that chooses a threshold by the least cost or largest metric under an optional bound.
+    """A rule that chooses the threshold with the lowest cost or the largest metric within a bound.
 
     Exactly one of ``costs`` and ``maximize`` is set.
 
@@ -136,7 +136,7 @@ class Rule:
 
     @property
     def objective(self) -> str:
-        """Name of the cost to minimize, or of the metric to maximize."""
+        """Name of the cost that is minimized, or of the metric that is maximized."""
         return COST if self.maximize is None else self.maximize.name
 
     @property
@@ -188,8 +188,8 @@ class Rule:
         largest threshold is chosen.
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
-        ``counts``, shape (..., 4, U): counts by channel and score. A score is a candidate only if a
-            row has this score.
+        ``counts``, shape (..., 4, U): counts by channel and score. A score is a candidate threshold
+        only if at least one row has this score.
         """
         allowed = candidates(counts)
         if self.maximize is not None or self.bound is not None:
@@ -239,13 +239,13 @@ def _check_six(metric: Metric, option: str) -> None:
 
 
 def thresholds_of(scores: ScoreCounts) -> FloatArray:
-    """Return all thresholds, shape (U + 1,): the scores or lower edges of cells, and infinity."""
+    """Return all thresholds, shape (U + 1,): scores or lower edges of cells, and infinity."""
     lowest = scores.values if scores.exact else np.concatenate(([0.0], grid_edges()))
     return np.append(lowest, np.inf)
 
 
 def candidates(counts: Any) -> BoolArray:
-    """Return a mask, shape (..., U + 1), of the thresholds that are infinity or scores of rows.
+    """Return a mask, shape (..., U + 1), of the thresholds that are infinite or scores of rows.
 
     ``counts``, shape (..., 4, U): counts by channel and score.
     """
@@ -258,7 +258,7 @@ def candidates(counts: Any) -> BoolArray:
 
 
 def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Iterator[FloatArray]:
-    """Split counts of independent rows at random into folds with equal numbers of rows by group.
+    """Split counts of independent rows at random into folds that are balanced by group.
 
     For each random split, yields the counts of the folds, shape (V, 4, U).
 
@@ -300,7 +300,7 @@ def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntAr
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Outcomes on rows that did not choose the threshold.
+    """Outcomes for rows that did not choose the threshold.
 
     ``counts``, shape (R, 6): the six counts of each repeat.
     ``folds_without``: the number of folds, over all repeats, that have no outcomes because no

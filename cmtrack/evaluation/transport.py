@@ -1,7 +1,7 @@
 """Metrics for different shares of the actual classes, with errors, intervals and reasons.
 
-:class:`Transported` is the result that users read. ``_target`` reads the shares, and ``_moved``
-computes the values and their squared errors.
+:class:`Transported` is the result that users read. The module ``_target`` reads the shares, and
+``_moved`` computes the values and their squared errors.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _FEW = 20
 _ABSENT = 1e-6
 """Limit below which an estimated share is treated as 0, because it is a rounding error."""
 _HEAVY = 0.1
-"""Weight of a negative row, relative to all positives, above which a warning is issued.
+"""Weight of a negative row, relative to all positive rows, above which a warning is issued.
 
-Average precision is biased if a few negatives have large weights. If the mean logits of the two
-groups differ by two standard deviations, the bias is about 0.04 at this weight.
+Average precision is biased if a few negatives have large weights. For this weight, the bias is
+about 0.04 if the mean logits of the two groups differ by two standard deviations.
 """
 _SHOWN = (
     "multiclass/accuracy",
@@ -58,7 +58,7 @@ _SHOWN = (
     "binary/recall",
 )
 _MOST_SHARES = 4
-"""Number of shares that the ``repr`` shows; the largest shares are shown."""
+"""Number of the largest shares, which are the ones that the ``repr`` shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def metrics(self) -> dict[str, float]:
-        """Every metric that can be computed at different shares, by full name.
+        """All metrics that can be computed at different class shares, by full name.
 
         If a metric is NaN, see :attr:`undefined` for the reason.
         """
@@ -121,7 +121,7 @@ class Transported(RemovedAttributes):
 
     @property
     def undefined(self) -> dict[str, str]:
-        """The reason why a metric is NaN, by name of the metric."""
+        """The reasons why metrics are NaN, by the name of each metric."""
         terms = self.moved.terms  # computing the terms fills `moved.undefined`
         reasons = self.moved.undefined
         if self.withdrawn:
@@ -130,7 +130,7 @@ class Transported(RemovedAttributes):
 
     @cached_property
     def _parts(self) -> dict[str, Parts]:
-        """The squared errors, by full name of the metric; excludes metrics without an error."""
+        """The squared errors of the metrics by full name, excluding metrics without an error."""
         if self.withdrawn:
             return {}
         by_name = {name: self.moved.parts(term) for name, term in self.moved.terms.items()}
@@ -162,7 +162,7 @@ class Transported(RemovedAttributes):
         return ByName(intervals, "own interval of")
 
     def _intervals(self, realised: bool) -> dict[str, Interval]:
-        """Return the intervals for the population, or for the target's own rows (``realised``)."""
+        """Return the intervals for the population, or for the target's own rows if ``realised``."""
         intervals: dict[str, Interval] = {}
         for name, parts in self._parts.items():
             term = self.moved.terms[name]
@@ -223,9 +223,9 @@ class Transported(RemovedAttributes):
     def reweighted(self) -> Evaluation:
         """The evaluation of the rows after they are weighted to the shares of the target.
 
-        Use it for figures, thresholds and decision curves. The standard errors of this evaluation
-        treat the weights as sampling weights. These errors are too large, because they ignore that
-        the shares are fixed.
+        Use this evaluation for figures, thresholds and decision curves. The standard errors of this
+        evaluation treat the weights as sampling weights. Errors based on sampling weights are too
+        large, because they ignore that the shares are fixed.
         """
         rows = self.evaluation.rows
         facts = RowFacts()
@@ -314,7 +314,7 @@ class Transported(RemovedAttributes):
         Returns
         -------
         statistic, degrees, pvalue
-            Pearson's X² that compares the predictions of the two sets of rows, summed over the
+            Pearson's X² that compares the predictions of the two sets of rows, added up over the
             actual classes. If the p-value is small, do not trust the metrics at different shares.
             The p-value is NaN if there are no degrees of freedom.
         """
@@ -499,8 +499,8 @@ _WARNINGS = (
 def _are_scores(evaluation: Evaluation, stated: Any) -> bool:
     """Return True if scores of rows were passed instead of shares.
 
-    An array with columns contains scores. If there are two classes, a one-dimensional array also
-    contains scores, unless its length is two.
+    An array with several columns is assumed to contain scores. If there are two classes, a
+    one-dimensional array is also assumed to contain scores, unless its length is two.
     """
     if isinstance(stated, Mapping):
         return any(np.ndim(value) for value in stated.values())

@@ -78,7 +78,7 @@ def _strategy(constant: ConstantAnswer, interval: Interval | None) -> str:
 
 
 def warning_clause(ranking: Ranking) -> str:
-    """Return a warning as a clause, such as ", not better than always “worse”".
+    """Return a warning in the form of a clause, such as ", not better than always “worse”".
 
     The clause is empty if the best run is shown to be better than the constant answer.
     """
@@ -91,11 +91,11 @@ def warning_clause(ranking: Ranking) -> str:
 
 
 def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
-    """Return the sentences on runs that are not shown to beat the constant answer, by metric.
+    """Return sentences on runs that are not shown to be better than the constant answer.
 
     If every run was tested and no run is shown to be better, the sentence begins with "No run".
-    Otherwise, there is one sentence for the run with the best value of the metric and one for the
-    run to take, if these runs are not shown to be better.
+    In all other cases, the function returns one sentence for the run with the best value of the
+    metric and one for the recommended run, if these runs are not shown to be better.
     """
     sentences = []
     for constant in ranking.constants:
@@ -145,12 +145,12 @@ def _key(entry: Ranked, ranking: Ranking) -> str:
 
 
 def _value_of(entry: Ranked, metric: str, ranking: Ranking) -> float:
-    """Return the value that a ranked run or model has for a metric of the criterion."""
+    """Return a ranked run's or model's value of one of the criterion's metrics."""
     return entry.value if ranking.criterion.single else entry.metrics[metric]
 
 
 def _interval_of(entry: Ranked, metric: str, ranking: Ranking) -> Interval | None:
-    """Return the interval that a ranked run or model has for a metric of the criterion."""
+    """Return a ranked run's or model's interval for one of the criterion's metrics."""
     return entry.interval if ranking.criterion.single else entry.evaluation.intervals.get(metric)
 
 
@@ -190,7 +190,7 @@ def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
 
 
 def _constant_rows(ranking: Ranking) -> list[UnrankedRow]:
-    """Return a row for each constant answer, with its value for each metric."""
+    """Return a row for each constant answer, which contains the answer's value for each metric."""
     rows: dict[str, UnrankedRow] = {}
     for constant in ranking.constants:
         if constant.unbeatable:
@@ -211,7 +211,7 @@ def _constant_rows(ranking: Ranking) -> list[UnrankedRow]:
 
 
 def _values_in_words(evaluation: BaseEvaluation, names: Iterable[str]) -> dict[str, str]:
-    """Return the available metrics of an evaluation as texts."""
+    """Return the available metrics of an evaluation, with their values written as texts."""
     texts = {}
     for name in names:
         if name in evaluation.infinite:

@@ -20,7 +20,7 @@ from cmtrack.statistics import ReducedConfusionMatrix
 
 MAX_CLASS_ROWS = 500
 MAX_FIRST = 20
-"""Number of classes that the page shows before a button shows the rest."""
+"""Number of classes that the page shows until the reader clicks a button to see the rest."""
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
 """Largest number of groups for which the page shows the confusion matrix of a grouping step."""
@@ -32,7 +32,7 @@ _CLASS_SCORES = {
     "calibration_error": "Calibration error",
     "calibration_pvalue": "p (Holm)",
 }
-"""Headings of the class metrics that follow precision, recall and F1 in a table."""
+"""Table headings of the class metrics that come after precision, recall and F1."""
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def _class_row(evaluation: Evaluation, label: Label) -> dict[str, Any]:
 
 
 def _class_scores(evaluation: Evaluation) -> list[str]:
-    """Return the available class metrics that follow precision, recall and F1 in a table."""
+    """Return the available class metrics that come after precision, recall and F1 in a table."""
     prefix = f"class/{encode_label(evaluation.labels[0])}"
     return [name for name in _CLASS_SCORES if f"{prefix}/{name}" in evaluation.metrics]
 
@@ -259,7 +259,7 @@ _WEIGHTS = {
 
 
 def _head(evaluation: Evaluation) -> list[str]:
-    """Return the parts of the line under the title."""
+    """Return the parts of the line that the page shows under its title."""
     texts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
     if evaluation.positive is not None:
         texts.append(f"positive group {fmt.named(evaluation.positive)}")
@@ -270,7 +270,7 @@ def _head(evaluation: Evaluation) -> list[str]:
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return named facts about an evaluation of classes."""
+    """Return facts about an evaluation of classes, each with a name."""
     classes = fmt.in_row(evaluation.classes, 60)
     facts = [
         ("Rows", fmt.samples(evaluation)),
@@ -298,7 +298,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
 def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
     """Return the facts at the end of the page, which are the same for all kinds of evaluation.
 
-    ``truth``: the noun for the actual values.
+    ``truth``: the noun that the page uses for the actual values.
     """
     return [
         ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),

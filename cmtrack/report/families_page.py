@@ -104,7 +104,7 @@ def _share(value: float) -> dict[str, Any]:
 
 
 def _code_text(code: Any) -> str:
-    """Return a code as text, or an empty string if the table cell contains no code."""
+    """Return the code in a table cell as text, or an empty string if there is none."""
     return str(code) if _is_code(code) else ""
 
 
@@ -114,7 +114,7 @@ def _is_code(code: Any) -> bool:
 
 
 def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """Return named facts about an evaluation of families."""
+    """Return facts about an evaluation of families, each with a name."""
     _, predicted, actual, *_ = evaluation.statistics.codes.sum(axis=0).tolist()
     labels = f"{fmt.count(float(actual))} actual, {fmt.count(float(predicted))} predicted"
     families = fmt.in_row(evaluation.families, 40)
@@ -144,7 +144,7 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 
 
 def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the row of a code for the table that MLflow's views show."""
+    """Return a code's row in the table that MLflow's views show."""
     scores = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
     shares = {
         f"{share}_given_{side}": fmt.rounded(row[f"{share}_given_{side}"])

@@ -46,7 +46,7 @@ class FigureEntry:
     ``parts``: function that takes the evaluation and returns the name and the part for each figure.
     ``section``: key of the question that the figure answers in a report, in
         :data:`cmtrack.report.narrative.QUESTIONS`.
-    ``chart``: function that takes the evaluation, and words for the run and the step in the title.
+    ``chart``: function that takes the evaluation, and the run and the step as words for the title.
         The function returns the run's image for MLflow's charts, or None. MLflow shows the image
         256 pixels wide, next to the images of other runs.
     ``logged``: "file" if the figure is logged as a file and in the run's report; "report" if the
@@ -131,7 +131,7 @@ class About:
 
     @property
     def signature(self) -> str:
-        """The line below a figure, such as ``svm · step 7 · ANES 1996, test · 2026-11-22``."""
+        """The text line below a figure, such as ``svm · step 7 · ANES 1996, test · 2026-11-22``."""
         return BETWEEN.join(
             short(part) for part in (self.run, self.step_words, self.data, self.date) if part
         )
@@ -423,7 +423,7 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
 
 
 def file_name(name: str, *, review: bool = False) -> str:
-    """Return the name of a figure's file, which is the same in a folder and in a run.
+    """Return the name of a figure's file, which is the same in folders and in logged runs.
 
     ``name``: name of the figure, as in :meth:`Evaluation.figures`.
     ``review``: whether the figure belongs to a comparison.
@@ -479,7 +479,8 @@ def draw_figures(
 
     ``on_error``: a function that is called with the name and the error of each figure that fails.
         If ``on_error`` is given, all figures are drawn at once, and the mapping omits the figures
-        that fail. By default, each figure is drawn on first access, which raises any error.
+        that fail. By default, each figure is drawn when it is first accessed, and errors are raised
+        at that time.
     """
     if on_error is None:
         return DrawnFigures(subject)
@@ -497,12 +498,12 @@ def draw_pictures(
     """Draw the figures that apply, and return a mapping from their names to pictures.
 
     ``problems``: a list to which a sentence is added for each figure that fails; the result omits
-        these figures. By default, the error is raised.
+        these figures. If ``problems`` is None, the error is raised.
     ``step``: a function that is called before each figure is drawn.
     ``figures``: "all" for every figure on pages, "auto" for the figures that are logged to a run
     (:attr:`FigureEntry.logged`), or the names of figures.
-    ``files``: whether to make PNG files as well as SVG elements, from the same drawing. If
-    ``figures`` is "auto", PNG files are made for only some figures.
+    ``files``: whether to make PNG files in addition to SVG elements. If ``figures`` is "auto", PNG
+    files are made for only some figures.
     ``about``: facts about the run, which a small line below each figure shows. If such facts are
     given, the images for MLflow's charts are always drawn.
     """
@@ -573,7 +574,7 @@ def _chart(entry: FigureEntry, subject: Any, about: About) -> bytes:
 
 
 def _attempt(name: str, action: Callable[[], Result], on_error: OnError) -> Result | None:
-    """Return the result of an action, or None if it fails and ``on_error`` accepts its error."""
+    """Return the result of an action, or None if it fails and ``on_error`` handles the error."""
     try:
         return action()
     except Exception as error:
@@ -588,7 +589,7 @@ def _drawn(
     step: Step | None = None,
     is_wanted: Callable[[FigureEntry, str], bool] = lambda *_: True,
 ) -> Iterator[tuple[FigureEntry, str, str, Figure]]:
-    """Yield the entry, the name, the title and the drawing of each figure that applies.
+    """Yield the list entry, the name, the title and the drawing of each figure that applies.
 
     If a figure fails, the other figures are still drawn.
     """

@@ -45,7 +45,7 @@ BETWEEN = " · "
 """Separator between numbers in a cell of MLflow's tables, which do not show line breaks."""
 _MARKS = "\\`*_{}[]|#!"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-"""Entities for characters that a backslash does not escape on MLflow's pages."""
+"""HTML entities for characters that a backslash cannot escape on MLflow's pages."""
 
 # -- names -----------------------------------------------------------------------------------------
 
@@ -64,12 +64,12 @@ def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def in_row(names: Iterable[object], most: int) -> str:
-    """Return names as ``a, b, c``, or the first ``most`` names and the number of further names."""
+    """Return names as ``a, b, c``; after ``most`` names, only count the remaining names."""
     return some_of([short(name, 40) for name in names], most)
 
 
 def short(label: object, most: int = SHORT) -> str:
-    """Return a label on one line, with the middle cut out if the label is long."""
+    """Return a label on a single line; the middle of a long label is cut out."""
     text = " ".join(str(label).split()) or "(empty)"
     if len(text) <= most:
         return text
@@ -79,7 +79,7 @@ def short(label: object, most: int = SHORT) -> str:
 
 
 def markdown_text(text: object) -> str:
-    """Return a text on one line, escaped so that Markdown shows it unchanged."""
+    """Return a text on a single line, escaped so that Markdown shows the text unchanged."""
     escaped = []
     for mark in one_line(text):
         if mark in _MARKS:
@@ -103,7 +103,7 @@ def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _finite_or_none(value: Any) -> Any:
-    """Return the value, or None for a number that JSON cannot represent."""
+    """Return the value, or None if it is a number that JSON cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -182,9 +182,9 @@ def missing_word(evaluation: BaseEvaluation, name: str) -> str:
 
 
 def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
-    """Return the reason why a metric has no finite value, after "infinite" or "undefined".
+    """Return "infinite" or "undefined", and the reason why a metric has no finite value.
 
-    A reason is, for example, "infinite: 1 row gives …".
+    An example is "infinite: 1 row gives …".
     """
     word = missing_word(evaluation, name)
     reason = evaluation.undefined.get(name, "")
@@ -204,5 +204,5 @@ def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
 
 
 def _range_of_zero(metric: Metric, value: float, ends: Interval | None) -> str:
-    """Return a range such as ``0 to 0.070`` if a calibration error is estimated as 0, else ""."""
+    """Return a range such as ``0 to 0.070`` if a calibration error is estimated as 0."""
     return upper_bound(value, ends) if metric.interval == "square" else ""

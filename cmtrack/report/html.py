@@ -36,7 +36,7 @@ _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
 def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str, Picture]:
-    """Return the figures of a page, or add a problem if Matplotlib is not installed."""
+    """Return the figures of a page; if Matplotlib is missing, add a note to ``problems``."""
     try:
         from cmtrack.report.figures import draw_pictures
     except ImportError as error:
@@ -151,8 +151,9 @@ def _template(name: str) -> Template:
 def _policy(html: str) -> str:
     """Return a Content-Security-Policy that allows only the page's own style, script and pictures.
 
-    Style *attributes* need no hash. Style attributes contain only widths that are computed from
-    numbers, and the browser does not load pictures or fonts that an attribute might name.
+    The policy needs no hashes for style *attributes*. Style attributes contain only widths that are
+    computed from numbers, and the browser does not load pictures or fonts that an attribute might
+    name.
     """
     return "; ".join(
         (
@@ -169,9 +170,9 @@ def _policy(html: str) -> str:
 
 
 def _hashes(element: str, html: str) -> str:
-    """Return the hashes of the contents of all elements with a tag name, as the policy lists them.
+    """Return hashes of the contents of all elements with a given tag name, for the policy.
 
-    All such elements come from the template, because a ``<`` in a value is escaped.
+    All elements with this tag name come from the template, because a ``<`` in a value is escaped.
     """
     contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
     digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)

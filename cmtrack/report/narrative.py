@@ -88,7 +88,7 @@ QUESTION_OF_METRICS = {
     "spcc": "probabilities",
     "prevalence": "prevalence",
 }
-"""Section of the report for each first part of a headline metric's name, unless it is "good"."""
+"""Section of the report by the first part of a headline metric's name, unless it is "good"."""
 _COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
 """Heading for a prevalence estimate on labelled rows, which serves as a check."""
 
@@ -265,7 +265,7 @@ def _classes(evaluation: Evaluation) -> list[str]:
 
 
 def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
-    """Return classes with their F1, such as ``“6” (F1 0.644, n = 35)``."""
+    """Return classes and their F1 as text, such as ``“6” (F1 0.644, n = 35)``."""
     size = ""
     if len(labels) == 1:
         support = evaluation.metrics[f"class/{encode_label(labels[0])}/support"]
@@ -363,7 +363,7 @@ def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
 
 
 def _needs_counts(hits: float, total: float) -> bool:
-    """Return whether counts must accompany a share, because it is of few unweighted rows."""
+    """Return whether counts must accompany a share, because there are few unweighted rows."""
     if not total > 0:
         return False
     are_counts = hits == round(hits) and total == round(total)

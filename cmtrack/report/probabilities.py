@@ -4,12 +4,13 @@ An assessment covers either the probabilities of the positive group or the confi
 predictions, which is the probability that each prediction is correct. An assessment states that
 probabilities are miscalibrated if two conditions hold: the calibration test finds a fault, and
 either the reliability curve leaves its band or both parts of the test find the fault. If the curve
-has no band, the test alone decides. If only the test finds a fault, the assessment reports signs of
+has no band, only the test decides. If only the test finds a fault, the assessment reports signs of
 miscalibration.
 
 The slope, the mean and the curve determine the word for the kind of fault, and an example shows
-where the fault is largest. All of these results use the evaluation's confidence level. A fault
-smaller than a margin of practical importance is real, but too small to matter.
+where the fault is largest. The test, the slope, the mean and the curve use the evaluation's
+confidence level. A significant fault that is smaller than a margin of practical importance is
+reported as too small to matter.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from cmtrack.statistics.predictions import Predictions
 FEW = 100
 """Number of rows below which the calibration test detects only large faults."""
 MARGIN = 0.01
-"""Calibration error, or difference of means, below which a fault is too small to matter.
+"""Calibration error, or difference between means, below which a fault is too small to matter.
 
 If less than a tenth of the rows have the rarer outcome, the margin is a tenth of the share of these
 rows.
@@ -99,7 +100,7 @@ class _Judged:
 
     @property
     def alpha(self) -> float:
-        """The largest p-value that counts as significant."""
+        """The largest p-value that is treated as significant."""
         return 1 - self.evaluation.confidence_level
 
     @cached_property
@@ -154,7 +155,7 @@ class _Judged:
 
     @property
     def error(self) -> str:
-        """The calibration error with its interval."""
+        """Text with the calibration error and its interval."""
         below = upper_bound(self.size, self.interval)
         if below:
             return f"{self.section} error {below} ({fmt.level(self.evaluation.confidence_level)})"
@@ -167,7 +168,7 @@ class _Judged:
 
     @property
     def evidence(self) -> str:
-        """The p-value and the calibration error, in parentheses."""
+        """Text in parentheses with the p-value and the calibration error."""
         return f"({self.test}; {self.error})"
 
 
@@ -178,11 +179,11 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
 
     ``margin``: the margin of practical importance; see :data:`MARGIN`.
 
-    The word of the assessment is one of these:
+    The assessment contains one of these words:
 
     - "over-confident", "under-confident", "the wrong way round", "too high", "too low" or
       "miscalibrated", with "negligibly" in front if the fault is below the margin
-    - :data:`CERTAIN` if a score of 0 or 1 did not come true
+    - :data:`CERTAIN` if an outcome with a score of 0 or 1 did not come true
     - :data:`SIGNS` if the test finds a fault, but the curve or the size of the error contradicts it
     - "unclear" if the curve or an interval shows a fault that the test does not find
     - :data:`NONE`, "not tested" or "all came true"
@@ -267,7 +268,7 @@ JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {
     "calibration": judgement,
     "confidence": confidence,
 }
-"""The function that assesses the probabilities of each section of metrics."""
+"""Functions that assess probabilities, one for each section of metrics."""
 
 
 def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
@@ -320,11 +321,11 @@ def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
 def _side(mean_interval: Interval | None, curve: CalibrationCurve) -> int:
     """Return 1 if the mean score is too high, -1 if it is too low, else 0.
 
-    Two conditions must hold. The result is not 0 only if two conditions hold. First, the interval
-    of the mean difference excludes 0. Second, labels that are drawn at random with the scores as
-    probabilities seldom differ this much from the mean score. The second condition is needed if the
-    outcome comes true for few rows or for no row. If the outcome is rare, the observed labels vary
-    less than drawn labels, and the interval is too narrow.
+    Two conditions must hold. The result differs from 0 only if two conditions hold. First, the
+    interval of the mean difference excludes 0. Second, labels that are drawn at random with the
+    scores as probabilities seldom differ this much from the mean score. The second condition
+    matters if the outcome comes true for few rows or for no row. If the outcome is rare, the
+    observed labels vary less than drawn labels, and the interval is too narrow.
     """
     if mean_interval is None:
         return 0
@@ -393,7 +394,7 @@ def _slope(evaluation: Evaluation) -> str:
 
 
 def _margin(curve: CalibrationCurve, margin: float) -> float:
-    """Return the margin, limited to a tenth of the share of a rare outcome.
+    """Return the margin of practical importance, at most a tenth of a rare outcome's share.
 
     The share of the rare outcome is the expected share or the observed share, whichever is larger,
     and corresponds to at least one row.
@@ -452,7 +453,7 @@ def _judge_failed(judged: _Judged) -> Judgement:
 
 
 def _judge_significant(judged: _Judged) -> Judgement:
-    """Assess probabilities with a fault that the test finds."""
+    """Assess probabilities in which the test finds a fault."""
     if judged.is_small:
         text = (
             f"The {judged.subject} are negligibly {judged.word}: the fault is real, "
@@ -485,7 +486,7 @@ def _doubts(judged: _Judged) -> list[str]:
 
 
 def _judge_not_significant(judged: _Judged) -> Judgement:
-    """Assess probabilities without a fault that the test finds."""
+    """Assess probabilities in which the test finds no fault."""
     rows = judged.evaluation.statistics.digest.rows
     look = _look(judged, rows)
     if look:
@@ -502,7 +503,7 @@ def _judge_not_significant(judged: _Judged) -> Judgement:
 def _look(judged: _Judged, rows: int) -> str:
     """Return words for signs of a fault that the test does not find.
 
-    The text is empty if there is no such sign.
+    The text is empty if there are no signs of a fault.
     """
     if judged.curve.leaves_band:
         return "the curve leaves its band"
@@ -517,7 +518,7 @@ def _look(judged: _Judged, rows: int) -> str:
 
 
 def _caution(judged: _Judged, rows: int) -> str:
-    """Return a caution to add if no miscalibration is found.
+    """Return a caution that is added if no miscalibration is found.
 
     The text is empty if no caution is needed.
     """
@@ -558,7 +559,7 @@ def _failures(judged: _Judged) -> str:
 
 
 def _example(judged: _Judged) -> str:
-    """Return words for the largest fault of the reliability curve.
+    """Return a description of the largest fault of the reliability curve.
 
     The text is empty if the example would be the mean of all rows, and the difference between this
     mean and the observed share may be due to chance.

@@ -47,7 +47,7 @@ _TEXT = 200
 
 
 class Joined(NamedTuple):
-    """Columns of a user's table, with one entry for each row of an evaluation.
+    """Columns of a user's table that contain one entry for each row of an evaluation.
 
     ``images``: name of the column with the addresses of images, or None if there is no such column.
     """
@@ -145,7 +145,7 @@ def has_probabilities(rows: Predictions) -> bool:
 
 
 class _Cell(NamedTuple):
-    """A matrix cell that contains rows: matrix, step, the codes of both labels, and count."""
+    """A matrix cell that contains rows, with its matrix, step, label codes and count."""
 
     matrix: str
     step: str | None
@@ -161,8 +161,9 @@ def behind_confusions(
     """Return a table of the most confident rows in each of the most important matrix cells.
 
     The matrices take turns to contribute their next cell until there are ``most`` tables. In each
-    matrix, confusions come before correct cells, and larger cells before smaller cells. The correct
-    cells of the class matrix come last. Returns None if there are no rows or no errors.
+    matrix, confusions come before correct predictions, and larger cells come before smaller cells.
+    The cells of correct predictions in the class matrix come last. Returns None if there are no
+    rows or no errors.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
@@ -206,9 +207,9 @@ def behind_confusions(
 
 
 def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
-    """Return ``most`` cells: the first cell of each matrix, then the second cells, and so on.
+    """Return ``most`` cells: first the first cell of every matrix, then the second, and so on.
 
-    The correct cells of the first matrix come last.
+    The cells of correct predictions in the first matrix come last.
     """
     turns = [
         (cell.right and place == 0, turn, place)
@@ -219,7 +220,7 @@ def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return a mapping from table ids, to which matrix cells link, to the titles of the tables."""
+    """Return the titles of the tables by the table ids to which matrix cells link."""
     if behind is None:
         return {}
     groups = [behind["cells"], *(tables for _, tables in behind["others"])]

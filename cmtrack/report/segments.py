@@ -1,8 +1,8 @@
 """Tables and sentences on the segments of an evaluation, for people and for MLflow.
 
 A sentence calls a segment worse only if the interval of its difference from all other rows excludes
-0. These intervals hold for all segments of a column together. If the interval of the gap between
-the best and the worst segment includes 0, a note states this.
+0. The intervals of these differences hold for all segments of a column together. If the interval of
+the gap between the best and the worst segment includes 0, a note states this.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class SegmentView:
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
         """Return a sentence for each segment that is worse than the rest in at least one metric.
 
-        The sentence is about the first such metric. The sentences are in the order of the metrics.
-        Among the sentences on one metric, the segment with the largest difference comes first.
+        The sentence is about the first metric in which the segment is worse. The sentences are
+        sorted in the order of the metrics. Among the sentences on one metric, the segment with the
+        largest difference comes first.
         """
         by_segment: dict[str, str] = {}
         for metric in self.metrics:
@@ -149,7 +150,7 @@ class SegmentView:
         return fmt.percent(value) if self._is_share(metric) else fmt.number(value)
 
     def side(self, metric: str, text: str) -> int:
-        """Return -1 for a segment worse than the rest, 1 for a better segment, 0 if unclear."""
+        """Return -1 if a segment is clearly worse than the rest, 1 if it is better, else 0."""
         row = self.rows[metric][text]
         sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
         return -sign if self._metric(metric).better == "lower" else sign
@@ -240,7 +241,7 @@ def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _view_row(view: SegmentView, text: str) -> dict[str, Any]:
-    """Return the row of a segment for the table that MLflow's views show."""
+    """Return a segment's row in the table that MLflow's views show."""
     results = []
     numbers: dict[str, float | None] = {}
     for metric in view.metrics:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """Functions that make the report of one kind of evaluation.
+    """Functions that make the report for one kind of evaluation.
 
     ``template``: name of the page's template.
     ``content``: function that returns the template values that only this kind of page needs.
@@ -254,7 +254,7 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
 
 
 def card(evaluation: BaseEvaluation, title: str) -> str:
-    """Return the Markdown of :meth:`BaseEvaluation.card`, in the words of the report."""
+    """Return the Markdown of :meth:`BaseEvaluation.card`, which uses the words of the report."""
     view = view_of(evaluation)
     statements = view.told(evaluation)
     content = view.content(evaluation)
@@ -301,8 +301,8 @@ def _card_segments(table: Mapping[str, Any]) -> list[str]:
 def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
     """Return table rows for the headline metrics, with distinct titles.
 
-    Metrics with the same title and the same value share a row. If their values differ, each metric
-    has a row, and the titles name the sections.
+    Metrics with the same title and the same value share a row. If metrics with the same title have
+    different values, each metric has its own row, and the titles name the sections.
     """
     rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
     numbers_of_title: dict[str, set[Any]] = {}

@@ -44,11 +44,12 @@ class Gap(RepeatedDifference):
 
     The interval and the p-value of the base class refer to this pair alone.
 
-    ``adjusted_pvalue``: p-value adjusted for the number of pairs of models by Holm's method. The
+    ``adjusted_pvalue``: p-value adjusted for the number of pairs of models by Holm's method. Holm's
     adjustment also accounts for the fact that the best model was selected using the same scores.
     ``joint_low``, ``joint_high``: ends of an interval that is simultaneous for all pairs of models
-    (Bonferroni). A model whose interval excludes zero is significantly worse. A significantly worse
-    model may have an interval that includes zero, because Holm's stepwise test is more powerful.
+    (Bonferroni). If the interval excludes zero, the model is significantly worse than the best
+    model. A significantly worse model may have an interval that includes zero, because Holm's
+    stepwise test is more powerful.
     """
 
     name: str
@@ -62,11 +63,11 @@ class RepeatedResult:
     """Result of comparing several models over the same seeds or folds.
 
     ``kind``: "folds" or "seeds".
-    ``blocks``: number of blocks in which every model has a value. Only these blocks are tested.
+    ``blocks``: number of blocks in which every model has a value. Tests ignore all other blocks.
     ``left_out``: number of blocks in which at least one model has no value.
     ``summary``: summary of all values, including incomplete blocks.
-    ``order``: models, best first, by mean over the complete blocks.
-    ``best``: the first model in this order.
+    ``order``: the models, sorted by their means over the complete blocks with the best first.
+    ``best``: the first model in ``order``.
     ``differences``: differences between the best model and all other models, in the order of the
     models; ``result[name]`` returns the difference of one model.
     ``pairwise``: tests of all pairs of models, with p-values adjusted by Holm's method. Folds are
@@ -140,9 +141,9 @@ def analyse(
     folds.
     ``test_errors``, of shape (k, k), optional: standard errors of the mean difference of each pair
     of models due to the sampling of the test rows; symmetric, NaN if unknown. The diagonal is not
-    used. Seeds share their test rows, so this variance is added to the variance of the seeds. Folds
-    have disjoint test rows, so the test uses the larger of the two errors
-    (:func:`corrected_resampled_t`).
+    used. Runs with different seeds share their test rows, so the variance due to the test rows is
+    added to the variance of the seeds. Folds have disjoint test rows, so the test uses the larger
+    of the two errors (:func:`corrected_resampled_t`).
 
     Raises ValueError if the kind is unknown, if the kind requires an argument that is missing or
     does not accept an argument that is given, if the scores, names, level, ratio or errors do not

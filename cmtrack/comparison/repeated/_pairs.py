@@ -49,7 +49,7 @@ class RepeatedDifference:
     test_rows: bool = False
 
     def reversed(self) -> RepeatedDifference:
-        """Return the difference with the opposite sign: second model minus first model."""
+        """Return the difference with the opposite sign (second model minus first model)."""
         # Subtracting from 0 avoids negative zeros.
         difference, statistic = 0.0 - self.difference, 0.0 - self.statistic
         return replace(
@@ -80,15 +80,15 @@ def corrected_resampled_t(
     far too often. The test (Machine Learning 52, 239-281) uses the variance s² · (1/J +
     n_test/n_train) of the mean instead of s²/J, with J - 1 degrees of freedom.
 
-    The spread s of a few folds can be small by luck, even smaller than the sampling error of the
-    folds' test rows. The test rows of the folds are disjoint, so the sampling of these rows alone
-    causes a standard error of the mean of ``test_error`` = √(Σ e_j²) / J, where e_j is the paired
-    standard error of fold j's difference. This error is not added to the spread, because the spread
-    over disjoint rows already includes it. If ``test_error`` is given, the result contains the
-    wider of the two intervals and the larger of the two p-values, so a difference must be
-    significant according to both methods. The probability of a false positive is therefore at most
-    the probability for the corrected t-test alone (an intersection-union test; Berger 1982,
-    Technometrics 24, 295-300).
+    If there are few folds, their spread s can be small by chance, even smaller than the sampling
+    error of the folds' test rows. The test rows of the folds are disjoint, so the sampling of these
+    rows alone causes a standard error of the mean of ``test_error`` = √(Σ e_j²) / J, where e_j is
+    the paired standard error of fold j's difference. The sampling error is not added to the spread,
+    because the spread over disjoint rows already includes this error. If ``test_error`` is given,
+    the result contains the wider of the two intervals and the larger of the two p-values, so a
+    difference must be significant according to both methods. The probability of a false positive is
+    therefore at most the probability for the corrected t-test alone (an intersection-union test;
+    Berger 1982, Technometrics 24, 295-300).
 
     ``differences``, of shape (J,): first model minus second model in each fold or random split,
     over all repetitions; NaN is ignored.
@@ -136,11 +136,11 @@ def seed_differences(
 ) -> RepeatedDifference:
     """Compute the mean difference of two models over seeds that share their test rows.
 
-    Both the seeds and the test rows vary. The variance of the mean over J seeds is therefore the
-    sum of two parts (law of total variance). The part due to the test rows, given the seeds, is
-    ``test_error²``. The part due to the seeds is estimated by s²/J, and only this part decreases as
-    the number of seeds grows. Because s² is measured on these rows, it also includes the
-    interaction of rows and seeds, which ``test_error²`` includes as well. The sum is therefore
+    The results vary with the seeds and with the test rows. The variance of the mean over J seeds is
+    therefore the sum of two parts (law of total variance). The part due to the test rows, given the
+    seeds, is ``test_error²``. The part due to the seeds is estimated by s²/J, and only this part
+    decreases as the number of seeds grows. Because s² is measured on the test rows, both s² and
+    ``test_error²`` include the interaction of rows and seeds. The sum of the two parts is therefore
     conservative, by less than s²/J.
 
     The degrees of freedom are computed by Satterthwaite's formula (1946, Biometrics Bulletin 2,
@@ -236,7 +236,7 @@ def by_student(
 class Pair:
     """A test of two models.
 
-    ``first``, ``second``: columns of the scores.
+    ``first``, ``second``: the models' columns in the scores.
     ``difference``: first model minus second model.
     ``adjusted_pvalue``: p-value adjusted for the number of pairs by Holm's method.
     """
@@ -261,7 +261,7 @@ class Pairwise:
     ``confidence_level``: two models differ significantly if their adjusted p-value is at most ``1 -
     confidence_level``.
     ``blocks``: number of blocks that are used.
-    ``left_out``: number of blocks with a missing value.
+    ``left_out``: number of blocks in which a model has no value.
     """
 
     pairs: tuple[Pair, ...]

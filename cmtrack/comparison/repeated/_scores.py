@@ -84,7 +84,7 @@ def complete(scores: Any) -> tuple[FloatArray, int]:
 def settled(values: FloatArray, scale: Any) -> FloatArray:
     """Return values without rounding errors, so that 0.4 - 0.3 equals 0.2 - 0.1.
 
-    ``scale``: the largest number in the computation of the values; they are rounded to about 1e-12
+    ``scale``: the largest number in the computation of the values, which are rounded to about 1e-12
     (2⁻⁴⁰) of this number.
     """
     grid = np.ldexp(1.0, np.maximum(np.frexp(scale)[1] - _SAME, -1022))
@@ -152,7 +152,8 @@ def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
     ``scores``, of shape (N, k): one row per block and one column per model; missing values are NaN.
     ``names``: names of the models; by default the column numbers.
 
-    Raises ValueError if the scores are not a finite matrix, or if the names do not fit.
+    Raises ValueError if the scores are not a finite matrix, or if the names do not match the
+    scores.
     """
     matrix = as_scores(scores)
     whole, left_out = complete(matrix)

@@ -1,7 +1,7 @@
 """Reviews of comparisons, which present a decision in words, tables and figures.
 
 A :class:`Review` provides the names and titles in a comparison, so that each is made only once. The
-modules for sentences (``narrative``) and tables (``page``, ``columns``, ``rows``) use it.
+modules for sentences (``narrative``) and tables (``page``, ``columns``, ``rows``) use this class.
 ``report`` writes the review as HTML, Markdown or JSON, and ``bundle`` writes it together with all
 data that are needed to recompute it. The results of a comparison are computed in
 :mod:`cmtrack.comparison`.

@@ -1,8 +1,8 @@
 """Bundles, which are files that contain a review with all of its data, and their verification.
 
 A bundle is untrusted. Verification checks the files in a bundle against the digests in the
-manifest, and recomputes the comparison from the stored statistics and the rule. It then compares
-every number and sentence in the bundle's data with the recomputed comparison. Verification does not
+manifest, and recomputes the comparison from the stored statistics and the rule. Every number and
+sentence in the bundle's data is then compared with the recomputed comparison. Verification does not
 check the page in the bundle, so read the new page of the recomputed comparison instead. Names,
 users, times and notes cannot be verified. To protect a bundle against changes, sign the digest of
 its manifest, because any change of the bundle changes this digest.
@@ -68,7 +68,7 @@ MAX_FILES = 20_000
 _SINCE = (1980, 1, 1, 0, 0, 0)
 """The date of every file in an archive, which is the first date that a zip archive can store.
 
-With a fixed date, archives with the same content consist of the same bytes.
+Because the date is fixed, archives with the same content consist of the same bytes.
 """
 _PLAIN_FILE = 0o100644 << 16
 """Mode of every file in an archive, which makes it readable for all and writable for its owner."""
@@ -90,7 +90,7 @@ _RUNS_KEYS = frozenset(
     )
 )
 _WRITTEN = "names, users, times and params of the runs, author, date, title and notes"
-"""Parts of a review that a bundle states but cannot prove."""
+"""Parts of a review that are stated in a bundle but cannot be verified."""
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
 
 
 def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
-    """Return an evaluation with probabilities rounded as in a file.
+    """Return an evaluation with its probabilities rounded in the same way as in a file.
 
     Returns None if rounding changes nothing.
     """
@@ -284,7 +284,7 @@ def _reads(comparison: Comparison) -> set[str]:
 
 
 def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
-    """Return the facts of a run that the review shows or the rule reads.
+    """Return the facts about a run that are shown in the review or read by the rule.
 
     Passwords, and tags that the rule does not read, are removed.
     """
@@ -320,7 +320,7 @@ class NoBundle(ValueError):
 
 
 class Outcome(Enum):
-    """The outcome of verifying a bundle; the value is the word that people read."""
+    """The outcome of verifying a bundle, whose value is the word that people read."""
 
     VERIFIED = "verified"
     STATISTICS_ONLY = "statistics only: the review was not verified"
@@ -338,10 +338,11 @@ class Verification:
         changed.
     ``removed``: data that belong to a feature that cmtrack no longer has, and what to use instead.
     ``not_recomputed``: parts of the review that could not be recomputed, and why.
-    ``stated``: facts that a bundle states but cannot prove, such as facts about runs that were not
+    ``stated``: facts that are stated in a bundle but cannot be verified, such as facts about runs
+    that were not
         evaluated.
     ``sha256``: digest of the manifest, which lists the digests of all files.
-    ``rule``: the rule's file and digest.
+    ``rule``: the file name and the digest of the rule.
     ``made_with``: version of cmtrack that made the bundle.
     ``read_with``: version of cmtrack that verified the bundle.
     ``page``: a new page that shows the recomputed comparison, because the page in the bundle is not
@@ -523,7 +524,7 @@ def _read_evaluations(
 
 
 def _has_pvalues(stated: Mapping[str, Any]) -> bool:
-    """Return whether a review's rankings contain p-values for being the best."""
+    """Return whether the rankings in a review contain the p-values of being the best."""
     return any(
         run["p_set"] is not None for ranking in stated["rankings"] for run in ranking["runs"]
     )
@@ -631,7 +632,7 @@ def _stated_only(about: Mapping[str, Any]) -> list[str]:
 
 
 def _listing(about: Mapping[str, Any], how: Mapping[str, Any]) -> Listing:
-    """Return the listing of runs that a bundle states."""
+    """Return the listing of runs that is stated in a bundle."""
     runs = {entry["run"]["run_id"]: _as_run(entry["run"]) for entry in about["judged"]}
     unreadable = []
     incomplete = []
@@ -707,7 +708,7 @@ class _Compared:
     ``is_foreign``: whether a different version of cmtrack wrote the stated data.
     ``numbers``: the number of compared numbers.
     ``page``: the page of the recomputed comparison.
-    ``lacking``: parts that cannot be recomputed, each with the reason.
+    ``lacking``: parts that cannot be recomputed, and the reason for each part.
     """
 
     def __init__(self) -> None:
@@ -721,7 +722,7 @@ class _Compared:
         self.stated: list[str] = []
 
     def without_removed(self, stated: Any, where: str = "") -> Any:
-        """Return the data without the keys that only a removed feature wrote.
+        """Return the data without keys that were written only by a removed feature.
 
         If a removed key has a value, the key is also added to a list.
         """

@@ -20,7 +20,7 @@ NAME = 30
 If names are longer, parts that all names share are cut first.
 """
 FOLDED = 5
-"""Number of ruled-out runs that a table shows before a button shows the rest."""
+"""Number of ruled-out runs that a table shows until the reader clicks a button to see the rest."""
 
 
 @dataclass
@@ -76,9 +76,10 @@ class Row:
     """A row of a table in a review.
 
     ``status``: the CSS class of the row of a ranked run on the page.
-    ``chosen``: whether the row shows the run to take, in a table that ranks by another metric.
+    ``chosen``: whether the row shows the recommended run, in a table that ranks by a different
+    metric.
     ``rest``: whether the page hides the row at first.
-    ``mark``: a word next to the first cell.
+    ``mark``: a word that is shown next to the first cell.
     ``reason``: text that a page shows while the mouse is over the row.
     """
 
@@ -97,7 +98,7 @@ class Table:
     ``words``: the keys of the columns that contain text; all other columns contain numbers.
     ``reading``: instructions for reading the table.
     ``scales``: the numbers at both ends of the scale of each column with drawn intervals.
-    ``beside``: rows below the ranked runs.
+    ``beside``: the rows that are shown below the ranked runs.
     ``behind``: the word for the runs whose rows are hidden at first.
     """
 
@@ -135,7 +136,7 @@ def value_cell(value: float, interval: tuple[float, float]) -> Cell:
 
 
 def shorten_names(rows: Sequence[Row], key: str = "name") -> None:
-    """Set the short form of names, which the page shows on one line."""
+    """Set the short form of names, so that the page can show each name on one line."""
     names = [row.cells[key] for row in rows]
     for name, short in zip(names, distinct([name.text for name in names], NAME), strict=True):
         if isinstance(name, NameCell):

@@ -66,8 +66,8 @@ class OnTerminal:
 class Column:
     """A column of a ranking's table.
 
-    ``key``: name of the column in frames and in JSON. Two columns have the same key if its position
-        or its values differ between frames and JSON.
+    ``key``: name of the column in frames and in JSON. Two columns have the same key if the column's
+    position or values differ between frames and JSON.
     ``value``: function that returns an entry's value for programs; by default, the entry's
     attribute with the same name as the column.
     ``frame``, ``json``: whether frames and JSON files contain the column.
@@ -116,7 +116,7 @@ class Column:
 def columns_of(
     comparison: Comparison, at: str = "", criterion: Criterion | None = None
 ) -> list[Column]:
-    """Return the columns of a comparison's rankings, in the order of a page and a frame.
+    """Return the columns of a comparison's rankings, in the order used by pages and frames.
 
     ``at``: the assumed class shares in words, which are added to headings.
     ``criterion``: the criterion of the rankings; by default, the criterion of the comparison.

@@ -25,9 +25,9 @@ Lines = dict[int, str]
 
 
 def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return a chart for each kind of curve available for the chosen run and another run.
+    """Return a chart for each kind of curve that the chosen run and at least one other run have.
 
-    ``numbers``: the number of each run on the page, which identifies its lines.
+    ``numbers``: the number that identifies each run's lines on the page.
     """
     charts: list[dict[str, Any]] = []
     options = frozenset({"grouping", "positive"})

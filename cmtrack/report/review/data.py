@@ -1,4 +1,4 @@
-"""A comparison as a frame and as plain data, for notebooks and programs."""
+"""Conversion of a comparison into a frame and into plain data, for notebooks and programs."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def as_plain(data: Any) -> Any:
 
 
 def _name_of(data: Any) -> list[str] | str:
-    """Return a name for an object that JSON cannot store: the ids of its runs, or its type."""
+    """Return a name for an object that JSON cannot store, such as run ids or a type."""
     if hasattr(data, "columns") and "run_id" in data.columns:
         return [str(run_id) for run_id in data["run_id"]]
     run_id = run_id_of(data)
@@ -185,7 +185,7 @@ def _run(run: Run | Ranked) -> dict[str, Any]:
 
 
 def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
-    """Return the results of gates without the bounds, which the texts of the gates include."""
+    """Return the results of gates without the bounds, which are part of the gates' texts."""
     gates = [result.to_dict() for result in results]
     for gate in gates:
         del gate["bound"]

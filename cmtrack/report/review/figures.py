@@ -59,9 +59,9 @@ _REPETITION = re.compile(
 
 @dataclass(frozen=True)
 class _RunCurve:
-    """The curve of one run in a figure that shows several runs.
+    """The curve of one of the runs that a figure shows.
 
-    ``place``: position of the run in the ranking, which decides the colour of the curve.
+    ``place``: position of the run in the ranking, which determines the colour of the curve.
     """
 
     place: int
@@ -168,7 +168,7 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
 
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
-    """Return the position and the evaluation of the run to take, which must have single labels."""
+    """Return the position and evaluation of the recommended run, which must have single labels."""
     return next(
         (place, evaluation)
         for place, (run, evaluation) in enumerate(of_classes(ranking))
@@ -365,7 +365,7 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
 
 
 def family(ranking: Ranking) -> list[Ranked]:
-    """Return the runs that agree with the run to take in all parameters that are not numbers.
+    """Return the runs that have the same non-numeric parameters as the recommended run.
 
     If several kinds of models were included, a line through the means at each value of a parameter
     would be meaningless.
@@ -386,8 +386,8 @@ def _kind(run: Ranked) -> dict[str, str]:
 def varied(runs: Sequence[Ranked]) -> str | None:
     """Return the numeric parameter with the most distinct values; None if all are constant.
 
-    At least half of the runs must have the parameter. Seeds, folds and other numbers that identify
-    a repetition are ignored, because their order is meaningless.
+    A parameter is considered only if at least half of the runs have it. Seeds, folds and other
+    numbers that identify a repetition are ignored, because their order is meaningless.
     """
     values: dict[str, list[float]] = {}
     for run in runs:
@@ -406,7 +406,7 @@ def varied(runs: Sequence[Ranked]) -> str | None:
 
 
 def _number(run: Ranked, parameter: str) -> float | None:
-    """Return a parameter's value if it is a finite number, else None."""
+    """Return the value of a parameter if it is a finite number; otherwise None."""
     try:
         number = float(run.run.params[parameter])
     except (KeyError, ValueError):

@@ -84,7 +84,7 @@ def verdict(review: Review) -> list[str]:
 
 
 def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
-    """Return the sentences that a reader needs first: the run to take and the reasons.
+    """Return the sentences that a reader needs first: the recommended run and the reasons.
 
     ``beside_tables``: whether the page contains a table of the gates, so that the sentences need
     not state their values.
@@ -126,7 +126,7 @@ def _headline(review: Review, ranking: Ranking) -> str:
 
 
 def _best(review: Review, ranking: Ranking) -> str:
-    """Return the sentence on the run to take, or on the runs that may be the best."""
+    """Return the sentence on the recommended run, or on the runs that may be the best."""
     chosen = review.say(ranking.foremost.name)
     noun = ranking.noun
     ties = len(ranking.tied)
@@ -193,7 +193,7 @@ def _nothing_beside(review: Review) -> str:
 
 
 def _undecided(review: Review) -> list[str]:
-    """Return the sentences on several rankings if none of them decides."""
+    """Return the sentences on several rankings, none of which decides the comparison."""
     rankings = review.rankings
     counts = [ranking.evaluation.statistics.digest.rows for ranking in rankings]
     same = counts.count(counts[0])
@@ -322,7 +322,7 @@ def selection(review: Review) -> str:
 
 
 def selected(ranking: Ranking) -> str:
-    """Return the note that the leader's interval takes the selection of the leader into account."""
+    """Return the note that the leader's interval accounts for the selection of the leader."""
     if not ranking.leader.picked:
         return ""
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
@@ -413,7 +413,7 @@ def equivalents(review: Review, ranking: Ranking) -> str:
 
 
 def rows_more(review: Review) -> str:
-    """Return the sentence on the rows needed to decide between the leader and its rivals.
+    """Return the sentence on how many rows are needed to separate the leader from its rivals.
 
     The rivals are the other runs that may be the best. The sentence starts with the rival for which
     the fewest rows are needed.
@@ -574,7 +574,7 @@ def by_segment(review: Review) -> list[str]:
 def segment_sentence(
     pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool
 ) -> str:
-    """Return the sentence on two runs whose order in some segments is reversed.
+    """Return the sentence on two runs whose order is reversed in some segments.
 
     An example is "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140,
     −0.020], Gail–Simon p = 0.010)." The sentence is empty if no segment reverses the order of the
@@ -696,7 +696,7 @@ def stopped(review: Review) -> list[str]:
 
 
 def left_out(review: Review) -> list[str]:
-    """Return the sentences on runs that could not be ranked, by reason."""
+    """Return the sentences on runs that could not be ranked, with one sentence for each reason."""
     sentences = []
     for head, last in (("Last", True), ("Not ranked", False)):
         reasons = fmt.by_reason(
@@ -766,7 +766,7 @@ def break_evens(review: Review) -> list[str]:
 
     Costs depend on predicted labels, which are the result of one threshold. The function therefore
     returns no sentences if no metric of the criterion uses predicted labels. Runs that predict only
-    one class are skipped.
+    one class are ignored.
     """
     ranking = review.run_ranking
     if ranking is None or not _reads_labels(review.criterion):
@@ -846,7 +846,7 @@ def positives(review: Review) -> str:
 
 
 def identical(review: Review) -> list[str]:
-    """Return sentences on runs of a ranking with identical predictions."""
+    """Return sentences on runs in a ranking that have identical predictions."""
     if review.comparison.repeated:
         return []
     groups = [group for ranking in review.rankings for group in _identical(ranking.runs)]
@@ -911,7 +911,7 @@ def facts(review: Review) -> list[str]:
 
 
 def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
-    """Return facts on the classes, the grouping and the positive group of a ranking."""
+    """Return facts about the classes, the grouping and the positive group of a ranking."""
     noun = "class" if isinstance(evaluation, Evaluation) else "code"
     facts = [fmt.counted(len(evaluation.labels), noun)]
     if evaluation.grouping is not None:
@@ -959,7 +959,7 @@ def rule(review: Review) -> str:
 
 
 def explained(level: float, noun: str = "run") -> str:
-    """Return the meaning of "may be the best" and "ruled out" for runs or models."""
+    """Return text that explains "may be the best" and "ruled out" for runs or models."""
     if noun == "model":
         test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
         return f"A model is {RULED_OUT} if {test}. All other models {MAY_BE_BEST}."

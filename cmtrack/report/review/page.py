@@ -1,4 +1,4 @@
-"""The content of the review page: values for the HTML template and for the Markdown file."""
+"""Content of the review page, for the HTML template and for the Markdown file."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ _OF_WHAT = {
 
 
 def probabilities(ranking: Ranking | None) -> Table | None:
-    """Return the table of losses and calibration of the first runs.
+    """Return the table of losses and calibration of the best runs.
 
     Returns None if no probabilities are available. The column "Verdict" contains a word that
     assesses the calibration of each run.
@@ -294,7 +294,7 @@ def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
 
 
 def _probability_cell(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
-    """Return the cell of a loss or of a calibration metric.
+    """Return the table cell of a loss or of a calibration metric.
 
     A loss is infinite if an outcome came true although its predicted probability was 0.
     """
@@ -351,7 +351,7 @@ def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table
 def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cell]:
     """Return the cells in the row of a segment.
 
-    ``k``: the segment's position in the first pair of runs.
+    ``k``: the position of the segment in the first pair of runs.
     """
     first = pairs[0]
     text = first.segments[k]
@@ -415,7 +415,8 @@ def _gate(result: GateResult | None) -> GateCell:
 def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     """Return the confusions in which the chosen run is better or worse than another run.
 
-    The most significant differences come first. The result is None for evaluations of code sets.
+    The most significant differences come first. The result is None if the runs predict sets of
+    codes.
     """
     ranking = review.run_ranking
     if ranking is None:

@@ -102,7 +102,7 @@ def behind_words(ranking: Ranking) -> str:
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:
-    """Return whether weights count rows, which sampling weights do not."""
+    """Return whether weights are numbers of rows, which sampling weights are not."""
     rows = evaluation.statistics.digest.rows
     return (
         getattr(evaluation, "weights_are", None) != "sampling"

@@ -1,4 +1,4 @@
-"""The record of a review, which documents author, time, runs, data and rule.
+"""Record of a review, which documents its author, time, runs, data and rule.
 
 The page, the Markdown file, the JSON file and the terminal all take their words from this module.
 """
@@ -30,7 +30,7 @@ _MAX_EXPERIMENTS = 6
 _VALUE = 40
 """Maximum length, in characters, of a parameter's value in a table."""
 _OF_URLS = "%:/?=&@[],;+~"
-"""Characters that are not quoted in an address, because the address is already quoted once."""
+"""Characters that are not quoted again in an address that has already been quoted once."""
 
 Line = dict[str, Any]
 Table = dict[str, Any]
@@ -302,7 +302,7 @@ def _rest(runs: Sequence[Run]) -> str:
 def _stamp(milliseconds: int) -> str:
     """Return a time in UTC as text.
 
-    The text is empty if the time is missing or outside the calendar.
+    The text is empty if the time is missing or cannot be represented as a date.
     """
     if milliseconds <= 0:
         return ""

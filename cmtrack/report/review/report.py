@@ -149,7 +149,7 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
 
 
 def _record(record: Mapping[str, Any]) -> list[str]:
-    """Return the Markdown lines of the record, with its tables."""
+    """Return the Markdown lines of the record and its tables."""
     facts = [
         f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}"
         for line in record["lines"]

@@ -20,7 +20,7 @@ from cmtrack.report.review.record import stores
 from cmtrack.report.review.shown import alike, of_classes
 
 MAX_LABELS = 60
-"""Maximum number of classes for which an example names every class."""
+"""Maximum number of classes up to which an example lists every class."""
 _THRESHOLD = """print(name, evaluation.threshold(maximize="binary/f1"))"""
 
 
@@ -104,7 +104,7 @@ def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, An
 
 
 def _threshold_command(comparison: Comparison, ranking: Ranking) -> str:
-    """Return the command that chooses the threshold of the run to take.
+    """Return the command that chooses the threshold of the recommended run.
 
     The command is empty if the evaluation is in memory.
     """
@@ -142,7 +142,7 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
 def _load_each_run(
     arguments: dict[str, Any], ranking: Ranking, imports: Sequence[str]
 ) -> list[str]:
-    """Return the first lines of a loop over stored runs, which load each evaluation."""
+    """Return the first lines of a loop that loads the evaluation of each stored run."""
     lines = []
     uri = arguments.get("tracking_uri")
     if isinstance(uri, str):
@@ -180,7 +180,7 @@ def _arguments_of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, 
 
 
 def _in_memory(runs: Mapping[Any, Any]) -> str:
-    """Return a line in which readers insert evaluations, which a review does not store."""
+    """Return a line for readers to insert evaluations, which a review does not store."""
     entries = [f"{str(name)!r}: …" for name in list(runs)[:3]]
     if len(runs) > 3:
         entries.append("…")
@@ -188,7 +188,7 @@ def _in_memory(runs: Mapping[Any, Any]) -> str:
 
 
 def _functions(arguments: dict[str, Any]) -> list[str]:
-    """Return a line in which readers insert custom metrics, which a review does not store."""
+    """Return a line for readers to insert custom metrics, which a review does not store."""
     metrics = arguments.get("extra_metrics")
     if not metrics:
         return []

@@ -52,7 +52,7 @@ class Review:
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:
-        """All rankings; the ranking that decides comes first."""
+        """All rankings; the ranking that decides the comparison comes first."""
         return self.comparison.rankings
 
     @property
@@ -109,7 +109,7 @@ class Review:
     def numbers(self) -> dict[str, int]:
         """A mapping from run names to numbers, ranked runs first.
 
-        On the page, parts with the same number belong to the same run.
+        Parts of the page that have the same number belong to the same run.
         """
         return {name: number for number, name in enumerate(self.names)}
 

@@ -37,9 +37,9 @@ MAX_OTHERS = 7
 def flips(
     review: Review, rows: bool = True, joined: Joined = NOTHING_JOINED
 ) -> dict[str, Any] | None:
-    """Return the rows that the run to take breaks and fixes, compared with its rival.
+    """Return the rows that the recommended run breaks and fixes, compared with its rival.
 
-    Returns None if the two runs are not paired.
+    The result is None if the two runs are not paired.
 
     Parameters
     ----------

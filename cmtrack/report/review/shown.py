@@ -18,8 +18,8 @@ MAX_RUNS = 30
 def rival(ranking: Ranking) -> Ranked | None:
     """Return the run that is compared with the chosen run.
 
-    This run is the leader or, if the chosen run is the leader, the next run. Returns None if there
-    is only one run.
+    The chosen run is compared with the leader or, if it is the leader, with the next run. Returns
+    None if there is only one run.
     """
     if len(ranking.runs) < 2:
         return None
@@ -31,7 +31,7 @@ def rival(ranking: Ranking) -> Ranked | None:
 def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
     """Return the runs with single-label evaluations, best first.
 
-    The list is empty for code sets.
+    The list is empty if the runs predict sets of codes.
     """
     pairs = [
         (run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)
@@ -60,7 +60,7 @@ def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | N
 def alike(ranking: Ranking, read: frozenset[str]) -> bool:
     """Return whether all runs have the same values of the options that a metric reads.
 
-    ``read``: the names of these options, such as "grouping" and "positive".
+    ``read``: the names of the options that the metric reads, such as "grouping" and "positive".
     """
     designs = {
         tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs
@@ -98,10 +98,10 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 
 
 def judged_section(ranking: Ranking) -> str:
-    """Return the section of calibration metrics to show for the runs.
+    """Return the section of calibration metrics that is shown for the runs.
 
-    The text is empty if there is no such section. The section on the positive group is preferred to
-    the section on the confidence of predictions.
+    The text is empty if the runs have no section of calibration metrics. The section on the
+    positive group is preferred to the section on the confidence of predictions.
     """
     for section, judge in JUDGES.items():
         options = ranking.criterion.catalog.depends_on(f"{section}/error")
