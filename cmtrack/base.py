@@ -59,7 +59,8 @@ class BaseEvaluation(ABC):
     Attributes
     ----------
     statistics : object
-        The counts and sums that were computed from the data. They are small and can be merged.
+        The counts and sums that were computed from the data. The statistics are small and can be
+        merged.
     spec : Question
         The options of the evaluation.
     rows : object or None
@@ -263,13 +264,14 @@ class BaseEvaluation(ABC):
         rows : "auto", True or False, default "auto"
             Whether to write the rows, which paired comparisons need, to
             ``cmtrack_predictions.parquet`` in the folder. "auto" writes the rows if they take at
-            most 32 MB before compression. If they take more, a warning says that they were not
+            most 32 MB before compression. If the rows take more, a warning says that they were not
             written.
 
         Notes
         -----
         ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack] predictions`` limit what is logged to a run.
-        They do not apply to this method, because it only writes to the folder that you choose.
+        These settings do not apply to this method, because it only writes to the folder that you
+        choose.
 
         The statistics of 11 classes take about 0.3 MB of JSON. For K classes, the size grows with
         K², or with K³ for up to 30 classes with probabilities. 10⁶ rows with 11 probabilities each
@@ -294,7 +296,7 @@ class BaseEvaluation(ABC):
         ----------
         directory : path
         rows : bool, default True
-            Whether to read the rows, if they were saved. Without them, ``.rows`` is None and
+            Whether to read the rows, if they were saved. Without the rows, ``.rows`` is None and
             comparisons are unpaired.
 
         Raises
@@ -455,8 +457,8 @@ class BaseEvaluation(ABC):
             At most 12 columns to show next to the listed rows. Texts are cut at 200 characters. A
             page that is logged to a run never contains these columns.
         row_ids : str or array-like of shape (n,), optional
-            As in :meth:`cmtrack.Evaluation.rows_where`. If it is a column of the table, the page
-            does not show this column.
+            As in :meth:`cmtrack.Evaluation.rows_where`. If ``row_ids`` is a column of the table,
+            the page does not show this column.
         images : str, optional
             Name of the table's column that contains the http or https addresses of images. The page
             shows them as links, because it does not load anything.

@@ -78,9 +78,9 @@ def question() -> Grouping:
     party. The positive group of the second step contains the people who do not support the
     Democrats. This step is strict, as in equation 46 of Markoulidakis et al. (2021), because a
     campaign may still convince an independent, so an independent must not be predicted as a
-    Republican. Such a prediction is inside the positive group but is not a hit. It is an intragroup
-    mismatch (IM). Most independents are predicted as another class, so no threshold finds all
-    positives, and the ROC curve ends below 1.
+    Republican. Such a prediction is inside the positive group but is not a hit. It is called an
+    intragroup mismatch (IM). Most independents are predicted as another class, so no threshold
+    finds all positives, and the ROC curve ends below 1.
     """
     party = Grouping(
         {"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party"

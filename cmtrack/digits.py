@@ -1,6 +1,6 @@
 """Formatting of numbers for people: on pages, in figures, in messages and on the command line.
 
-This module rounds every number by the same rule. It takes the shortest decimal number that
+This module rounds every number by the same rule. The rule takes the shortest decimal number that
 represents the float, and rounds halves to the even digit. A format specification would round the
 float itself and show 0.8115 both as 0.811 and as 81.2%.
 """

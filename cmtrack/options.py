@@ -59,8 +59,8 @@ class Entry:
     text : str
     default : object
     check : callable, optional
-        Function that converts the value in the call to the value that is used. It raises an error
-        if the value is invalid no matter what the data are.
+        Function that converts the value in the call to the value that is used. The function raises
+        an error if the value is invalid no matter what the data are.
     flag, help : str
         The command-line flag and its help text. An option without a flag cannot be set on the
         command line, or is read from a file.

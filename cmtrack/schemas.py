@@ -73,7 +73,7 @@ _LOST = {
 def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
     """Migrate schema 1 to 2, in which ``lost`` has a new meaning.
 
-    Schema 1 listed losses of information among the notes. Its key ``lost`` contained metrics that
+    Schema 1 listed losses of information among the notes. The key ``lost`` contained metrics that
     were computed with a different order of the classes.
     """
     notes = []

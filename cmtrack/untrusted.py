@@ -116,8 +116,8 @@ def artifact_uri(value: Any) -> str:
     """Return the URI or path of a folder of artifacts after checking it.
 
     Raises ValueError if the value is not a text, contains control characters, or refers to a run or
-    a model. Addresses on a server must not contain '..' or a query. They must not contain a user
-    name, blanks or a backslash either, because programs interpret these in different ways.
+    a model. Addresses on a server must not contain '..' or a query. The addresses must not contain
+    a user name, blanks or a backslash either, because programs interpret these in different ways.
     """
     if (
         not isinstance(value, str)

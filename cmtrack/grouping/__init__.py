@@ -8,7 +8,7 @@ step of a chain in terms of the original classes, so that any step is computed i
 
 Start with ``chain``, which defines the public :class:`Grouping`. ``step`` checks, reads and writes
 a single partition, and ``costs`` defines :class:`Costs`. This package deals only with classes and
-groups. It does not count rows or compute metrics.
+groups. The package does not count rows or compute metrics.
 
 Source: Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its
 Application on Net Promoter Score Classification Problem", sections 3 and 4.1.

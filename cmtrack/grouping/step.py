@@ -115,8 +115,8 @@ def same_label(label: Any) -> Any:
     """Convert a boolean or whole float to an integer, and return any other label unchanged.
 
     The classes ``False``, ``0`` and ``0.0`` are the same class in every comparison, because Python
-    considers them equal. Their texts differ, so code that compares labels by text must call this
-    function first.
+    considers them equal. The texts of these classes differ, so code that compares labels by text
+    must call this function first.
     """
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)

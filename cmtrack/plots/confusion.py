@@ -227,8 +227,8 @@ def plot_confusion_chart(
     ``positive``: the label of the positive class, whose row is never pale.
     ``run``: the beginning of the title, such as ``svm`` in ``svm · step 7 · accuracy 0.94``. The
         middle of a long name is elided.
-    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``. It is written on a second
-        line if it does not fit into the first line.
+    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``. This text is written on a
+        second line if it does not fit into the first line.
     """
     values, totals, shares = _by_row(counts, labels)
     size = len(values)

@@ -250,7 +250,7 @@ def plot_risk_coverage(
         confident predictions and end with all predictions. Predictions of equal confidence are
         accepted together.
     size : array_like of shape (U,)
-        Effective number of accepted predictions. If it is below 20, the curve is pale.
+        Effective number of accepted predictions. If this number is below 20, the curve is pale.
     aurc : float
         Area under the curve.
     interval : (float, float), optional

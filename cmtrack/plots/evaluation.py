@@ -579,8 +579,8 @@ def prevalence_figure(
     references : mapping of str to float, optional
         Estimates to compare, by name.
     caption : str, default ""
-        A sentence below the figure. It is followed by a sentence about the assumption of the
-        estimate.
+        A sentence below the figure. The caption is followed by a sentence about the assumption of
+        the estimate.
     title : str, optional
         Title of the figure. The default title contains the name of the positive class.
     ax : matplotlib.axes.Axes, optional

@@ -86,9 +86,9 @@ def plot_family_matrix(
     codes : sequence of length k
     shares : array_like of shape (k + 1, k + 1), optional
         The shares that the colours show. If `given` is "actual", rows sum to 1 and the diagonal is
-        recall. If it is "predicted", columns sum to 1 and the diagonal is precision. By default,
-        each value is divided by the sum of its row or column. The out-of-family row (or column) is
-        not a code, so its shares are conditioned on the opposite code.
+        recall. If `given` is "predicted", columns sum to 1 and the diagonal is precision. By
+        default, each value is divided by the sum of its row or column. The out-of-family row (or
+        column) is not a code, so its shares are conditioned on the opposite code.
     given : "actual" or "predicted"
         The code on which the shares are conditioned.
     matches_removed : bool, default True

@@ -87,8 +87,8 @@ def order_of(counts: npt.ArrayLike) -> IntArray:
 
     The classes are clustered by average linkage with the distance ``1 - S / max S``, where S is the
     mean of the two confusion rates of a pair of classes. The order is the optimal leaf order of the
-    clusters (Bar-Joseph, Gifford and Jaakkola 2001). Its direction is chosen so that its first
-    class precedes its last class in the given order.
+    clusters (Bar-Joseph, Gifford and Jaakkola 2001). The direction of the order is chosen so that
+    its first class precedes its last class in the given order.
     """
     from scipy.cluster.hierarchy import average, leaves_list, optimal_leaf_ordering
     from scipy.spatial.distance import squareform

@@ -63,8 +63,8 @@ def plot_rough_approximations(
     labels : sequence of length K
         Class names.
     condition : str, optional
-        If `lower` and `upper` are bounds, a sentence that says when these bounds hold. It is
-        printed below the figure.
+        If `lower` and `upper` are bounds, a sentence that says when these bounds hold. The sentence
+        is printed below the figure.
     title, ax : optional
         Title of the axes, and the axes to draw into. By default, axes are created in a new figure
         that is not registered with pyplot.

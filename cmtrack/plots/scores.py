@@ -75,7 +75,7 @@ def plot_score_histogram(
     -------
     matplotlib.figure.Figure
         The figure has one or two rows (before and after calibration) and one or two columns (shares
-        and counts). It is not registered with pyplot.
+        and counts). The figure is not registered with pyplot.
 
     Raises
     ------

@@ -105,8 +105,8 @@ def plot_segments(
     max_rows : int, default 40
         Largest number of segments to show. The first segments are shown.
     order : str, optional
-        A description of the order, such as "by accuracy, the worst first". It is written below the
-        figure if some segments are not shown.
+        A description of the order, such as "by accuracy, the worst first". The description is
+        written below the figure if some segments are not shown.
     title : str, optional
 
     Raises

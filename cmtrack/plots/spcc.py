@@ -45,10 +45,11 @@ def plot_spcc_matrix(
     The sPCC of a frequent and a rare class is low even if the score separates the two classes well.
     To compare pairs, pass the matrix at equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`).
 
-    Entry (c, d) is computed from the rows of classes c and d. It is the correlation between "the
-    actual class is c" and the score of class c. It is 1 if the score is constant within each class,
-    0 if both classes have the same mean score, and negative if the mean score of class d is higher.
-    In general, the matrix is not symmetric. The diagonal is blank, and undefined entries are grey.
+    Entry (c, d) is computed from the rows of classes c and d. The entry is the correlation between
+    "the actual class is c" and the score of class c. The entry is 1 if the score is constant within
+    each class, 0 if both classes have the same mean score, and negative if the mean score of class
+    d is higher. In general, the matrix is not symmetric. The diagonal is blank, and undefined
+    entries are grey.
 
     Parameters
     ----------

@@ -185,7 +185,7 @@ def png_file(
     """Convert an image of shape (rows, columns, 3 or 4), with row 0 at the top, to a PNG file.
 
     ``signature``: a line in small grey type below an opaque figure that says what the figure shows.
-        If it is wider than the figure, its middle is elided.
+        If the line is wider than the figure, its middle is elided.
     """
     image = np.asarray(pixels)
     if image.shape[2] == 4 and (image[..., 3] == 255).all():
@@ -243,7 +243,8 @@ _MOST_SIZES = 20_000
 class Raster(RendererAgg):
     """A renderer of images that draws a box for each character without a glyph.
 
-    It measures each text only once per process, because similar figures share most of their texts.
+    The renderer measures each text only once per process, because similar figures share most of
+    their texts.
     """
 
     def draw_text(self, gc: Any, x: float, y: float, s: str, *args: Any, **kwargs: Any) -> None:
@@ -550,8 +551,8 @@ def caption(
     """Write explanations, if there are any, in small type and `points` wide.
 
     ``under``: the coordinates or the artist below which the text is written.
-    ``x``: the horizontal position in the coordinates of ``under``. If it is 0, the text is
-        left-aligned, otherwise centred.
+    ``x``: the horizontal position in the coordinates of ``under``. If ``x`` is 0, the text is
+        left-aligned. Otherwise, it is centred.
     """
     if not lines:
         return

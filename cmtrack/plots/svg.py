@@ -79,10 +79,10 @@ _DOWNWARD_SIDES = {"top": "left", "bottom": "right"}
 def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = None) -> str:
     """Return the figure as an ``<svg>`` element for an HTML page.
 
-    The element is as wide as its box, but not wider than its full size. It never becomes so narrow
-    that its text is unreadable, so the box must be able to scroll. The element contains no style
-    sheet, no date and no random id. Texts use the font of the page. Parts that belong to a run have
-    the attribute ``data-run``, which is the position of the run, counted from 0.
+    The element is as wide as its box, but not wider than its full size. The element never becomes
+    so narrow that its text is unreadable, so the box must be able to scroll. The element contains
+    no style sheet, no date and no random id. Texts use the font of the page. Parts that belong to a
+    run have the attribute ``data-run``, which is the position of the run, counted from 0.
 
     ``name``: a prefix of all ids, which must be unique in the page.
     ``title``: a description for people who cannot see the figure.
@@ -181,8 +181,8 @@ class SvgRenderer(RendererBase):
     def content(self) -> str:
         """Return all elements of the drawing.
 
-        The last elements are empty. They are placed over the matrices whose cells have names, so
-        that a page can turn the cells into links.
+        The last elements are empty. These elements are placed over the matrices whose cells have
+        names, so that a page can turn the cells into links.
         """
         return "".join(self._elements + self._links)
 
@@ -338,7 +338,7 @@ class SvgRenderer(RendererBase):
     # -- methods that artists of cmtrack call ------------------------------------------------------
 
     def draw_cells(self, rgba: FloatArray, box: Box, names: str = "") -> None:
-        """Draw cells, an array of shape (rows, columns, 4); row 0 is at the top.
+        """Draw cells from an array of shape (rows, columns, 4); row 0 is at the top.
 
         ``box``: left, bottom, right and top of all cells in pixels.
         ``names``: the names of the cells for links, see

@@ -1,10 +1,10 @@
 """Sources of rows: files and frames that are read in batches, and clusters of workers.
 
-This package converts tables from other libraries to batches for the kernel in ``statistics``. It
-does not count rows and does not compute metrics. Start with ``source``, which defines the interface
-of all sources, and then read a short source such as ``polars``. ``columns`` finds the columns for
-an evaluation and checks their types, ``batches`` creates the batches for the kernel, and ``texts``
-defines the rules for CSV files, whose columns have no types.
+This package converts tables from other libraries to batches for the kernel in ``statistics``. The
+package does not count rows and does not compute metrics. Start with ``source``, which defines the
+interface of all sources, and then read a short source such as ``polars``. ``columns`` finds the
+columns for an evaluation and checks their types, ``batches`` creates the batches for the kernel,
+and ``texts`` defines the rules for CSV files, whose columns have no types.
 
 To add a source, write a module in this package with a subclass of a class in
 :mod:`cmtrack.sources.source` and a function ``opened``. The function returns a source for tables
@@ -53,7 +53,8 @@ def find_source(
     table
         A path, a glob, a list of paths, or a frame.
     names : sequence of str, optional
-        Columns that the caller names. They are used to find the header and separator of a CSV file.
+        Columns that the caller names. These names are used to find the header and separator of a
+        CSV file.
     missing : sequence of str, optional
         Texts that mark a missing value in a CSV file; by default an empty field.
 

@@ -66,5 +66,5 @@ def explained(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error's text; DuckDB adds the query and hints after it."""
+    """Return the first line of an error's text; the other lines contain the query and hints."""
     return str(error).partition("\n")[0]

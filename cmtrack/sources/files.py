@@ -97,7 +97,7 @@ class FileStream(DuckDBStream):
 class CSVStream(FileStream):
     """Batches that are read from CSV files, whose columns have no types.
 
-    DuckDB guesses the types of columns that contain numbers. It would guess a separate type for
+    DuckDB guesses the types of columns that contain numbers. DuckDB would guess a separate type for
     each label column, so :meth:`with_kinds` first reads labels, ids and segments as texts.
     """
 

@@ -1,8 +1,8 @@
 """Interface of a source of rows, which are counted in this process or by a cluster's workers.
 
 If a library can return Arrow batches, a source for it is a class of about thirty lines. The class
-must return the names and types of the columns. It must also return batches of selected columns
-(:class:`Stream`), or count each partition on its worker (:class:`Cluster`).
+must return the names and types of the columns. The class must also return batches of selected
+columns (:class:`Stream`), or count each partition on its worker (:class:`Cluster`).
 """
 
 from __future__ import annotations
@@ -177,8 +177,9 @@ class _Shared:
 
 
 Reading = Callable[[str, int | None], Watch]
-"""Function that starts showing the progress while a table is read. Its arguments are a name and, if
-it is known, the number of rows. It returns the function to call after each batch.
+"""Function that starts showing the progress while a table is read. The function's arguments are a
+name and, if it is known, the number of rows. The function returns another function, which must be
+called after each batch.
 """
 
 

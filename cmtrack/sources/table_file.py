@@ -40,7 +40,8 @@ def file_kind(name: str) -> str:
 def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
     """Read the names of a file's columns; raise ValueError if the file cannot be read.
 
-    ``wanted``: columns that the caller names. They are used to find the separator of a CSV file.
+    ``wanted``: columns that the caller names. These names are used to find the separator of a CSV
+    file.
     """
     if file_kind(path.name) == "CSV":
         return readable(path, lambda: [*_clean_names(path, read_header(path, wanted)).values()])
@@ -64,8 +65,8 @@ def read_frame(
 
     ``labels``: columns of labels, which get a common type
     (:func:`cmtrack.sources.texts.kinds_of_labels`).
-    ``texts``: columns of ids, groups and segments. They are converted to numbers only if the
-    conversion preserves every text.
+    ``texts``: columns of ids, groups and segments. These columns are converted to numbers only if
+    the conversion preserves every text.
     ``label_kinds``: the types that labels may have.
     ``missing``: texts that mark a missing value; by default the list that pandas uses.
     """

@@ -1,9 +1,9 @@
 """Statistics: small sums that can be merged, and from which all results are computed.
 
-This package checks rows and computes statistics from them, in this process or on workers. It reads
-input once (``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``) and stores
-statistics as plain data (``plain``). It does not depend on metrics, tables from other libraries or
-files.
+This package checks rows and computes statistics from them, in this process or on workers. The
+package reads input once (``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``)
+and stores statistics as plain data (``plain``). The package does not depend on metrics, tables from
+other libraries or files.
 
 Start with ``collected``. In it, ``Statistics`` lists all statistics, and ``count_rows`` is the
 kernel that every source of rows uses. ``score_pass`` reads probabilities block by block, and each

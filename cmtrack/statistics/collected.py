@@ -1,7 +1,7 @@
 """All statistics of an evaluation, computed in one pass over the data and merged by field.
 
-:func:`count_rows` is the kernel. It returns tallies that can be merged, and :func:`finished`
-converts the merged tallies to ``Statistics``.
+The kernel :func:`count_rows` returns tallies that can be merged, and :func:`finished` converts the
+merged tallies to ``Statistics``.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class Statistics:
     labels_variance : float
         Sum of s (1-s) over all rows, where s is the positive group's score.
     tops : TopScoreCounts
-        Counts by highest probability and actual class. These are counted only for more than two
-        classes that are not grouped into two groups.
+        Counts by highest probability and actual class. These scores are counted only for more than
+        two classes that are not grouped into two groups.
     labelled, target : ScoreCounts
         Counts of calibration scores, with the channels negatives and positives, and counts of
         unlabelled target scores, if given. If one model scored the target, out-of-fold calibration

@@ -97,7 +97,8 @@ class Design:
     def repeats(self) -> IntArray:
         """Number of identical rows that each row represents, shape (n,).
 
-        This is the frequency of the row. With sampling weights, it is 1, or 0 if the weight is 0.
+        The number is the frequency of the row. With sampling weights, the number is 1, or 0 if the
+        weight is 0.
         """
         if self.weights is None:
             return np.ones(self.n_rows, dtype=np.int64)
@@ -193,7 +194,7 @@ class Design:
         """Return the z statistic of a weighted sum of values (n,) whose expectation is 0.
 
         The statistic is the sum divided by the square root of the sum of squares over the
-        independent units, as in McNemar's test (1947). It is 0 if all values are 0.
+        independent units, as in McNemar's test (1947). The statistic is 0 if all values are 0.
         """
         squares = float(self.products(values[:, None])[0, 0])
         if squares <= 0:
@@ -348,7 +349,8 @@ def few_clusters(n: int) -> float:
 def effective_number(sums: FloatArray) -> FloatArray:
     """Return the effective number of clusters, given the clusters' sums along the first axis.
 
-    For cluster sums s, the number is (sum of s^2)^2 / sum of s^4. It is infinite if all s are 0.
+    For cluster sums s, the number is (sum of s^2)^2 / sum of s^4. The number is infinite if all s
+    are 0.
     """
     squares = sums**2
     fourths = np.asarray((squares**2).sum(axis=0))

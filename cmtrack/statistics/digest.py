@@ -126,8 +126,8 @@ class LabelDigest:
             Number of rows of each label.
         labels : sequence of length K
         powers : ndarray of shape (K, P), int64, optional
-            Sums of the powers of the ids over the rows of each label. With them, equal digests mean
-            the same ids with the same labels.
+            Sums of the powers of the ids over the rows of each label. With these sums, equal
+            digests mean the same ids with the same labels.
         """
         if powers is None:
             return cls.unordered_each(rows[None], labels)[0]

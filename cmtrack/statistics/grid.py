@@ -47,9 +47,9 @@ class _LookUp(NamedTuple):
     ``low``, ``high``: a score below all edges, and a score above all edges.
     ``first``: the bits of the odds of ``low``.
     ``add``: the number to add to the bits minus ``first``, for each value of their leading bits.
-        The leading bits of the sum are the number of the cell. They are the invalid cell ``CELLS``
-        if the leading bits do not determine the cell, because several edges share them, or because
-        a score below an edge has the same odds as the edge.
+        The leading bits of the sum are the number of the cell. The sum leads to the invalid cell
+        ``CELLS`` if the leading bits do not determine the cell, because several edges share them,
+        or because a score below an edge has the same odds as the edge.
     ``shift``: number of bits after the leading bits.
     """
 
@@ -98,7 +98,7 @@ def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.N
 
     A number is added to the bits of a score's odds, so that the sum carries into the leading bits
     if the odds reach the next edge. For the few scores whose cell this does not determine, the cell
-    is found by search. This takes half the time for scores in single precision.
+    is found by search. The function takes half the time for scores in single precision.
     """
     scores = np.asarray(scores)
     if scores.dtype != np.float32:

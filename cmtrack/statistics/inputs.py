@@ -251,12 +251,12 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
 
     Notes
     -----
-    A default index (0 to n - 1) does not identify rows. It is matched with any other index by
-    position, as for predictions of data that ``train_test_split`` has shuffled. If the other index
-    has the same keys in a different order, rows could be matched by index or by position, and this
-    raises an error. If neither index is the default one, both may be equal or contain the same keys
-    in a different order. Rows then get the order of the first index. All other indexes raise an
-    error. Columns of unequal length are rejected by a later check.
+    A default index (0 to n - 1) does not identify rows. Such an index is matched with any other
+    index by position, as for predictions of data that ``train_test_split`` has shuffled. If the
+    other index has the same keys in a different order, rows could be matched by index or by
+    position, and this raises an error. If neither index is the default one, both may be equal or
+    contain the same keys in a different order. Rows then get the order of the first index. All
+    other indexes raise an error. Columns of unequal length are rejected by a later check.
     """
     indexed = [part for name, values in columns.items() for part in _indexed(name, values)]
     named = [part for part in indexed if not part.has_default]

@@ -71,7 +71,7 @@ def number_labels(
     ``labels``: the classes in order. By default all classes that occur in a column or are declared
         by a categorical column. The classes are in the order of the categories if all columns have
         the same categories, and otherwise sorted.
-    ``declared``: classes that exist even if they do not occur in any row. They are used if
+    ``declared``: classes that exist even if they do not occur in any row. These classes are used if
         ``labels`` is not given. Examples are the columns of a frame of probabilities, where a text
         means the label that it spells, and the classes of a grouping.
     """

@@ -23,7 +23,7 @@ _WHOLE_TABLE = 1 << 20
 MAX_ARRAYS = 1 << 30
 """Maximum bytes of one array, and of all arrays whose size is not quadratic in the classes."""
 LARGEST_NUMBER = 1e100
-"""Largest absolute value accepted in an array from a file. Its square is still finite."""
+"""Largest absolute value in an array from a file; the square of this number is finite."""
 
 
 def encode_array(array: npt.NDArray[Any]) -> Any:

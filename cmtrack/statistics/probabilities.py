@@ -56,9 +56,9 @@ class Probabilities:
         The columns in one array, if it exists.
     normalize : "warn", True or False, default False
         Whether rows that sum to 0.98 to 1.02, like rounded probabilities, are scaled to sum to 1.
-        With :data:`DECISIONS` the columns are decision values, which are not changed. They need not
-        sum to 1 and are used for ranking metrics only. If there is a single column, the values of
-        the other class have the opposite sign.
+        With :data:`DECISIONS` the columns are decision values, which are not changed. Decision
+        values need not sum to 1 and are used for ranking metrics only. If there is a single column,
+        the values of the other class have the opposite sign.
     """
 
     def __init__(

@@ -276,8 +276,8 @@ def decided(values: FloatArray, step: ComposedStep, threshold: float) -> npt.NDA
 def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
     """Return the positive group's score, the sum of its classes' probabilities, shape (b,).
 
-    Sums are rounded to 12 decimals, because the order of summation would break exact ties. They are
-    limited to 1, because rows in single precision may sum to slightly more.
+    Sums are rounded to 12 decimals, because the order of summation would break exact ties. The sums
+    are limited to 1, because rows in single precision may sum to slightly more.
 
     ``values``, shape (K, b): probabilities.
     ``members``: the group's classes.

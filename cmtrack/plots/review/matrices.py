@@ -195,8 +195,8 @@ def plot_matrix_difference(
     ``first``, ``second``: names of the two runs.
     ``significant``, shape (K, K): mask of the cells whose difference is significant. These cells
         are framed and their numbers are bold. By default, all cells are drawn in full colours.
-    ``counts``, shape (K, K): number of rows of data in `second` minus the number in `first`. It is
-        written below the percentage points if there is room.
+    ``counts``, shape (K, K): number of rows of data in `second` minus the number in `first`. The
+        result is written below the percentage points if there is room.
     ``totals``, shape (K,): number of rows of data of each actual class, which is written next to
         the class name.
     ``title``, ``ax``: title of the axes, and axes to draw into; by default, a new figure is
