@@ -95,7 +95,7 @@ def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
 
 
 EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
-"""File of an evaluation of classes or of families, depending on its ``kind``."""
+"""File that stores an evaluation of classes or of families, depending on its ``kind``."""
 REVIEW = Stored("the review", 1)
 ENTRY = Stored("entry.json", 1)
 """The file that describes an entry in the spool."""

@@ -32,7 +32,7 @@ from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
-"""Number of rows at the start in which distinct labels are counted, to reject non-classes."""
+"""Number of first rows in which distinct labels are counted, to find columns with too many."""
 _BUFFER = 1 << 18
 """Number of bytes of a column to read at a time."""
 _FEW = 1000

@@ -28,7 +28,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SLOT_BITS = (12, 14, 16, 18)
 """Sizes of the table of slots. The first size in which no two strings collide is used."""
 _DENSE_RANGE = 1_000_000
-"""Range of integers above which sorting, not a table, finds the distinct ones."""
+"""Range of integers above which distinct integers are found by sorting, not with a table."""
 
 _Words = npt.NDArray[Any]
 _Keys = npt.NDArray[np.uint64]

@@ -183,8 +183,8 @@ class SegmentCounts(Record):
         """Return the counts of the rows outside each segment.
 
         Moments can be merged but not subtracted. The rows outside a segment are the rows of its
-        neighbour and the rows outside the pair of both. A recursive call with half the number of
-        segments gives the rows outside each pair.
+        neighbour and the rows outside the pair that the two segments form. A recursive call with
+        half the number of segments gives the rows outside each pair.
         """
         size = len(self.values)
         if size < 2:
