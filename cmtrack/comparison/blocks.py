@@ -311,7 +311,7 @@ def _constant(
     """Return the best constant answer over the blocks, and each model's gain over this answer.
 
     ``models``: maps the name of each model to the model's runs, one run for each block. The first
-    entry is the leading model.
+    entry of this mapping is the leading model.
     """
     leader, runs = next(iter(models.items()))
     constant = _mean_constant(leader, runs, criterion.metrics[0])

@@ -19,7 +19,7 @@ from cmtrack.statistics.predictions import Predictions
 MAX_CLASSES = 30
 """Largest number of classes to compare cell by cell.
 
-If there are more classes, the groups of a step are compared instead.
+If there are more classes, cmtrack compares the groups of a grouping step.
 """
 
 
@@ -76,12 +76,12 @@ class CellChanges:
 def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """Compare two evaluations of the same data cell by cell.
 
-    If the rows are paired, each cell is tested by McNemar's mid-p test. The test counts the rows
-    that only one of the two evaluations puts into the cell. If the rows have weights or clusters,
-    the test instead assumes that the sums over clusters are normally distributed. If the rows are
-    not paired, each cell is tested by a chi-square test that compares two proportions. If the
-    evaluations have more than 30 classes, the groups of the first step with at most 30 groups are
-    compared instead, if such a step exists.
+    If the rows are paired, each cell is tested by McNemar's mid-p test. McNemar's test counts the
+    rows that only one of the two evaluations puts into the cell. If the rows have weights or
+    clusters, McNemar's test is replaced by a test that assumes that the sums over clusters are
+    normally distributed. If the rows are not paired, each cell is tested by a chi-square test that
+    compares two proportions. If the evaluations have more than 30 classes, the groups of the first
+    step with at most 30 groups are compared instead, if such a step exists.
 
     Raises ValueError if the classes differ.
     """

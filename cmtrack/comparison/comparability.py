@@ -171,8 +171,8 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     their row ids are not known to differ. The rows may be in a different order, provided that the
     ids and the labels are reordered in the same way. The digest of a table is independent of the
     order of rows. If there are no row ids, equal digests only show that each label has the same
-    number of rows. Such digests are sufficient to rank a table together with tables and arrays, but
-    the standard errors of the differences are then not paired by rows.
+    number of rows. Equal digests are sufficient to rank a table together with tables and arrays,
+    but the standard errors of the differences are then not paired by rows.
 
     ``first``, ``second``: traits of two evaluations, or traits that were read from tags in a store.
     ``read``: traits, in addition to the labels, that the criterion, the gates and the tie-breakers
@@ -585,7 +585,7 @@ _OF_SETS = {Reason.LABELS: "evaluate all with the same codes="}
 
 
 def _grouped(evaluation: BaseEvaluation) -> str:
-    """Return the names of the grouping's steps in words."""
+    """Return text that lists the names of the grouping's steps."""
     if evaluation.grouping is None or not evaluation.grouping.steps:
         return "not grouped"
     steps = [quoted(step.name) for step in evaluation.grouping.steps]

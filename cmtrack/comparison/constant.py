@@ -70,8 +70,9 @@ class ConstantAnswer:
     difference, standard_error, low, high, pvalue : float
         The difference is the value of the run minus the value of the constant answer on the same
         rows, with its standard error, interval and p-value. If there are several runs, the p-value
-        is adjusted by Holm's method (1979), but the interval is not adjusted. All five are NaN if
-        the standard error is unknown or if ``unbeatable`` is True.
+        is adjusted by Holm's method (1979), but the interval is not adjusted. The difference,
+        error, interval and p-value are NaN if the standard error is unknown or if ``unbeatable`` is
+        True.
     unpaired : str
         Reason why the standard error does not use pairs of rows; empty if it uses pairs.
     guessed : bool
@@ -506,8 +507,9 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
     """Return the evaluation with its rows or, instead, the cells of the confusion matrix.
 
-    The result has no rows if cells cannot replace the rows. Cells cannot replace rows for metrics
-    computed from probabilities, and for rows with sampling weights or clusters.
+    The result has no rows if cells cannot replace the rows. Cells of the confusion matrix cannot
+    replace rows if the metric is computed from probabilities, or if the rows have sampling weights
+    or clusters.
     """
     if (
         evaluation.rows is not None

@@ -110,8 +110,8 @@ class Difference:
         interval never exceeds the metric's range. If at most 8 rows differ, the result must also be
         significant by the exact sign test: the p-value is the larger of the two p-values, and the
         interval includes 0 unless the sign test rejects. If no row differs, the p-value is 1, and
-        the interval is undefined except for shares. All four numbers are NaN if the standard error
-        is unknown.
+        the interval is undefined except for shares. If the standard error is unknown, the standard
+        error, the interval and the p-value are NaN.
     reason : str
         Reason why there is no interval, such as "no row differs".
 
@@ -321,9 +321,9 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
     Returns a tuple (standard error, degrees of freedom, whether the metric is a share).
 
     If a value is at one end of the metric's range, such as a precision of 1, the rows show no
-    variation, even if there is only one row. The standard error and the degrees of freedom of such
-    a value are therefore derived from the value's confidence interval. For all other values, the
-    function returns a standard error of 0 and infinite degrees of freedom.
+    variation, even if there is only one row. For a value at the end of the range, the standard
+    error and the degrees of freedom are therefore derived from the confidence interval. For all
+    other values, the function returns a standard error of 0 and infinite degrees of freedom.
     """
     value = evaluation.metrics[name]
     entry = evaluation.catalog.lookup(name)
@@ -421,9 +421,9 @@ def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
 def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
     """Return the scores of the rows; with two classes, only the scores of the positive class.
 
-    The scores of the negative class are one minus the scores of the positive class. A rounding
-    error in a score of 0.9 would therefore be a nine times larger relative error in the score of
-    0.1.
+    The scores of the negative class are one minus the scores of the positive class. The rounding
+    error of a positive score of 0.9 would therefore be a nine times larger relative error in the
+    negative score of 0.1.
     """
     if not isinstance(evaluation.rows, Predictions):
         return None
@@ -436,7 +436,8 @@ def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
 def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Subtract a common centre from two tables of scores, unless both contain probabilities.
 
-    Without this step, decision values around 1e10 that differ by 1 would seem equal up to rounding.
+    If no centre were subtracted, decision values around 1e10 that differ by 1 would seem equal up
+    to rounding.
     """
     if min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1:
         return first, second
@@ -573,8 +574,8 @@ def randomization_test(
 ) -> float:
     """Compute the two-sided p-value of a difference in any metric by a randomization test.
 
-    The test makes no assumption about distributions. In each resample, the two predictions of every
-    row are exchanged at random with probability 1/2.
+    A randomization test makes no assumption about distributions. In each resample, the two
+    predictions of every row are exchanged at random with probability 1/2.
 
     Parameters
     ----------

@@ -219,9 +219,9 @@ def posterior_draws(
     """Return draws of the true values, shape (n_draws, R); None for fewer than 3 distinct runs.
 
     Bootstrap samples of the rows, or draws from ``N(values, covariance)``, do not account for the
-    fact that the leader's observed value is partly luck. If six runs are equally good, such draws
-    give the leader a probability of 0.4 to 0.5 of being the best, instead of 1/6. Therefore this
-    function estimates the spread of the true values from the runs, and it shrinks the observed
+    fact that the leader's observed value is partly luck. If six runs are equally good, bootstrap
+    samples give the leader a probability of 0.4 to 0.5 of being the best, instead of 1/6. Therefore
+    this function estimates the spread of the true values from the runs, and it shrinks the observed
     values towards their mean accordingly.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
@@ -343,8 +343,8 @@ def pairs(
     ``errors``, of shape (n_draws, R): drawn errors; each draw is used with both signs.
     ``folded``: whether values have a sign, so that the value nearest to zero is best. If ``folded``
     is true, a difference is the difference between two distances from zero, which is positive if
-    the run in the row is nearer to zero. Such a difference is significant only if it is significant
-    for both relative signs of the two values.
+    the run in the row is nearer to zero. A difference between distances is significant only if it
+    is significant for both relative signs of the two values.
     ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors;
     by default infinite.
     ``known``, of shape (R,), bool, optional: whether the errors of a run are known. Runs with
@@ -359,11 +359,11 @@ def pairs(
     Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). The first step of
     the test uses a tenth of the error rate. For each run, the first step drops the rivals that
     cannot be better: those whose lead over the run has a simultaneous upper limit below 0. The
-    second step uses the rest of the error rate. This step compares the largest lead over the run
-    with the distribution that this lead would have if all remaining rivals were equal to the run.
-    The truly best run is kept with a probability of at least the confidence level. If there are two
-    runs, the p-value is the ordinary two-sided p-value; if there are more runs, the p-value is at
-    least as large.
+    second step of the test uses the rest of the error rate, and compares the largest lead over the
+    run with the distribution that this lead would have if all remaining rivals were equal to the
+    run. The truly best run is kept with a probability of at least the confidence level. If there
+    are two runs, the p-value is the ordinary two-sided p-value; if there are more runs, the p-value
+    is at least as large.
 
     A difference that is computed from few rows, such as the rows of a rare class, is not normally
     distributed. Each statistic, which follows Student's t distribution, is therefore converted to

@@ -157,7 +157,7 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
     """Return the numbers of rows required to detect a true difference from another model.
 
     The first number assumes that the errors of the two models have a correlation of 0.9. The second
-    number assumes that their errors are uncorrelated.
+    number assumes that the errors of the two models are uncorrelated.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
 
     For a share, the function returns the number of rows in the denominator. For any other metric,
     the function returns the number of rows in the smallest class that has rows. If the rows are in
-    clusters, the clusters of a class are counted instead.
+    clusters, the function counts the clusters of a class instead of the rows.
     """
     if not isinstance(evaluation, Evaluation):
         return float(evaluation.n_samples)

@@ -212,9 +212,9 @@ class Ranking:
         Largest loss, relative to the leader, that a tie-breaker may accept. None stands for one
         standard error of each run's difference.
     constants : tuple of ConstantAnswer
-        The best constant answer for each metric of the criterion. Each entry contains the gain of
-        the best run over this answer, and the p-value of each run, adjusted for the number of runs
-        by Holm's method. In a ranking of models, the entries contain means over the blocks.
+        The best constant answer for each metric of the criterion. Each entry contains the best
+        run's gain over the constant answer, and the p-value of each run, adjusted for the number of
+        runs by Holm's method. In a ranking of models, the entries contain means over the blocks.
     rank_distribution : ndarray of shape (R, R)
         The entry ``[run, rank - 1]`` is the posterior probability that the run has this rank, with
         runs in the order of ``runs``; NaN if unknown.
@@ -392,9 +392,10 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
 def decides(groups: Sequence[Sequence[Candidate]]) -> bool:
     """Return whether the first group of runs decides the comparison.
 
-    The first group decides if it has more rows than the next group. If both groups have the same
-    number of rows, the first group decides if its runs are nested in fewer runs than the runs of
-    the next group, for example because the first group contains the parents of these runs.
+    The first group decides the comparison if it has more rows than the next group. If both groups
+    have the same number of rows, the first group decides if its runs are nested in fewer runs than
+    the runs of the next group, for example because the first group contains the parents of these
+    runs.
     """
     if len(groups) < 2 or _count_rows(groups[0]) > _count_rows(groups[1]):
         return bool(groups)
@@ -463,9 +464,9 @@ def rank(
     the paired difference, as in the rule that Breiman, Friedman, Olshen and Stone (1984, section
     3.4.3) use to choose the smallest tree. If ``margin`` is given, a run must be shown to be worse
     than the best run by at most ``margin`` (non-inferiority): the lower end of the interval of its
-    difference from the best other run is at least ``-margin``. These intervals are simultaneous, so
-    the guarantee holds for any chosen run. In a Pareto ranking, a tie-breaker chooses among the
-    runs of the first front.
+    difference from the best other run is at least ``-margin``. The intervals of the differences are
+    simultaneous, so this guarantee holds for any chosen run. In a Pareto ranking, a tie-breaker
+    chooses among the runs of the first front.
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
@@ -718,9 +719,9 @@ def _allow_for_selection(
 ) -> tuple[Ranked, ...]:
     """Add intervals that account for selection to the leader and to the chosen run.
 
-    Such an interval is computed like the ordinary confidence interval of the metric, but with a
-    larger quantile that accounts for the selection. For the leader, the end on the better side does
-    not change, because selecting the best value does not affect this end.
+    An interval that accounts for selection is computed like the ordinary confidence interval of the
+    metric, but with a larger quantile that accounts for the selection. For the leader, the end on
+    the better side does not change, because selecting the best value does not affect this end.
 
     ``evidence``: values and errors of all runs that the leader was selected from, including runs
     that a gate stopped.
@@ -838,7 +839,7 @@ class Evidence:
     ``psi`` belongs to.
     ``actual``, of shape (n,) or None: actual classes of the paired rows.
     ``design``: sampling design of the paired rows.
-    ``alone``, of shape (R,): degrees of freedom of each run's standard error. These degrees of
+    ``alone``, of shape (R,): degrees of freedom of each run's standard error. The degrees of
     freedom are finite for runs that are not paired, for rows in clusters, and for values at an end
     of their range. In all other cases, the degrees of freedom are infinite.
     ``rows``: paired differences in a single metric, in the order of `psi`.

@@ -481,9 +481,9 @@ class Comparison(RemovedAttributes):
         Notes
         -----
         The share of broken rows is the negative flip rate that Yan et al. define (2021,
-        Positive-congruent training, CVPR). The test compares the number of broken rows with the
-        number of fixed rows, given their sum. If the rows are not divided, the p-value of this test
-        is McNemar's mid-p value.
+        Positive-congruent training, CVPR). The significance test compares the number of broken rows
+        with the number of fixed rows, given their sum. If the rows are not divided, the p-value of
+        this test is McNemar's mid-p value.
         """
         return rows.flips(self, a, b, by)
 

@@ -117,8 +117,8 @@ class Rule:
     def without_gates(self, rank_by: str | None) -> Rule:
         """Return the rule without its gates, to compare a run with its baseline before gates apply.
 
-        ``rank_by``: metric to rank by instead of the metric in the file; None to use the metric in
-        the file.
+        ``rank_by``: metric that replaces the metric in the file; None to use the metric in the
+        file.
         """
         left_out = ("require", "tie_breakers", "margin", "segments", "against")
         values = {name: value for name, value in self.values.items() if name not in left_out}

@@ -418,8 +418,8 @@ class _Sample:
         """Compute intervals that hold simultaneously for ``together`` differences.
 
         If the rows are paired, the intervals are computed by
-        :class:`~cmtrack.metrics.paired.Paired`. Otherwise the two evaluations are treated as
-        independent.
+        :class:`~cmtrack.metrics.paired.Paired`. If the rows are not paired, the two evaluations are
+        treated as independent.
         """
         if self.pairs is None:
             unpaired = differences(self.first, self.second, confidence_level, together)

@@ -455,7 +455,7 @@ class CompareSpec(Question):
     def deciding(cls) -> dict[str, Entry]:
         """Return the options that affect the decision, which a rule file may contain.
 
-        All other options select the runs.
+        All options that do not affect the decision serve to select the runs.
         """
         return {name: one for name, one in cls.entries().items() if one.form}
 

@@ -375,8 +375,8 @@ class Moved:
 
         If a few rows cause most of the error, the value is computed with one more negative row
         (:meth:`Samples.with_high_negative`). The cluster-robust error is known only for the data
-        without this additional row. The error from labelled rows is therefore increased by the same
-        factor as the error of independent rows.
+        without this additional row. Therefore the error due to the labelled rows is increased by
+        the same factor as the error of independent rows.
         """
         metric = term.metric
         if not metric.few_errors:

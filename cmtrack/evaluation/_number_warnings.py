@@ -50,8 +50,8 @@ _FEW_CLUSTERS = 20
 _FEW_EFFECTIVE_ROWS = 50
 """Effective number of rows below which standard errors depend on a few rows with large weights.
 
-This limit applies to rows with sampling weights. If a class has 41 effective rows, 95% intervals
-contain the true value in only 90% of cases.
+The limit of the effective number of rows applies to rows with sampling weights. If a class has 41
+effective rows, 95% intervals contain the true value in only 90% of cases.
 """
 
 

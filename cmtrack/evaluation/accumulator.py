@@ -122,7 +122,7 @@ class Accumulator:
         Raises
         ------
         ValueError If the input is invalid, or if the columns differ from the columns of earlier
-        batches. In both cases, the accumulator stays unchanged.
+        batches. The accumulator stays unchanged if an error is raised.
 
         Examples
         --------

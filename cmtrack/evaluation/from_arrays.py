@@ -89,8 +89,8 @@ def evaluate(
     y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label,
     optional
         Probability of the positive class if there are two classes, or of each class in the order of
-        ``labels``. Curves use these numbers without rounding, so two numbers that differ only in
-        the last digit are not tied.
+        ``labels``. Curves use the probabilities without rounding, so two numbers that differ only
+        in the last digit are not tied.
     y_score : array-like in the forms of ``y_prob``, optional
         Decision values instead of probabilities, for example from an SVC or a ridge classifier. For
         two classes, pass the values of the positive class, which is predicted if its value is above
@@ -116,13 +116,13 @@ def evaluate(
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
         Unlabelled scores of the rows whose prevalence is estimated. By default, the target consists
         of the evaluated rows. If you pass ``fold_ids``, ``target`` must be a list with one entry
-        for each fold, in the sorted order of the ids. Each entry contains the scores that the
-        fold's model computes for the target's rows.
+        for each fold, in the sorted order of the ids. The entry of a fold contains the scores that
+        the fold's model computes for the target's rows.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights. The option ``weights_are`` sets the meaning of the weights.
     groups : array-like of shape (n,), optional
-        The cluster of each row, for example the person from whom the row comes. Intervals then
-        assume independent clusters instead of independent rows.
+        The cluster of each row, for example the person from whom the row comes. If ``groups`` is
+        given, intervals assume that clusters, not rows, are independent.
     row_ids : array-like of shape (n,), optional
         Names of the rows. Paired comparisons check that two evaluations contain the same names, and
         match their rows by name. If the rows have no names, paired comparisons check that the
@@ -132,8 +132,8 @@ def evaluate(
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple in the
         list of names crosses several columns: ``(frame, ["region", ("region", "age_band")])``. Rows
         with a missing value form their own segment. If a column contains more than 1,000 values,
-        only the 999 values with the most rows become individual segments. All other values form one
-        segment, and a note reports this.
+        only the 999 values with the most rows become individual segments. The other values of the
+        column form one segment, and a note reports this.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 

@@ -111,7 +111,8 @@ def evaluate_table(
         Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple crosses
         its columns. Rows with a missing value form their own segment. If a column contains more
         than 1,000 values (at most 10,000 are allowed), only the 999 values with the most rows
-        become individual segments. All other values form one segment, and a note reports this.
+        become individual segments. The other values of the column form one segment, and a note
+        reports this.
     progress : bool, optional
         Whether to show on stderr how many rows were read. By default, this is shown if stderr is a
         terminal.

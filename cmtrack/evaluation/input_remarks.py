@@ -290,8 +290,8 @@ def saturated_scores(scores: ScoreCounts) -> str:
 
     In single precision, the sigmoid of a logit above 17 is exactly 1, so different logits become
     ties. The score of a decision tree or of nearest neighbours is a share computed from a few rows,
-    so the score can be exactly 1 without rounding. Such a model produces no other scores near 1 and
-    therefore causes no warning.
+    so the score can be exactly 1 without rounding. A decision tree or nearest neighbours produce no
+    other scores near 1, so there is no warning.
     """
     sides = replace(scores, counts=scores.counts.reshape(2, 2, -1).sum(axis=1))
     for end in (0.0, 1.0):

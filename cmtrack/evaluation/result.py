@@ -767,8 +767,8 @@ class Evaluation(BaseEvaluation):
             contains. Costs must depend only on the two groups: all pairs of classes that lead to
             the same outcome must have the same cost.
         maximize : str, optional
-            A metric that is maximized instead, such as ``"binary/recall"``. This metric must be
-            computed from the six counts.
+            A metric that is maximized instead, such as ``"binary/recall"``. The maximized metric
+            must be computed from the six counts.
         subject_to : str, optional
             A bound that the threshold must meet, such as ``"binary/precision >= 0.9"``. About half
             of the time, the true value of the bounded metric does not meet the bound. If the true
@@ -788,9 +788,9 @@ class Evaluation(BaseEvaluation):
         ValueError
             If the evaluation does not contain scores of two groups, if one group has no rows, if
             costs or metrics do not suit two groups, or if no threshold meets the bound (the message
-            states the best value that can be reached). This error is also raised if the rows have
-            sampling weights or clusters. For such data, choose the threshold on rows without
-            weights and clusters, and pass it to ``evaluate(..., threshold=chosen)``.
+            states the best value that can be reached). A ValueError is also raised if the rows have
+            sampling weights or clusters. In that case, choose the threshold on rows without weights
+            and clusters, and pass it to ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------
@@ -864,7 +864,7 @@ class Evaluation(BaseEvaluation):
         classes. If the shares are estimated, the assumption is tested (Pearson's X² of binned
         scores, ``fit_pvalue``). If the target's scores contradict the assumption (p < 0.01), the
         estimate is withdrawn, the metrics are NaN, and ``undefined`` states this reason. The test
-        only detects large changes.
+        of the assumption detects only large changes.
 
         Examples
         --------

@@ -93,8 +93,8 @@ def rows_where(
         The name of the table's id column. The table may be in any order if the evaluation contains
         the ids of its rows (in memory, or in a run that was logged with ``CMTRACK_ROW_IDS``).
         If the evaluation contains no ids, the table must be in the order of the rows. You can also
-        pass an array of ids in the order of the rows. Such ids are looked up in the index of a
-        DataFrame, as in :func:`cmtrack.segment_runs`.
+        pass an array of ids in the order of the rows. Ids in an array are looked up in the index of
+        a DataFrame, as in :func:`cmtrack.segment_runs`.
     limit : int or None, default 25
         Largest number of rows in the frame; None means all rows.
 

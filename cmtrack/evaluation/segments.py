@@ -1,9 +1,9 @@
 """Segments of an evaluation: tables of metrics by segment, disparity, and a search.
 
 Most numbers are computed from the statistics that an evaluation stores for each segment. ROC,
-calibration curves and cluster-robust errors cannot be computed from these statistics. These results
-are computed from the rows of a segment, and are missing if the evaluation does not contain its
-rows.
+calibration curves and cluster-robust errors cannot be computed from these statistics. Curves and
+cluster-robust errors are computed from the rows of a segment, and are missing if the evaluation
+does not contain its rows.
 """
 
 from __future__ import annotations

@@ -86,8 +86,9 @@ def evaluate_spans(
     where there is neither an actual nor a predicted span. Therefore the recall of ``none`` and
     agreement beyond chance (kappa, Matthews) are not defined.
 
-    This is the middle case in M. Falis, Hierarchical Confusion Matrices. Predictions and labels
-    belong to spans of text, and an extra class represents the absence of a label.
+    Labelled spans are the middle case in Falis, Hierarchical Confusion Matrices, in which
+    predictions and labels belong to spans of text, and an extra class represents the absence of a
+    label.
 
     Examples
     --------

@@ -134,8 +134,8 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
 def _read_weights_are(spec: Spec, statistics: Statistics) -> str | None:
     """Return the kind of the weights; raise ValueError if the statistics have a different kind.
 
-    Early versions did not store the kind. In files of these versions, weights that are whole
-    numbers stand for repeated rows.
+    Early versions of cmtrack did not store the kind of the weights. In files of early versions,
+    weights that are whole numbers stand for repeated rows.
     """
     has_sampling_weights = statistics.has_sampling_weights
     if spec.weights_are is not None:

@@ -8,7 +8,7 @@ The cost or metric of a threshold is too favourable if it is computed from the r
 threshold. Therefore the rows are split into folds, and each fold is evaluated with the threshold
 that all other folds choose. The interval of the result is widened to include the variation between
 splits. Because rows are independent, drawing from the counts at each score without replacement is
-equivalent to splitting the rows. The individual rows are therefore not needed.
+equivalent to splitting the rows. Individual rows are therefore not needed to split the data.
 
 Source: Elkan (2001) derives the threshold that is best for calibrated probabilities.
 """
@@ -98,7 +98,7 @@ class OutcomeCosts:
 
     @property
     def support(self) -> FloatArray:
-        """All costs that a row can have, in ascending order."""
+        """All costs that a single row can cause, in ascending order."""
         return np.unique(np.array(self.costs)[list(self.possible)])
 
     def of(self, six: Any) -> Any:

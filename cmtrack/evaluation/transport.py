@@ -202,8 +202,7 @@ class Transported(RemovedAttributes):
     def _at_ends(self) -> dict[str, list[float]]:
         """The values at both limits of the share's interval, if a share is estimated as 0 or 1.
 
-        These values are used instead of the standard error of the share, which is not meaningful at
-        0 or 1.
+        The two values replace the standard error of the share, which is not meaningful at 0 or 1.
         """
         values: dict[str, list[float]] = {}
         target = self.moved.target

@@ -94,8 +94,9 @@ def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> 
     """Return sentences on runs that are not shown to be better than the constant answer.
 
     If every run was tested and no run is shown to be better, the sentence begins with "No run".
-    In all other cases, the function returns one sentence for the run with the best value of the
-    metric and one for the recommended run, if these runs are not shown to be better.
+    If a run is shown to be better, or if not every run was tested, the function returns one
+    sentence for the run with the best value of the metric and one for the recommended run, unless
+    these runs are shown to be better.
     """
     sentences = []
     for constant in ranking.constants:
@@ -172,7 +173,8 @@ class UnrankedRow:
 def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
     """Return the rows that a table shows below the ranked runs.
 
-    These rows show the constant answers, and the runs on the same data whose metric is undefined.
+    The additional rows show the constant answers, and the runs on the same data whose metric is
+    undefined.
     """
     rows = _constant_rows(ranking)
     if ranking.over:

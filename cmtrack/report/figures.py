@@ -1,7 +1,7 @@
 """List of all figures, with the name, title, reading instructions and drawing function of each.
 
-This list is used by reports, reviews, logged runs and the command line. To add a figure, write a
-function that draws it and add one entry here.
+The list of figures is used by reports, reviews, logged runs and the command line. To add a figure,
+write a function that draws it and add one entry here.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class FigureEntry:
         The function returns the run's image for MLflow's charts, or None. MLflow shows the image
         256 pixels wide, next to the images of other runs.
     ``logged``: "file" if the figure is logged as a file and in the run's report; "report" if the
-    figure is logged only in the report; "" if the figure is logged only on request. Each
-        figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
+    figure is logged only in the report; "" if the figure is logged only on request. Each additional
+    figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
     ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
     ``folded``: whether pages show the figure in a collapsed section, because few readers need it.
     """

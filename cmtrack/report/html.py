@@ -172,7 +172,7 @@ def _policy(html: str) -> str:
 def _hashes(element: str, html: str) -> str:
     """Return hashes of the contents of all elements with a given tag name, for the policy.
 
-    All elements with this tag name come from the template, because a ``<`` in a value is escaped.
+    All hashed elements come from the template, because a ``<`` in a value is escaped.
     """
     contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
     digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)

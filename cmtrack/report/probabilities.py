@@ -323,8 +323,8 @@ def _side(mean_interval: Interval | None, curve: CalibrationCurve) -> int:
 
     Two conditions must hold. The result differs from 0 only if two conditions hold. First, the
     interval of the mean difference excludes 0. Second, labels that are drawn at random with the
-    scores as probabilities seldom differ this much from the mean score. The second condition
-    matters if the outcome comes true for few rows or for no row. If the outcome is rare, the
+    scores as probabilities seldom differ this much from the mean score. The condition on drawn
+    labels matters if the outcome comes true for few rows or for no row. If the outcome is rare, the
     observed labels vary less than drawn labels, and the interval is too narrow.
     """
     if mean_interval is None:

@@ -1,4 +1,4 @@
-"""Tables of individual rows on pages, such as the rows behind the confusions."""
+"""Tables of individual rows on pages, such as the rows that a confusion consists of."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def corrected_resampled_t(
     """Compute the corrected resampled t-test of Nadeau and Bengio (2003).
 
     Folds share training rows, so their scores are not independent, and the ordinary t-test rejects
-    far too often. The test (Machine Learning 52, 239-281) uses the variance s² · (1/J +
+    far too often. The corrected test (Machine Learning 52, 239-281) uses the variance s² · (1/J +
     n_test/n_train) of the mean instead of s²/J, with J - 1 degrees of freedom.
 
     If there are few folds, their spread s can be small by chance, even smaller than the sampling

@@ -704,7 +704,7 @@ def _as_result(data: Sequence[Any]) -> GateResult:
 class _Compared:
     """The comparison between the data that a bundle states and the recomputed data.
 
-    ``texts``: whether to compare texts as well as numbers.
+    ``texts``: whether to compare texts in addition to numbers.
     ``is_foreign``: whether a different version of cmtrack wrote the stated data.
     ``numbers``: the number of compared numbers.
     ``page``: the page of the recomputed comparison.

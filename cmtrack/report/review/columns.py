@@ -1,7 +1,7 @@
 """Columns of a ranking for pages, notebooks, terminals, frames and JSON.
 
-All columns are described in a single list. To add a column, add an entry to the list in
-:func:`columns_of`. A narrow terminal omits columns in the order of ``_PRIORITIES`` in
+All columns of a ranking are described in a single list. To add a column, add an entry to the list
+in :func:`columns_of`. A narrow terminal omits columns in the order of ``_PRIORITIES`` in
 :mod:`cmtrack.cli.comparison_table`.
 """
 

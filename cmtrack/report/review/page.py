@@ -125,7 +125,7 @@ def context(
 def choices(review: Review) -> dict[str, Any]:
     """Return the choices that readers have: metrics, runs to compare with, further questions.
 
-    All choices are empty if there is no ranking of runs.
+    All lists of choices are empty if there is no ranking of runs.
     """
     ranking = review.run_ranking
     if ranking is None:
