@@ -311,7 +311,7 @@ def _constant(
     """Return the best constant answer over the blocks, and each model's gain over this answer.
 
     ``models``: maps the name of each model to the model's runs, one run for each block. The first
-    entry of this mapping is the leading model.
+    entry of ``models`` is the leading model.
     """
     leader, runs = next(iter(models.items()))
     constant = _mean_constant(leader, runs, criterion.metrics[0])
@@ -487,7 +487,8 @@ def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
 def _influence(run: Candidate, metric: str) -> FloatArray | None:
     """Return the influence values of a run; None if the run has no rows or a value is undefined.
 
-    For a metric whose best value is zero, these are the influence values of the distance from zero.
+    For a metric whose best value is zero, the function returns the influence values of the distance
+    from zero.
     """
     evaluation = run.evaluation
     if evaluation.rows is None:

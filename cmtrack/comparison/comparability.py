@@ -278,8 +278,8 @@ def split(
 
     The groups are sorted by the position of their first items. A table joins the group of all
     arrays with the same content. An evaluation without row ids joins the group of evaluations with
-    the same content and with ids. If these evaluations have several sets of ids, the evaluations
-    without ids form a separate group.
+    the same content and with ids. If evaluations with the same content have several sets of ids,
+    the evaluations without ids form a separate group.
     """
     traits_of_items = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}

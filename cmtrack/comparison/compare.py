@@ -443,8 +443,8 @@ def _stopped_beside(
 def shares_in_words(shares: Any, positive: Any = None) -> str:
     """Return in words the class shares that metrics are computed for, such as "2% of “spam”".
 
-    A single number is the share of the positive class. If this class has no name, the text is "2%
-    positives".
+    A single number is the share of the positive class. If the positive class has no name, the text
+    is "2% positives".
     """
     if isinstance(shares, float):
         shares = {positive: shares}

@@ -208,7 +208,7 @@ def constant_answer(
     :func:`~cmtrack.paired_differences` computes the difference, its interval and its p-value. If
     the evaluation has no rows, a metric computed from labels uses the cells of the confusion matrix
     as paired rows. Cells can replace rows only if the counts are whole numbers of independent rows.
-    If the counts meet this condition, a correlation or Cohen's kappa of two classes or groups is
+    If all counts are such whole numbers, a correlation or Cohen's kappa of two classes or groups is
     tested by Fisher's exact test. All other correlations are tested by means of their confidence
     intervals.
 
@@ -231,7 +231,7 @@ def constant_of_runs(
 
     ``runs``: maps run ids to evaluations, all of which have a value of the metric.
     ``best``: id of the run with the best value.
-    ``name``: name of this run.
+    ``name``: name of the run with the best value.
     ``not_tested``: number of further runs that ``best`` was selected from, which Holm's adjustment
     takes into account.
     """
@@ -568,8 +568,8 @@ def _gap_from_guessing(
 
     The interval of the difference is derived from the confidence interval of the metric. For a
     two-by-two table, the p-value is computed by Fisher's exact test, which is valid for any number
-    of positives. If this test does not apply, the p-value is derived from the interval, so that the
-    p-value is at most 5% if and only if the 95% interval excludes 0.
+    of positives. If Fisher's test does not apply, the p-value is derived from the interval, so that
+    the p-value is at most 5% if and only if the 95% interval excludes 0.
     """
     value = evaluation.metrics[metric]
     interval = evaluation.intervals.get(metric, (math.nan, math.nan))

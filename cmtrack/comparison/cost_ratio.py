@@ -197,8 +197,8 @@ def break_even(
     -----
     Let x and y be the paired differences of false alarms and misses. The difference between the two
     costs is x + r y, which is zero at r = -x / y. The confidence set is Fieller's (1954), ``{r > 0
-    : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If this set is not an interval, there are
-    too few rows to determine the ratio more precisely.
+    : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. If the confidence set is not an interval,
+    there are too few rows to determine the ratio more precisely.
 
     Examples
     --------

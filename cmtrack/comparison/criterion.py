@@ -23,7 +23,7 @@ ALWAYS_DEFINED = "multiclass/accuracy"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """Default metrics of a ranking, each of which takes all kinds of errors into account.
 
-The first metric in this list that a run has is used.
+The first default metric that a run has is used.
 """
 
 

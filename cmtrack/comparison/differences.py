@@ -406,9 +406,9 @@ _FIRST_ROWS = 1000
 def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
     """Find, for each evaluation, the first evaluation with the same scores up to rounding.
 
-    Rounding may change the order of tied rows, so that one of two such evaluations seems to have
-    the better curve. However, the models do not differ, because they give the same answer for each
-    row.
+    Rounding may change the order of tied rows, so that one of two evaluations with equal scores
+    seems to have the better curve. However, the models do not differ, because they give the same
+    answer for each row.
     """
     tables = [_scores_of(evaluation) for evaluation in evaluations]
     places: list[int] = []
@@ -459,10 +459,10 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     """Return False if a metric, such as precision, is the share of different rows in each run.
 
-    The metric is known to be such a share if its denominators in the two evaluations differ. If
-    rows have sampling weights or clusters, the effective number of rows depends on the value, so
-    different denominators prove nothing. The denominators of custom metrics are unknown. The result
-    is therefore True for sampling weights, clusters and custom metrics.
+    A share is known to be computed from different rows if its denominators in the two evaluations
+    differ. If rows have sampling weights or clusters, the effective number of rows depends on the
+    value, so different denominators prove nothing. The denominators of custom metrics are unknown.
+    The result is therefore True for sampling weights, clusters and custom metrics.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True

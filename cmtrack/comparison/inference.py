@@ -224,7 +224,8 @@ def posterior_draws(
     this function estimates the spread of the true values from the runs, and it shrinks the observed
     values towards their mean accordingly.
 
-    ``values``, ``covariance``, of shape (R,) and (R, R).
+    ``values``, of shape (R,): values of the runs.
+    ``covariance``, of shape (R, R): covariance of the errors of the values.
     ``level``: whether the draws include the uncertainty of the mean of all runs. The mean of all
     runs does not affect ranks by size, but it affects ranks by distance from zero.
     """
@@ -283,10 +284,10 @@ def reach_of_best(
     quantile is two-sided.
 
     The run with the largest of R values has the interval ``[value - c · se, value + z · se]``,
-    where c is the first quantile and z the ordinary quantile. The error of this run is at most the
-    largest of all R errors, and selecting the largest value cannot decrease the error (after
-    Fuentes, Casella and Wells 2018). For a run that was selected by a different rule, both ends use
-    the second quantile.
+    where c is the first quantile and z the ordinary quantile. The error of the run with the largest
+    value is at most the largest of all R errors, and selecting the largest value cannot decrease
+    the error (after Fuentes, Casella and Wells 2018). For a run that was selected by a different
+    rule, both ends use the second quantile.
 
     ``errors``, of shape (n_draws, R): drawn errors of the runs.
     ``variance``, of shape (R,): variance of each run's error.
@@ -339,7 +340,8 @@ def pairs(
 
     The differences have family-wise p-values and simultaneous intervals.
 
-    ``values``, ``covariance``, of shape (R,) and (R, R).
+    ``values``, of shape (R,): values of the runs.
+    ``covariance``, of shape (R, R): covariance of the errors of the values.
     ``errors``, of shape (n_draws, R): drawn errors; each draw is used with both signs.
     ``folded``: whether values have a sign, so that the value nearest to zero is best. If ``folded``
     is true, a difference is the difference between two distances from zero, which is positive if

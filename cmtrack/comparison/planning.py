@@ -428,7 +428,7 @@ def optimism_after_gates(
 def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) -> bool:
     """Return whether the bootstrap can apply a gate to drawn values.
 
-    The bootstrap can apply gates on values, on interval ends and on differences, if these are
+    The bootstrap can apply gates on values, on interval ends and on differences, if the gates are
     computed from all rows. The bootstrap cannot apply gates on a distance from zero, because the
     sign of an error does not determine how the distance changes.
     """

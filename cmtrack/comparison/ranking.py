@@ -225,8 +225,8 @@ class Ranking:
         run of the row minus the run of the column; NaN if unknown.
     picked_from : int
         Number of runs from which the leader was selected: ranked runs, runs that a gate stopped,
-        and runs that were not read. The leader's interval accounts for this selection. The number
-        is 1 if the interval does not account for a selection.
+        and runs that were not read. The leader's interval accounts for the fact that the leader was
+        selected. The number is 1 if the interval does not account for a selection.
     stopped : tuple of Candidate
         Runs on the same data that a gate stopped and that have values of the criterion's metrics.
     equivalence : float or None
@@ -444,7 +444,7 @@ def rank(
     ``margin``: see :func:`cmtrack.compare`.
     ``choose``: whether to choose a run; False for a ranking that does not decide the comparison.
     ``others``: number of runs that were not read because of their logged values. The leader was
-    selected from the candidates and from these runs.
+    selected from the candidates and from the runs that were not read.
     ``stopped``: runs on the same rows that a gate stopped. Stopped runs are not ranked, but the
     leader was also selected from them.
 
@@ -465,7 +465,7 @@ def rank(
     3.4.3) use to choose the smallest tree. If ``margin`` is given, a run must be shown to be worse
     than the best run by at most ``margin`` (non-inferiority): the lower end of the interval of its
     difference from the best other run is at least ``-margin``. The intervals of the differences are
-    simultaneous, so this guarantee holds for any chosen run. In a Pareto ranking, a tie-breaker
+    simultaneous, so non-inferiority is shown for any chosen run. In a Pareto ranking, a tie-breaker
     chooses among the runs of the first front.
     """
     candidates = sorted(candidates, key=identity)
@@ -955,8 +955,8 @@ def _add_ends(
 ) -> None:
     """Add the standard errors of shares of exactly 0 or 1, which the rows cannot reveal.
 
-    Runs with identical predictions share this error. ``covariance`` and ``alone`` are changed in
-    place.
+    Runs with identical predictions have the same standard error, and their errors are equal.
+    ``covariance`` and ``alone`` are changed in place.
     """
     errors = {}
     for r, m in places:

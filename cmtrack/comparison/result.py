@@ -59,8 +59,8 @@ class Comparison(RemovedAttributes):
         The arguments of :func:`cmtrack.compare`, with which the comparison can be repeated.
     reads : frozenset of str
         Options that the criterion, the gates and the tie-breakers depend on in addition to the
-        labels: "grouping", "positive", "costs". Runs that differ in one of these options are in
-        different rankings.
+        labels: "grouping", "positive", "costs". Runs that differ in one of the ``reads`` options
+        are in different rankings.
     segments : SegmentComparison
         Differences between the leader and the next runs by segment of the rows, if
         ``compare(segments=)`` was used.
@@ -230,7 +230,7 @@ class Comparison(RemovedAttributes):
         path : path
             Path of the file; it must end in ``.zip``.
         rows : bool, default True
-            Whether to include the predictions by row. ``cmtrack verify`` needs these predictions to
+            Whether to include the predictions by row. ``cmtrack verify`` needs the predictions to
             recompute paired differences. If the predictions are missing, the command reports the
             numbers that it cannot recompute.
         title : str, optional
@@ -440,8 +440,8 @@ class Comparison(RemovedAttributes):
         Warns
         -----
         UserWarning
-            If the runs were evaluated on different rows but share some row ids. Only the shared
-            rows are compared, and the warning states the number of other rows.
+            If the runs were evaluated on different rows but share some row ids. Only the rows that
+            the runs share are compared, and the warning states the number of other rows.
 
         Examples
         --------
@@ -483,7 +483,7 @@ class Comparison(RemovedAttributes):
         The share of broken rows is the negative flip rate that Yan et al. define (2021,
         Positive-congruent training, CVPR). The significance test compares the number of broken rows
         with the number of fixed rows, given their sum. If the rows are not divided, the p-value of
-        this test is McNemar's mid-p value.
+        the significance test is McNemar's mid-p value.
         """
         return rows.flips(self, a, b, by)
 

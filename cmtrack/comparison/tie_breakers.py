@@ -43,7 +43,7 @@ class TieBreaker:
         If cmtrack computes the metric, the run with the best value wins. For all other names, the
         smallest value wins; if the text ends in ``desc``, the largest value wins.
 
-        Raises TypeError or ValueError if the text does not have one of these forms.
+        Raises TypeError or ValueError if the text does not have one of the three forms.
         """
         if not isinstance(text, str):
             raise TypeError(f"a tie-breaker must be a text such as 'params.depth', got {text!r}")

@@ -230,7 +230,7 @@ def check_one_metric(rank_by: RankBy | None) -> None:
 def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
     """Return a metric that is defined for every evaluation.
 
-    A ranking by this metric includes every evaluation, so that only the gates decide.
+    A ranking by such a metric includes every evaluation, so that only the gates decide.
     """
     first = evaluations[0]
     for name in (ALWAYS_DEFINED, *first.metrics):

@@ -4,8 +4,8 @@ The computation assumes label shift, which means that, within each actual class,
 the same distribution in the target as in the labelled rows. The value of a metric at the new shares
 is therefore computed from reweighted rows. Each row is weighted by the new share of its class
 divided by the share of this class among the labelled rows. The new shares are fixed, so only the
-variation within classes adds to the standard error. If the shares are estimated, their error is
-independent of this variation and is added to it.
+variation within classes adds to the standard error. If the shares are estimated, the error of the
+shares is independent of the variation within classes, so the two variances are added.
 
 Source: The assumption follows Saerens, Latinne and Decaestecker (2002), and the weights follow
 Elkan (2001).

@@ -28,7 +28,7 @@ _GROUP_SCORES = ("scores", "score_moments", "labels_variance", "labelled", "targ
 class Lost(Enum):
     """A part that was lost when an evaluation was regrouped, or was extended without its rows.
 
-    The value of each member is the note that users read.
+    The value of each enumeration member is the note that users read.
     """
 
     SCORES = (

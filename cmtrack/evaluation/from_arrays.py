@@ -95,7 +95,7 @@ def evaluate(
         Decision values instead of probabilities, for example from an SVC or a ridge classifier. For
         two classes, pass the values of the positive class, which is predicted if its value is above
         0. Decision values only rank rows, so only ranking metrics are computed: ROC, precision and
-        recall, and top k. If there are more than two classes, these metrics are computed for each
+        recall, and top k. If there are more than two classes, ranking metrics are computed for each
         class.
     labels : sequence of length K, optional
         All classes in order, including classes that do not occur in the data. By default,

@@ -114,8 +114,8 @@ def evaluate_table(
         become individual segments. The other values of the column form one segment, and a note
         reports this.
     progress : bool, optional
-        Whether to show on stderr how many rows were read. By default, this is shown if stderr is a
-        terminal.
+        Whether to show on stderr how many rows were read. By default, progress is shown if stderr
+        is a terminal.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 

@@ -194,8 +194,8 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
     """Return a warning if the probability columns are in the wrong order; else an empty text.
 
     ``actual``, ``predicted``, shape (n,): codes of the classes.
-    ``probabilities``: the predicted probabilities of these rows. If there are many rows, only some
-    of them are checked.
+    ``probabilities``: the predicted probabilities of the same rows. If there are many rows, only
+    some of them are checked.
 
     The warning is issued only if three findings coincide. First, the predicted and the most
     probable class differ in more than half of the rows. Second, an exact sign test shows that in

@@ -187,7 +187,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def decision_threshold(self) -> float | None:
-        """The score threshold that made the predictions; None if not given."""
+        """The score threshold with which the predictions were made; None if not given."""
         return self.spec.threshold
 
     @property
@@ -365,7 +365,7 @@ class Evaluation(BaseEvaluation):
         metric : str
             Full name of the average. For an average that excludes no class, and for every metric
             that is not an average, the result is empty. The average ``<metric>_zero`` includes
-            these classes with a value of 0.
+            classes that are never predicted, with a value of 0.
         """
         if "/" not in metric:  # a parameter of the run, which decides between equal runs
             return ()
@@ -438,7 +438,7 @@ class Evaluation(BaseEvaluation):
         ----------
         method : "influence" or "bootstrap"
             "influence" returns the intervals of the evaluation. "bootstrap" draws multinomial
-            tables from the counts, and returns percentile intervals. Drawing such tables is
+            tables from the counts, and returns percentile intervals. Drawing multinomial tables is
             equivalent to resampling rows, but faster.
         n_resamples : int, default 1000
         seed : int, default 0
@@ -709,10 +709,11 @@ class Evaluation(BaseEvaluation):
         """Evaluate the predictions under a different grouping, without the data.
 
         All metrics that are computed from confusion counts are recomputed. ROC, sPCC and calibrated
-        prevalence need the scores of the positive group. If the evaluation contains its rows, these
-        results are computed from the rows. If the rows are missing, these results are kept as long
-        as the positive group contains the same classes as before. If the positive group also
-        changes, the results are removed, and :attr:`warnings` reports this.
+        prevalence need the scores of the positive group. If the evaluation contains its rows,
+        results based on these scores are computed from the rows. If the rows are missing, results
+        based on scores are kept as long as the positive group contains the same classes as before.
+        If the positive group also changes, the results are removed, and :attr:`warnings` reports
+        this.
 
         Examples
         --------
@@ -832,8 +833,8 @@ class Evaluation(BaseEvaluation):
             class, or by group of a step. A sequence contains the shares of all classes in order.
             The remaining share is divided among the classes that a mapping does not name, in
             proportion to their present shares. You can also pass the result of
-            :func:`~cmtrack.estimate_prevalence`. The error of this estimate is assumed to be
-            independent of the error of the labelled rows. Therefore, if you have enough rows,
+            :func:`~cmtrack.estimate_prevalence`. The error of an estimated prevalence is assumed to
+            be independent of the error of the labelled rows. Therefore, if you have enough rows,
             calibrate the estimate on rows that are not evaluated. If the estimate is calibrated on
             the evaluated rows, the intervals miss the true value too often.
         rows : float, optional
@@ -953,9 +954,9 @@ class Evaluation(BaseEvaluation):
         Returns
         -------
         SegmentSearch
-            The segments, sorted from worst to best, each with a family-wise p-value. This p-value
-            is the probability that the worst of all searched segments is at least this bad by
-            chance. The value of a segment that was selected by a search is biased.
+            The segments, sorted from worst to best, each with a family-wise p-value. The p-value is
+            the probability that the worst of all searched segments is at least this bad by chance.
+            The value of a segment that was selected by a search is biased.
 
         Raises
         ------

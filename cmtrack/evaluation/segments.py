@@ -1,8 +1,8 @@
 """Segments of an evaluation: tables of metrics by segment, disparity, and a search.
 
 Most numbers are computed from the statistics that an evaluation stores for each segment. ROC,
-calibration curves and cluster-robust errors cannot be computed from these statistics. Curves and
-cluster-robust errors are computed from the rows of a segment, and are missing if the evaluation
+calibration curves and cluster-robust errors cannot be computed from the stored statistics. Curves
+and cluster-robust errors are computed from the rows of a segment, and are missing if the evaluation
 does not contain its rows.
 """
 
@@ -237,7 +237,7 @@ class SegmentTable:
             high, rest (the value for all rows outside the segment), difference (value minus rest),
             difference_low, difference_high, and undefined (the reason why the metric is undefined).
             The intervals [low, high] hold for all segments of all columns together. The intervals
-            of the differences hold for all segments of this column together. The intervals of the
+            of the differences hold for all segments of one column together. The intervals of the
             differences include 0 if :meth:`disparity` returns a gap whose interval includes 0.
 
         Raises

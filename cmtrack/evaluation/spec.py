@@ -1,8 +1,8 @@
 """Options of an evaluation, as a single record that is part of the result.
 
 ``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command
-line accept these options. An :class:`~cmtrack.Evaluation` contains the whole record, stores it in
-files, and checks it when evaluations are merged or compared.
+line accept the options in this module. An :class:`~cmtrack.Evaluation` contains the whole record,
+stores it in files, and checks it when evaluations are merged or compared.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ class Spec(Question):
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The metrics of evaluations with these options: built-in and ``extra_metrics``."""
+        """The metrics that evaluations with these options have: built-in and ``extra_metrics``."""
         from cmtrack.evaluation.catalog import OF_CLASSES
         from cmtrack.metrics.catalog import Catalog
 

@@ -48,7 +48,7 @@ _ABSENT = 1e-6
 _HEAVY = 0.1
 """Weight of a negative row, relative to all positive rows, above which a warning is issued.
 
-Average precision is biased if a few negatives have large weights. For this weight, the bias is
+Average precision is biased if a few negatives have large weights. At the weight limit, the bias is
 about 0.04 if the mean logits of the two groups differ by two standard deviations.
 """
 _SHOWN = (
@@ -222,9 +222,9 @@ class Transported(RemovedAttributes):
     def reweighted(self) -> Evaluation:
         """The evaluation of the rows after they are weighted to the shares of the target.
 
-        Use this evaluation for figures, thresholds and decision curves. The standard errors of this
-        evaluation treat the weights as sampling weights. Errors based on sampling weights are too
-        large, because they ignore that the shares are fixed.
+        Use the weighted evaluation for figures, thresholds and decision curves. The standard errors
+        of the weighted evaluation treat the weights as sampling weights. Errors based on sampling
+        weights are too large, because they ignore that the shares are fixed.
         """
         rows = self.evaluation.rows
         facts = RowFacts()

@@ -504,7 +504,7 @@ def draw_pictures(
     (:attr:`FigureEntry.logged`), or the names of figures.
     ``files``: whether to make PNG files in addition to SVG elements. If ``figures`` is "auto", PNG
     files are made for only some figures.
-    ``about``: facts about the run, which a small line below each figure shows. If such facts are
+    ``about``: facts about the run, which a small line below each figure shows. If ``about`` is
     given, the images for MLflow's charts are always drawn.
     """
     signature = "" if about is None else about.signature

@@ -70,7 +70,8 @@ def render_page(name: str, /, **values: Any) -> str:
 def without_rows(page: bytes) -> bytes:
     """Return the HTML of a report without the lists of individual rows.
 
-    No value can contain the comments that mark these lists, because a ``<`` in a value is escaped.
+    No value can contain the comments that mark the lists of rows, because a ``<`` in a value is
+    escaped.
     """
     return _ROWS.sub(b"", page)
 
@@ -151,9 +152,9 @@ def _template(name: str) -> Template:
 def _policy(html: str) -> str:
     """Return a Content-Security-Policy that allows only the page's own style, script and pictures.
 
-    The policy needs no hashes for style *attributes*. Style attributes contain only widths that are
-    computed from numbers, and the browser does not load pictures or fonts that an attribute might
-    name.
+    The Content-Security-Policy needs no hashes for style *attributes*. Style attributes contain
+    only widths that are computed from numbers, and the browser does not load pictures or fonts that
+    an attribute might name.
     """
     return "; ".join(
         (

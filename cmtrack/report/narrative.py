@@ -47,7 +47,8 @@ If there are fewer rows, a single row changes the share by more than 2 percentag
 RARE_SHARE = 0.1
 """Share of positive rows below which accuracy hardly depends on the positive rows.
 
-Below this share, the report does not compare the accuracy with always predicting the largest class.
+If fewer rows are positive, the report does not compare the accuracy with always predicting the
+largest class.
 """
 GOOD_AREA = 0.8
 """Smallest area under the ROC curve at which a score is said to rank rows well.
@@ -58,7 +59,8 @@ different threshold.
 CLEAR = 0.01
 """Largest p-value at which a difference is called clear.
 
-If this limit were 0.05, one in twenty equally good models would be reported as clearly different.
+If the limit for p-values were 0.05, one in twenty equally good models would be reported as clearly
+different.
 """
 AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
 """Name of the area under the ROC curve for all classes, used if there is no positive group."""
@@ -77,7 +79,7 @@ QUESTIONS = {
     "prevalence": "How many positives are there?",
     "facts": "What was evaluated?",
 }
-"""Headings of a report's sections by key, in the order in which readers ask these questions.
+"""Headings of a report's sections by key, in the order in which readers ask the questions.
 
 Sentences and figures without a section are at the top of the page.
 """

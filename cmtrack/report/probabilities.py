@@ -61,7 +61,7 @@ class _Judged:
     """Probabilities with the evidence for and against their calibration.
 
     ``subject``: words that name the probabilities in a sentence.
-    ``noun``: the noun for a row that has one of these probabilities.
+    ``noun``: the noun for a row that has one of the assessed probabilities.
     ``outcomes``: two words, the first for rows whose predicted outcome did not come true, as in "13
     are wrong", and the second for rows whose predicted outcome came true.
     ``faults``: the kinds of fault that a confidence interval shows, each with its reason.
@@ -90,7 +90,7 @@ class _Judged:
 
     @property
     def interval(self) -> Interval | None:
-        """The interval of the calibration error."""
+        """The confidence interval of the calibration error."""
         return self.evaluation.intervals.get(f"{self.section}/error")
 
     @property
@@ -136,7 +136,7 @@ class _Judged:
     def failures(self) -> str:
         """Words about scores of 0 or 1 whose outcome did not come true.
 
-        The text is empty if there are no such scores.
+        The text is empty if all outcomes with a score of 0 or 1 came true.
         """
         return _failures(self)
 
@@ -150,7 +150,7 @@ class _Judged:
 
     @property
     def word(self) -> str:
-        """The word for the kind of fault."""
+        """The word that describes the kind of fault."""
         return next(iter(self.faults), "miscalibrated")
 
     @property
@@ -541,7 +541,7 @@ def _caution(judged: _Judged, rows: int) -> str:
 def _failures(judged: _Judged) -> str:
     """Return words about scores of 0 or 1 whose outcome did not come true.
 
-    The text is empty if there are no such scores.
+    The text is empty if all outcomes with a score of 0 or 1 came true.
     """
     blocks = judged.curve.table.blocks
     texts = []

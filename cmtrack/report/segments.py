@@ -1,8 +1,8 @@
 """Tables and sentences on the segments of an evaluation, for people and for MLflow.
 
 A sentence calls a segment worse only if the interval of its difference from all other rows excludes
-0. The intervals of these differences hold for all segments of a column together. If the interval of
-the gap between the best and the worst segment includes 0, a note states this.
+0. The intervals of segment differences hold for all segments of a column together. If the interval
+of the gap between the best and the worst segment includes 0, a note states this.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class SegmentView:
     def gap(self, metric: str) -> str:
         """Return the gap between the best and the worst segment in words.
 
-        The interval of the gap takes into account that these two segments were selected.
+        The interval of the gap takes into account that the best and the worst segment were
+        selected.
         """
         disparity = self.table.disparity(metric)
         title = fmt.capital(self.title_of(metric))
@@ -146,7 +147,7 @@ class SegmentView:
         return self._metric(metric).interval == "wilson"
 
     def _text(self, metric: str, value: float) -> str:
-        """Return a metric's value in a sentence."""
+        """Return a metric's value as it is written in a sentence."""
         return fmt.percent(value) if self._is_share(metric) else fmt.number(value)
 
     def side(self, metric: str, text: str) -> int:

@@ -48,7 +48,7 @@ class View:
     ``template``: name of the page's template.
     ``content``: function that returns the template values that only this kind of page needs.
     ``told``: function that returns the sentences with their sections, most important first.
-    ``lead``: function that returns the result in one or two of these sentences.
+    ``lead``: function that returns the result in one or two of the report's sentences.
     ``first``: the metrics for the first screen, in order of preference.
     ``table``: function that returns the table that MLflow's views show and compare.
     """

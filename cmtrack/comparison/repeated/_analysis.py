@@ -42,7 +42,7 @@ Kind: TypeAlias = Literal["folds", "seeds"]
 class Gap(RepeatedDifference):
     """Difference between a model and the best model, with and without adjustment for all pairs.
 
-    The interval and the p-value of the base class refer to this pair alone.
+    The interval and the p-value of the base class refer to a single pair of models.
 
     ``adjusted_pvalue``: p-value adjusted for the number of pairs of models by Holm's method. Holm's
     adjustment also accounts for the fact that the best model was selected using the same scores.

@@ -26,7 +26,7 @@ class RepeatedDifference:
     ``df``: degrees of freedom of the standard error; infinite if the normal distribution is used.
     ``statistic``: the t statistic.
     ``low``, ``high``: ends of the interval of the difference at the confidence level. The interval
-    refers to this pair of models alone.
+    is not adjusted for other pairs of models.
     ``pvalue``: two-sided p-value, unadjusted.
     ``blocks``: number of blocks that are used.
     ``left_out``: number of blocks in which the difference is unknown.
@@ -151,8 +151,8 @@ def seed_differences(
 
     ``differences``, of shape (J,): first model minus second model for each seed; NaN is ignored.
     ``test_error``: standard error of the seed-averaged difference due to the sampling of the test
-    rows, computed from the rows' influence values averaged over the seeds. If this error is unknown
-    (NaN), the result holds only for these test rows, and ``reason`` states this.
+    rows, computed from the rows' influence values averaged over the seeds. If the standard error is
+    unknown (NaN), the result holds only for the given test rows, and ``reason`` states this.
 
     If there are fewer than two seeds, the variance is unknown, and the result is NaN with a reason.
 

@@ -17,13 +17,13 @@ _EDGE = 5.0
 _REACH = 2.0
 """Largest width of a scale, as a multiple of the width needed for the runs that may be the best.
 
-The limit prevents one bad run from making all other intervals too small to read.
+This limit prevents a single bad run from making the intervals of all other runs too small to read.
 """
 _WIDEST = 3.0
 """Largest half-width of an interval on the scale, as a multiple of a median half-width.
 
-The median is taken over the runs that may be the best. The limit prevents one wide interval from
-making all other intervals too small to read.
+The median is taken over the runs that may be the best. This limit prevents a single wide interval
+from making all other intervals too small to read.
 """
 
 

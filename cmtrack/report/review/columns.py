@@ -66,7 +66,7 @@ class OnTerminal:
 class Column:
     """A column of a ranking's table.
 
-    ``key``: name of the column in frames and in JSON. Two columns have the same key if the column's
+    ``key``: name of the column in frames and in JSON. A key is used for two columns if the column's
     position or values differ between frames and JSON.
     ``value``: function that returns an entry's value for programs; by default, the entry's
     attribute with the same name as the column.

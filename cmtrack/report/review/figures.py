@@ -265,7 +265,7 @@ def _overlay(
 def class_curves_figure(ranking: Ranking) -> Figure | None:
     """Draw the ROC, precision-recall and gains curves of some classes, each against the rest.
 
-    Returns None if the runs have these curves for a positive group.
+    Returns None if the runs have such curves for a positive group.
     """
     runs = of_classes(ranking)[:_CURVES]
     evaluations = [evaluation for _, evaluation in runs]

@@ -208,7 +208,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
     """Return a table of rows that only the other run predicts correctly.
 
-    The result is None if there are no such rows.
+    The result is None if the other run does not predict any additional row correctly.
     """
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
