@@ -1,7 +1,8 @@
-"""The command line: each command reads its options, calls one function of the library, and prints.
+"""Command line: each command reads its options, calls a library function, and prints the result.
 
-Flags, texts and exit codes belong here. The packages below compute numbers and send requests to a
-store. Each command imports heavy libraries when it runs, so that ``--help`` is quick.
+Only flags, texts and exit codes belong in this package. The other packages compute numbers and send
+requests to a store. Each command imports large libraries only when it runs, so that ``--help`` is
+fast.
 
 Start with ``frame.py`` (errors, output, progress) and ``flags.py`` (the :class:`~flags.Answer` of a
 command, and flags that are generated from the options of the library). Then read ``verify.py``,

@@ -1,4 +1,4 @@
-"""``cmtrack at`` and ``plan``: metrics at different class shares, and numbers of rows to test."""
+"""``cmtrack at`` and ``plan``: metrics at different class shares, and required test rows."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ _MOST_SHARES = 8
 )
 @of_stored
 def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store) -> Answer:
-    """Print the metrics of RUN for other class shares.
+    """Print the metrics of RUN for different class shares.
 
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
-    The numbers are valid if the model predicts new rows of each class as well as those in RUN.
+    The numbers are valid if, within each class, the model predicts new rows as well as the rows in
+    RUN.
     """
     if not shares:
         raise click.UsageError("give the shares with --at")
@@ -61,7 +62,7 @@ def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store
 
 
 def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
-    """Print the headline metrics for the shares of the run and for the different shares."""
+    """Print the headline metrics for the class shares in the run and for the requested shares."""
     from cmtrack.report import formatting as fmt
 
     evaluation = transported.evaluation
@@ -100,9 +101,10 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
 def plan_command(runs: Sequence[str], difference: float, metric: str, store: Store) -> Answer:
     """Print how many test rows you need to show a difference.
 
-    With this many rows, a test shows the difference in 80% of cases. For two runs on the same rows,
-    the number follows from the standard error of their difference. For one run it is a range,
-    because it depends on how many errors another model shares with RUN.
+    With the printed number of rows, a test detects the difference in 80% of cases. For two runs on
+    the same rows, the number is computed from the standard error of their difference. For a single
+    run, a range is printed, because the number depends on how many errors the other model has in
+    common with RUN.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one RUN or two, got {len(runs)}")

@@ -1,4 +1,4 @@
-"""``cmtrack compare``, and the options that all commands for several runs share."""
+"""``cmtrack compare``, and the options shared by all commands that compare runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _newest(
 
 
 def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Command]:
-    """Return a decorator that creates a command and adds the options of a comparison."""
+    """Return a decorator that creates a command with the options of a comparison."""
 
     def made(function: Callable[..., Answer]) -> click.Command:
         csv = click.option(
@@ -105,8 +105,8 @@ def compared(
 ) -> Comparison:
     """Compare runs; validate all options before the first request to a store.
 
-    ``options`` are the fields of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line
-    gives them: a file by its path, a custom metric by FILE.py:NAME.
+    ``options`` are the fields of :class:`~cmtrack.comparison.spec.CompareSpec` as they appear on
+    the command line: a file is a path, and a custom metric is FILE.py:NAME.
     """
     experiments: Sequence[str] = options.get("experiment_names") or ()
     _check_selection(runs, experiments, options)
@@ -154,7 +154,7 @@ def compared(
 def _check_selection(
     runs: Sequence[str], experiments: Sequence[str], options: Mapping[str, Any]
 ) -> None:
-    """Refuse options that need an option which is not given."""
+    """Refuse options that require another option if that option is missing."""
     if runs and options.get("filter_string") and not experiments:
         raise click.UsageError(
             "--filter limits the runs of --experiment; leave it out if you name runs"
@@ -166,7 +166,7 @@ def _check_selection(
 
 @contextmanager
 def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
-    """Use the one store that the options name, or MLflow's default store, without its output."""
+    """Use the only store named in the options, or MLflow's default store; suppress its output."""
     from cmtrack.tracking.store import quiet, tracking_store
 
     stores: Sequence[str] = options.get("tracking_uri") or ()
@@ -175,7 +175,7 @@ def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _hint(error: ValueError) -> str:
-    """Return a hint if no run was found, and neither options nor environment name any."""
+    """Return a hint if no run was found and the environment does not name an experiment."""
     from cmtrack.comparison.compare import NothingFound
 
     by_environment = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"} & set(os.environ)
@@ -191,7 +191,7 @@ def parsed(parse: Callable[[Any], Parsed], given: Any) -> Parsed:
 
 
 def check_gates(require: Sequence[str], against: str | None) -> None:
-    """Check that each gate can be parsed, and has a baseline if it needs one."""
+    """Check that each gate can be parsed, and that a baseline is given if a gate needs it."""
     from cmtrack.evaluation.gates import Gate
 
     gates = [parsed(Gate.parse, text) for text in require]
@@ -207,7 +207,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def read_rank_by(metrics: Sequence[str]) -> str | list[str] | None:
-    """Return one metric as text, or several metrics as a list; None if there are none."""
+    """Return a single metric as text, or several metrics as a list; None without any metrics."""
     if not metrics:
         return None
     from cmtrack.comparison.criterion import Criterion
@@ -222,7 +222,7 @@ def read_rank_by(metrics: Sequence[str]) -> str | list[str] | None:
 
 
 def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | None, Any]:
-    """Read a grouping from a file, and find the positive group by its name."""
+    """Read a grouping from a file, and look up the positive group by name."""
     if path is None:
         if positive is not None:
             raise click.UsageError(
@@ -241,7 +241,7 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:
-    """Write a CSV file with a row for each run; names cannot run as spreadsheet formulas."""
+    """Write a CSV file with one row per run, in which no name can run as a spreadsheet formula."""
     if path is not None:
         with writing(path):
             comparison.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
@@ -257,11 +257,11 @@ def _for_a_spreadsheet(value: Any) -> Any:
 
 @comparison_command("compare")
 def compare_command(csv_file: Path | None, **options: Any) -> Answer:
-    """Rank runs and say which differences are significant.
+    """Rank runs and report which differences are significant.
 
-    RUN is a run id or its first 8 characters, a name that no other run has, a logged model's id, or
-    a model URI such as models:/name@champion. Runs that were evaluated on different data or in
-    different ways get separate rankings.
+    RUN is a run id or its first 8 characters, a unique run name, a logged model's id, or a model
+    URI such as models:/name@champion. Runs that were evaluated on different data or in different
+    ways get separate rankings.
 
     Exit codes: 0 runs were ranked, or a gate stopped every run; 1 the work failed (no such run, no
     server); 2 wrong usage or bad input.

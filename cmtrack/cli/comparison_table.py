@@ -1,4 +1,4 @@
-"""A comparison on the terminal: sentences, a table for each ranking, and unranked runs."""
+"""Functions that print a comparison: sentences, a table for each ranking, and unranked runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_LISTED = 10
 ALWAYS = 100
 DECIDES = 50
 _NAME = 18
-"""Smallest width of a column of names; longer names continue on the next line."""
+"""Minimum width of a column of names; longer names continue on the next line."""
 _ANY_WIDTH = 10_000
 
 
@@ -38,24 +38,25 @@ _PRIORITIES = {
     "status": 90,
     "p_set": 70,
 }
-"""Priorities of a ranking's columns by key. Metrics have lower ones, other columns the lowest."""
+"""Priorities of a ranking's columns by key. All other columns have lower priorities."""
 _METRICS = 60
 _OTHERS = 20
 _LAST = {"runs": 1, "status": 2}
-"""Columns at the right end of a ranking's table, in order."""
+"""Columns that come last in a ranking's table, with their order."""
 
 
 @dataclass(frozen=True)
 class TerminalColumn:
-    """A column of a table on the terminal.
+    """A column of a table that is printed on the terminal.
 
     ``key``: key of the column in the unranked rows below the table.
     ``cell``: function from a row to the text of its cell.
-    ``keep``: priority if not all columns fit. ``ALWAYS`` keeps a column at any width. A column of
-        ``DECIDES`` or more is dropped only if brief forms and folded names are still too wide.
-    ``right``: whether the column is aligned right.
-    ``brief``: replacement if a column of ``DECIDES`` or more does not fit.
-    ``folds``: whether the column has names that may continue on the next line.
+    ``keep``: priority if not all columns fit. ``ALWAYS`` keeps a column at any width. A column with
+        priority ``DECIDES`` or higher is dropped only if the table is too wide even with brief
+        forms and folded names.
+    ``right``: whether the column is right-aligned.
+    ``brief``: shorter replacement if a column with priority ``DECIDES`` or higher does not fit.
+    ``folds``: whether the column contains names that may continue on the next line.
     """
 
     key: str
@@ -106,7 +107,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def print_sentences(console: Console, comparison: Comparison) -> None:
-    """Print the decision and its evidence."""
+    """Print the decision and the evidence for it."""
     from cmtrack.report.review.record import rule_of
 
     rule = rule_of(comparison)
@@ -134,7 +135,7 @@ def print_segments(console: Console, compared: SegmentComparison) -> None:
 
 
 def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn]:
-    """Return the columns of a table with a row for each segment of the first pair, in its order."""
+    """Return the columns of a table with one row per segment, in the order of the first pair."""
     first = pairs[0]
     columns = [
         TerminalColumn("segment", "segment", lambda k: first.segments[k], ALWAYS, folds=True),
@@ -155,9 +156,9 @@ def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn
 
 
 def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: int) -> str:
-    """Return the difference in the segment at position ``k`` of the first pair.
+    """Return a pair's difference in the segment that is at position ``k`` of the first pair.
 
-    The other pairs may order their segments differently.
+    Other pairs may list their segments in a different order.
     """
     place = pair.segments.index(segments[k])
     ends = (float(pair.low[place]), float(pair.high[place]))
@@ -167,7 +168,7 @@ def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: in
 def print_left_out(
     console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked"
 ) -> None:
-    """Print excluded runs by reason, the most frequent first."""
+    """Print the excluded runs by reason, starting with the most frequent reason."""
     by_reason = fmt.by_reason((quoted(name), reason) for name, reason in left_out)
     lines = [f"{some_of(names, MAX_LISTED)}: {reason}" for reason, names in by_reason.items()]
     _print_list(console, head, lines, "reasons")
@@ -182,7 +183,7 @@ def print_table(
 ) -> None:
     """Print a title and a table with as many columns as fit.
 
-    ``below``: the texts of unranked rows, by the keys of the columns.
+    ``below``: the texts of the unranked rows, by column key.
     """
     from rich.text import Text
 
@@ -223,7 +224,7 @@ def _kept(
 def _table(
     columns: Sequence[TerminalColumn], rows: Sequence[Any], longest: int | None = None
 ) -> Table:
-    """Return a table in which names that may fold are at most ``longest`` wide."""
+    """Return a table in which foldable names are at most ``longest`` characters wide."""
     table = new_table("")
     for column in columns:
         justify: JustifyMethod = "right" if column.right else "left"
@@ -242,7 +243,7 @@ def _table(
 
 
 def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> TerminalColumn:
-    """Return a column of a ranking on the terminal."""
+    """Return the column of a ranking in its form for the terminal."""
     metrics = ranking.criterion.metrics
     keep = _PRIORITIES.get(column.key, _OTHERS)
     if column.key in metrics:
@@ -263,7 +264,7 @@ def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> Term
 
 
 def _texts_below(row: UnrankedRow, columns: Sequence[Column]) -> dict[str, str]:
-    """Return the texts of an unranked row, by the keys of the columns."""
+    """Return the texts of an unranked row, by column key."""
     texts = {column.key: row.values.get(column.metric, "") for column in columns}
     return texts | {"name": row.name, "status": row.standing}
 

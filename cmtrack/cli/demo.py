@@ -1,4 +1,4 @@
-"""``cmtrack demo``: models on a real survey, evaluated, tracked and ranked."""
+"""``cmtrack demo``: train, evaluate, track and rank models on data from a real survey."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Train three models instead of eight.")
 @answering
 def demo_command(output: Path, quick: bool) -> Answer:
-    """Train, evaluate, track and compare models on a real survey.
+    """Train, evaluate, track and compare models on data from a real survey.
 
-    The survey is the 1996 American National Election Study. The models predict the party
-    identification in seven classes, which are also grouped by party. The demo needs the extra
+    The survey is the 1996 American National Election Study. The models predict party identification
+    in seven classes, and these classes are also grouped by party. The demo needs the extra
     cmtrack[demo].
     """
     with working() as step:
@@ -57,7 +57,7 @@ def demo_command(output: Path, quick: bool) -> Answer:
 
 
 def _pasteable(result: DemoResult) -> str:
-    """Return the store's URI, relative if the store is below the working directory."""
+    """Return the store's URI, as a relative path if the store is below the working directory."""
     store = result.directory / "mlflow.db"
     relative = os.path.relpath(store)
     if relative.startswith(".."):
@@ -82,7 +82,7 @@ def _print(result: DemoResult, command: str) -> None:
 
 
 def _tool(name: str) -> str:
-    """Return the name of a program of this environment, or its path if the shell finds another."""
+    """Return the name of this environment's program, or its path if the shell finds another one."""
     program = Path(sys.executable).with_name(name)
     found = shutil.which(name)
     is_found = found is not None and Path(found).resolve() == program.resolve()

@@ -156,7 +156,8 @@ def evaluate_command(
 ) -> Answer:
     """Evaluate the predictions in FILE.
 
-    FILE is .parquet, .csv or .tsv. Several files, a glob or a folder are read as one table.
+    FILE is .parquet, .csv or .tsv. You can also pass several files, a glob or a folder, which are
+    read as one table.
     """
     run_options = {name: options.pop(name) for name in _RUN_OPTIONS}
     _check_run_options(log, run_options)
@@ -218,7 +219,7 @@ def _evaluate(
     missing: tuple[str, ...],
     **options: Any,
 ) -> Evaluation:
-    """Evaluate a small file in memory, and larger or several files as one table."""
+    """Evaluate a small file in memory, and a large file or several files as a streamed table."""
     columns = {name: options.pop(name) for name in ("y_true", "y_pred", "sample_weight", "row_ids")}
     scores = y_prob if y_score is None else y_score
     if columns["y_pred"] is None and scores is None:
@@ -265,7 +266,7 @@ def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Pat
 
 
 class _Question(NamedTuple):
-    """Options of an evaluation, with labels as text from the command line."""
+    """Options of an evaluation, in which labels are texts from the command line."""
 
     order: list[str] | None
     positive: str | None
@@ -273,7 +274,7 @@ class _Question(NamedTuple):
     options: dict[str, Any]
 
     def arguments(self, as_label: Callable[[str], Any]) -> dict[str, Any]:
-        """Return the arguments of ``evaluate``, with labels of the type in the file."""
+        """Return the arguments for ``evaluate``, with labels of the same type as in the file."""
         from cmtrack.cli.reading import two_groups
 
         arguments = {"grouping": self.grouping, **self.options}
@@ -291,7 +292,7 @@ class _Question(NamedTuple):
 def _evaluate_table(
     files: Sequence[str], named: NamedColumns, question: _Question, calibration_file: Path | None
 ) -> Evaluation:
-    """Evaluate files as one table, with the progress bar of ``evaluate_table``."""
+    """Evaluate files as one table with ``evaluate_table``, and show a progress bar."""
     from cmtrack.cli import reading
     from cmtrack.evaluation.from_tables import evaluate_table
     from cmtrack.sources import open_source
@@ -343,7 +344,7 @@ def _evaluate_file(
 
 
 def _explain(text: str, file: str, scores: str | None) -> str:
-    """Return an input error with advice on the options of the command."""
+    """Return an input error with advice on the command's options."""
     if "missing labels" in text and not file.lower().endswith((".parquet", ".pq")):
         return (
             f"{text} (in CSV files an empty field, NA and None are read as missing; --missing "
@@ -358,7 +359,7 @@ def _explain(text: str, file: str, scores: str | None) -> str:
 
 
 def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list[Path]:
-    """Write numbers, figures and report, with the file names of a logged run."""
+    """Write numbers, figures and report under the file names that a logged run uses."""
     from cmtrack.report.figures import draw_pictures
     from cmtrack.report.html import write_text
     from cmtrack.report.views import report_html
@@ -384,7 +385,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
 
 def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> dict[str, str]:
-    """Log to a run, and return its id, its store and a sentence on its rows."""
+    """Log an evaluation; return the run's id, its store and a sentence on its rows."""
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.settings import with_kept_rows
     from cmtrack.tracking.store import (

@@ -1,4 +1,4 @@
-"""Command-line flags that are generated from the option records when a command runs."""
+"""Command-line flags, generated from the option records when a command runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ tracking_uri_option = click.option(
 
 
 class Answer(NamedTuple):
-    """Answer of a command: data for --json, a function that prints them, and the exit code."""
+    """Result of a command: data for --json, a function that prints the data, and the exit code."""
 
     data: Callable[[], dict[str, Any]]
     show: Callable[[], object]
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 def answering(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Add the option --json to a command, and print the answer that the command returns."""
+    """Add the option --json to a command, and print the result that the command returns."""
 
     @wraps(function)
     def wrapped(*, as_json: bool, **options: Any) -> None:
@@ -62,7 +62,7 @@ def answering(function: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def check_goes_with(flag: str, is_given: bool, **options: Any) -> None:
-    """Refuse options that need ``flag`` if the flag is not given."""
+    """Refuse options that require ``flag`` if this flag is not given."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
     if given and not is_given:
         raise click.UsageError(f"{', '.join(given)} needs {flag}")
@@ -71,14 +71,14 @@ def check_goes_with(flag: str, is_given: bool, **options: Any) -> None:
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
     """Return a command class whose flags are generated from a question.
 
-    ``question`` is a function that returns the question. It is called only when a command needs
-    its flags, so that other commands do not import it. ``names`` selects fields of the question;
-    by default all fields that have a flag.
+    ``question`` is a function that returns the question, whose fields become flags. The function is
+    called only when a command needs its flags, so that other commands do not import the question.
+    ``names`` selects fields of the question; by default, all fields that define a flag.
     """
 
     class Asking(Command):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-            """Return the command's own parameters, then the flags, then the output options."""
+            """Return the command's own parameters, followed by the flags and the output options."""
             options = question().options()
             flags = [_flag(name, options[name]) for name in names or options if options[name].flag]
             params = super().get_params(ctx)
@@ -92,23 +92,23 @@ def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Co
 
 
 def of_evaluate() -> type[Question]:
-    """Return the question of an evaluation."""
+    """Return the question whose fields are the options of an evaluation."""
     from cmtrack.evaluation.spec import Spec
 
     return Spec
 
 
 def of_compare() -> type[Question]:
-    """Return the question of a comparison."""
+    """Return the question whose fields are the options of a comparison."""
     from cmtrack.comparison.spec import CompareSpec
 
     return CompareSpec
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # it is generic since click 8.2
-    """A parameter whose value is one of several texts.
+    """Type of a parameter whose value must be one of several texts.
 
-    A removed value raises an error that names what to use instead.
+    A value that was removed causes an error that names its replacement.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -146,7 +146,7 @@ def _flag(name: str, entry: Entry) -> click.Option:
 
 
 def _check(entry: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Return a value as the library expects it. The command reads files itself."""
+    """Convert and check a flag's value; the command itself reads any file that the value names."""
     try:
         if value in (None, (), ""):
             value = entry.default

@@ -1,8 +1,8 @@
-"""Shared parts of all commands: errors of one sentence, exit codes, progress on stderr, and output.
+"""Code that all commands share: one-sentence errors, exit codes, progress on stderr, and output.
 
-Commands print only through :func:`echo`, :func:`echo_json` or :func:`terminal`. Names of runs,
-labels and groups, and answers of a server, come from others and may contain control sequences that
-change what a terminal shows.
+Commands print only through :func:`echo`, :func:`echo_json` or :func:`terminal`. The names of runs,
+labels and groups and a server's answers are written by other people. They may contain control
+sequences that change what a terminal shows.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ _RUNNER_COMMAND = re.compile(r":(?=:)|#(?=#(?:\[|vso|teamcity))")
 
 
 def inert(text: str) -> str:
-    """Return text that controls neither a terminal nor the runner of a pipeline."""
+    """Return text without anything that controls a terminal or a pipeline runner."""
     return _RUNNER_COMMAND.sub("\\g<0>\u2060", printable(text))
 
 
 class Failed(click.ClickException):
-    """Error that is one sentence for the user and may quote the answer of a server."""
+    """Error with a single sentence for the user, which may quote a server's answer."""
 
     def __init__(self, message: str) -> None:
         super().__init__(inert(message))
 
 
 class WorkFailed(Failed):
-    """Error that occurs while a command works; the exit code is 1."""
+    """Error that occurs during the work of a command; the exit code is 1."""
 
     exit_code = 1
 
 
 class BadInput(Failed):
-    """Error in the input; the exit code is 2, the code of click's usage errors."""
+    """Error in the input; the exit code is 2, as for click's usage errors."""
 
     exit_code = 2
 
@@ -82,7 +82,7 @@ def first_line(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def bad_input(*more: type[Exception], say: Callable[[str], str] = str) -> Iterator[None]:
-    """Turn an input error of the library into one sentence and exit code 2."""
+    """Turn the library's input errors into one sentence and exit code 2."""
     kinds: tuple[type[Exception], ...] = (TypeError, ValueError, *more)
     try:
         yield
@@ -92,7 +92,7 @@ def bad_input(*more: type[Exception], say: Callable[[str], str] = str) -> Iterat
 
 @contextlib.contextmanager
 def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
-    """Turn an error that occurs while a file is written into one sentence."""
+    """Turn an error that occurs while writing a file into one sentence."""
     try:
         yield
     except OSError as error:
@@ -101,7 +101,7 @@ def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
 
 @contextlib.contextmanager
 def passing_on(**flags: str) -> Iterator[None]:
-    """Print each warning of the library once, with flags instead of argument names."""
+    """Print each of the library's warnings once, with flags instead of argument names."""
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -149,7 +149,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
 def terminal(*, stderr: bool = False) -> Console:
     """Return a Rich console for tables and coloured text that escapes control characters.
 
-    The colours of the console are styles and not text, so they are not escaped.
+    The console's colours are not escaped, because they are styles rather than text.
     """
     from rich.console import Console
 
@@ -169,7 +169,7 @@ def plain(text: object) -> Any:
 
 
 def echo_json(data: Any) -> None:
-    """Print one JSON object; numbers that are not finite become null."""
+    """Print a JSON object, in which numbers that are not finite become null."""
     click.echo(
         printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str))
     )

@@ -1,4 +1,4 @@
-"""``cmtrack gate``: exit with 0 if a run meets the requirements of a pipeline."""
+"""``cmtrack gate``: exit with 0 if a run meets a pipeline's requirements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class NotJudged(Failed):
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     """Check the options first, and exit with code 2 on any error.
 
-    A pipeline reads exit code 1 as a failed gate, so no other error may have this code.
+    Pipelines treat exit code 1 as a failed gate, so no other error may use this code.
     """
 
     @functools.wraps(function)
@@ -70,7 +70,7 @@ def _read_gates(
     rule: Path | None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Return gates, baseline and rule, checked before any request to a store."""
+    """Return gates, baseline and rule after checking them, before any request to a store."""
     metrics: Any = None
     rule_of_file = None
     if rule is not None:
@@ -141,7 +141,7 @@ def gate_command(
     """Exit with 0 if RUN meets your requirements, and print why.
 
     Without --require, the run fails if it is significantly worse than the baseline in the metric of
-    --rank-by (by default the Matthews correlation). You can omit --against if no gate uses a
+    --rank-by (by default the Matthews correlation). You can omit --against if no gate refers to a
     .difference. If several pipelines log runs, use --latest and a --filter on a tag of your
     pipeline.
 
@@ -192,7 +192,7 @@ def gate_command(
 
 
 class _Verdict(NamedTuple):
-    """A verdict, and the run, rule, latest review and number of rows that are shown with it."""
+    """A verdict, and the run, rule, latest review and number of rows to print with the verdict."""
 
     verdict: Verdict
     run: Ranked
@@ -202,7 +202,7 @@ class _Verdict(NamedTuple):
 
 
 def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
-    """Return the latest review of the run and its URL, which is empty if the store has no pages."""
+    """Return the run's latest review and its URL, which is empty if the store has no web pages."""
     from cmtrack.report.review.record import address
     from cmtrack.tracking.publish import review_of
     from cmtrack.tracking.store import quiet
@@ -215,7 +215,7 @@ def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
 def _read_rule(
     path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None
 ) -> Rule:
-    """Read a rule from a file; refuse options that would also decide."""
+    """Read a rule from a file; refuse options that conflict with a rule."""
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.rule import Rule
 
@@ -237,7 +237,7 @@ _MARK = {True: "passes", False: "fails"}
 
 
 def _markdown(answer: _Verdict) -> str:
-    """Return the verdict as Markdown for the summary page of a job."""
+    """Return the verdict as Markdown for a job's summary page."""
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
 
@@ -296,7 +296,7 @@ def _heading(verdict: Verdict) -> str:
 
 
 def _judged(answer: _Verdict, named: Callable[[str], str]) -> str:
-    """Return a sentence with the run, its baseline and the number of rows."""
+    """Return a sentence that names the run, its baseline and the number of rows."""
     runs = [answer.run]
     if answer.verdict.baseline is not None:
         runs.append(answer.verdict.baseline)
@@ -305,7 +305,7 @@ def _judged(answer: _Verdict, named: Callable[[str], str]) -> str:
 
 
 def _remarks(answer: _Verdict) -> list[str]:
-    """Return the sentences below the checks."""
+    """Return the sentences to print below the checks."""
     from cmtrack.report import formatting as fmt
     from cmtrack.report.constant import constant_sentence
 
@@ -355,7 +355,7 @@ def _found(check: GateResult | NotWorse) -> str:
 
 
 def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str) -> str:
-    """Return the loss that a passed check allows and a gate that bounds it, or an empty text."""
+    """Return a text on the loss that a passed check allows and a gate that limits it, or ""."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
     from cmtrack.report import formatting as fmt
 

@@ -1,4 +1,4 @@
-"""The group of all commands."""
+"""The click group that contains all commands."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TASKS: Mapping[str, Sequence[str]] = {
     "Share and check the decision": ("review", "view", "verify"),
     "Send saved evaluations": ("spool", "push"),
 }
-"""The commands by task, in the order of ``cmtrack --help``."""
+"""The commands by task, in the order in which ``cmtrack --help`` lists them."""
 
 
 class Commands(click.Group):
-    """Group of commands whose errors are one sentence."""
+    """Group of commands that report each error in one sentence."""
 
     command_class = Command
 
@@ -39,7 +39,7 @@ class Commands(click.Group):
                 raise click.UsageError(removed, ctx=error.ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each task, with the descriptions of all sections aligned."""
+        """Write one section per task, and align the descriptions of all sections."""
         longest = max(map(len, self.commands))
         # The section indents by 2, and 2 spaces separate a name from its description.
         room = formatter.width - longest - 4

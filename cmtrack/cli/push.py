@@ -1,4 +1,4 @@
-"""``cmtrack push`` and ``cmtrack spool``: evaluations that could not be sent immediately."""
+"""``cmtrack push`` and ``cmtrack spool``: send or list evaluations that are waiting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FOLDER = click.option(
 def push_command(
     folder: Path | None, tracking_uri: str | None, experiment: str | None, replace: bool
 ) -> Answer:
-    """Send the evaluations that wait in the spool.
+    """Send the evaluations that are waiting in the spool.
 
     Sending an evaluation twice does not change its run. Exit codes: 0 every evaluation was sent, 1
     some could not be sent.
@@ -77,7 +77,7 @@ def push_command(
 @_FOLDER
 @answering
 def spool_command(folder: Path | None) -> Answer:
-    """List the evaluations that wait to be sent."""
+    """List the evaluations that are waiting to be sent."""
     from cmtrack.tracking.push import listing
 
     waiting = listing(folder)
@@ -113,7 +113,7 @@ def _where(folder: Path | None) -> str:
 
 
 def _next_steps(kinds: Sequence[str]) -> list[str]:
-    """Return advice on entries, by their kinds."""
+    """Return advice on what to do with entries of the given kinds."""
     from cmtrack.tracking.push import HOW_TO_EVALUATE
 
     n_inputs = kinds.count("inputs")
@@ -132,7 +132,7 @@ def _next_steps(kinds: Sequence[str]) -> list[str]:
 
 
 def _line(entry: PushedEntry) -> str:
-    """Return a sentence on an entry: whether it was sent, and why not."""
+    """Return a sentence that says whether an entry was sent and, if not, why."""
     text = f"{entry.entry.name.lstrip('.')}: {entry.status}"
     if entry.status == "sent":
         text += f" to run {entry.run_id}"

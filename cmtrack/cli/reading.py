@@ -25,12 +25,12 @@ _BIG = 1 << 28
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """Columns of a file that the options name, and how to read texts of a CSV file.
+    """The columns of a file that the options name, and rules for reading texts from a CSV file.
 
     Attributes
     ----------
     by_argument : mapping of str to str or None
-        The column of each argument of :func:`cmtrack.evaluate`, except the scores.
+        For each argument of :func:`cmtrack.evaluate` except the scores, the name of its column.
     scores : str or None
         The column of scores, or a pattern of columns with one ``*`` instead of the label.
     scores_argument : str
@@ -39,7 +39,7 @@ class NamedColumns:
     label_kinds : sequence of type
         The allowed types of labels.
     missing : sequence of str
-        Texts that stand for missing values.
+        Texts that are read as missing values.
     """
 
     by_argument: Mapping[str, str | None]
@@ -51,12 +51,12 @@ class NamedColumns:
 
     @property
     def wanted(self) -> list[str]:
-        """The names of single columns, and the pattern of the scores."""
+        """The names of single columns, and the pattern for the scores."""
         return [*filter(None, (*self.by_argument.values(), self.scores))]
 
 
 class FilePredictions(NamedTuple):
-    """Arguments of :func:`cmtrack.evaluate`, and a parser from text to labels."""
+    """Arguments for :func:`cmtrack.evaluate`, and a parser that converts texts to labels."""
 
     arguments: dict[str, Any]
     as_label: Callable[[str], Any]
@@ -109,14 +109,14 @@ def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
 def _score_columns(
     scores: str | None, names: Sequence[str], others: Sequence[str], path: Path
 ) -> dict[str, str]:
-    """Return the columns of a pattern by their label as text; empty for a single column."""
+    """Return the columns that match a pattern, by label; empty if a single column is named."""
     if scores is None or "*" not in scores or scores in names:
         return {}
     return _matches(scores, [name for name in names if name not in others], path)
 
 
 def _columns_of(divided: Sequence[str | tuple[str, ...]]) -> Iterator[str]:
-    """Yield the columns of segments, including both columns of a crossing."""
+    """Yield the columns that segments use, including both columns of a crossing."""
     for columns in divided:
         if isinstance(columns, str):
             yield columns
@@ -132,7 +132,7 @@ def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple
 
 
 def belongs_in_a_table(files: Sequence[str], scores: str | None) -> bool:
-    """Return whether to stream the files: several, a large one, or one with a column of lists."""
+    """Return whether to stream: for several files, a large file, or a file with a list column."""
     path = Path(files[0])
     if len(files) > 1 or not path.is_file() or path.stat().st_size > _BIG:
         return True
@@ -152,7 +152,7 @@ def belongs_in_a_table(files: Sequence[str], scores: str | None) -> bool:
 
 
 def open_predictions(files: Sequence[str], named: NamedColumns) -> Source:
-    """Return the rows of files that form one table, with labels of one type."""
+    """Return the rows of several files as one table, in which all labels have the same type."""
     from cmtrack.sources import choose_columns, open_source
 
     source = open_source(list(files), named.wanted, named.missing)
@@ -171,7 +171,7 @@ def open_predictions(files: Sequence[str], named: NamedColumns) -> Source:
 
 
 def label_reader_of_files(source: Source, name: str) -> Callable[[str], Any]:
-    """Return a parser from command-line text to labels of the column ``name`` of files."""
+    """Return a parser that converts command-line text to labels of the column ``name``."""
     from cmtrack.sources import label_kind
 
     kind = label_kind(source.schema.field(name).type)
@@ -186,7 +186,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
 
 def find(name: str, names: Sequence[str], path: Path) -> str:
-    """Return the name if it is a column, or raise an error with similar names."""
+    """Return the name if it is a column; otherwise raise an error that suggests similar names."""
     if name in names:
         return name
     raise BadInput(f"{path.name} has no column {name!r}; {_near(name, names)}")
@@ -205,7 +205,7 @@ def _near(name: str, names: Sequence[str]) -> str:
 
 
 def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
-    """Find the columns that match a pattern; the keys are the texts that ``*`` matches."""
+    """Find the columns that match a pattern, by the text that ``*`` stands for."""
     from cmtrack.sources import match_pattern
 
     with bad_input(say=lambda text: f"--y-prob: {text}"):
@@ -216,7 +216,7 @@ def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
 
 
 def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
-    """Return a parser from command-line text to labels of a column."""
+    """Return a parser that converts command-line text to labels of a column."""
     from pandas.api import types
 
     kind: Any = column.dtype
@@ -232,7 +232,7 @@ def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
 
 
 def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
-    """Return a parser from command-line text to labels of one type."""
+    """Return a parser that converts command-line text to labels of a given type."""
     if kind is str:
         return lambda text: text
     booleans = {"true": True, "1": True, "false": False, "0": False}
@@ -249,7 +249,7 @@ def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
 
 
 def _weights(frame: pd.DataFrame, name: str) -> Any:
-    """Return weights with the type of the column, because integers count rows and floats do not."""
+    """Return weights in the type of their column: integers count rows, and floats do not."""
     numbers = _numbers(frame, name)
     is_float = getattr(frame[name].dtype, "kind", "f") == "f"
     return numbers if is_float or frame[name].isna().any() else frame[name]
@@ -278,14 +278,14 @@ def _read(path: Path, columns: list[str], **options: Any) -> pd.DataFrame:
 
 
 def two_groups(grouping: Grouping | None) -> dict[Any, Any]:
-    """Return the two groups of the last step with two groups, by their text, or nothing."""
+    """Return the groups of the last step with two groups, by text; empty if no step has two."""
     steps = () if grouping is None else grouping.steps
     pairs = [step.labels for step in steps if len(step.labels) == 2]
     return {str(group): group for group in pairs[-1]} if pairs else {}
 
 
 def read_metrics(named: Sequence[str]) -> list[Metric]:
-    """Return the metrics of ``--extra-metrics``, and execute each file or module once."""
+    """Return the metrics given as ``--extra-metrics``; execute each file or module only once."""
     from cmtrack.metrics.metric import Metric
     from cmtrack.metrics.own import own_metrics
 
@@ -319,12 +319,12 @@ def _listed(value: Any) -> Any:
 
 
 def _say_of_metrics(option: str, name: str, error: str) -> str:
-    """Return an error about metrics with the option instead of the argument name."""
+    """Return an error about metrics in which the option replaces the argument name."""
     return f"--extra-metrics {option}: {error.replace('extra_metrics', name)}"
 
 
 def _execute(module: str) -> dict[str, Any]:
-    """Return the names that a Python file or module defines. It can import from its folder."""
+    """Return the names that a Python file or module defines; a file can import from its folder."""
     import contextlib
     import importlib
     import runpy

@@ -131,7 +131,7 @@ def _chosen(
     source_prefix: str,
     step: Step,
 ) -> list[Any]:
-    """Return the named runs, and all runs of the experiments that have an evaluation."""
+    """Return the named runs, and all evaluated runs in the experiments."""
     from cmtrack.comparison.compare import NO_RUN
     from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search, shown_uri
 
@@ -150,7 +150,7 @@ def _chosen(
 
 
 def _print(out: Sequence[RegroupedRun], grouping: Grouping, prefix: str) -> None:
-    """Print the numbers of the regrouped runs, the excluded runs, and warnings."""
+    """Print the results of the regrouped runs, the excluded runs, and warnings."""
     from cmtrack.cli.comparison_table import print_left_out, print_table
 
     console = terminal()
@@ -167,7 +167,7 @@ def _print(out: Sequence[RegroupedRun], grouping: Grouping, prefix: str) -> None
 
 
 def _print_common_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
-    """Print the most frequent warnings, and the number of their runs unless it is all runs."""
+    """Print the most frequent warnings, and the number of affected runs if not all are affected."""
     from collections import Counter
 
     from rich.text import Text
@@ -208,7 +208,7 @@ def _summarize(done: Sequence[RegroupedRun], n_runs: int, prefix: str) -> str:
 def _print_command(
     out: Sequence[RegroupedRun], experiments: Sequence[str], prefix: str, tracking_uri: str | None
 ) -> None:
-    """Print the command that ranks the runs by their new numbers, if any were written."""
+    """Print the command that ranks the runs by their new numbers, if new numbers were written."""
     import shlex
 
     written = [run.run_id for run in out if run.status not in ("left out", "planned")]
@@ -226,7 +226,7 @@ def _print_command(
 
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[TerminalColumn]:
-    """Return the columns of the table: the run, and each number before and after."""
+    """Return the columns of the table: the run, and each number before and after regrouping."""
     from cmtrack.cli.comparison_table import ALWAYS, TerminalColumn
     from cmtrack.evaluation.catalog import lookup
     from cmtrack.report import formatting as fmt
@@ -258,7 +258,7 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[TerminalColumn]:
 
 
 def _last(metrics: dict[str, float], name: str) -> float | None:
-    """Return a metric of the last step of a grouping."""
+    """Return a metric for the last step of a grouping."""
     found = None
     for key, value in metrics.items():
         if key.startswith("reduced/") and key.endswith(f"/{name}"):

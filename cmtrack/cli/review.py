@@ -1,4 +1,4 @@
-"""``cmtrack review``: a comparison as a document or a run, and an alias for the chosen model."""
+"""``cmtrack review``: save a comparison as a document or a run, and set an alias."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def review_command(
     csv_file: Path | None,
     **options: Any,
 ) -> Answer:
-    """Rank runs and write a review of the decision.
+    """Rank runs and write a review of the resulting decision.
 
     This command has all options of `cmtrack compare`.
     """
@@ -140,7 +140,7 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
 
 
 def _sizes(path: Path) -> str:
-    """Return the sizes of a bundle, or an empty text for another file."""
+    """Return the sizes of a bundle, or an empty text for any other file."""
     if path.suffix.lower() != ".zip":
         return ""
     from cmtrack.report.review.bundle import sizes

@@ -1,4 +1,4 @@
-"""``cmtrack rows``: the rows behind a number of one run, or of several runs on the same rows."""
+"""``cmtrack rows``: list the rows behind a number of one run, or of runs on the same rows."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def rows_command(
 ) -> Answer:
     """Print the rows behind a number.
 
-    RUN is a run, or a folder that `cmtrack evaluate --output` wrote. It must have its predictions
-    by row. Several runs must have been evaluated on the same rows.
+    RUN is a run, or a folder that `cmtrack evaluate --output` wrote. The run must contain its
+    row-level predictions. Several runs must have been evaluated on the same rows.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs on different
     rows.
@@ -134,7 +134,7 @@ def _head(column: object) -> str:
 
 
 def _kind_of(runs: tuple[str, ...], asked: dict[str, Any]) -> str:
-    """Return the kind of rows that the flags choose, and check the number of runs for it."""
+    """Return which kind of rows the flags select, after checking the number of runs."""
     kinds = [name for name in (*_OF_RUNS, *_OF_ONE_RUN) if asked[name]]
     if len(kinds) > 1:
         raise click.UsageError(f"choose one of {', '.join(f'--{name}' for name in kinds)}")
@@ -156,7 +156,7 @@ def _kind_of(runs: tuple[str, ...], asked: dict[str, Any]) -> str:
 def _rows_of_run(
     evaluation: Evaluation, kind: str, asked: dict[str, Any], options: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return the rows of a cell, or the errors."""
+    """Return the rows in a cell of the matrix, or the rows with errors."""
     from cmtrack.evaluation.rows import MISMATCH, step_called
 
     step = asked["step"]
@@ -188,9 +188,10 @@ def _rows_of_runs(
 
 
 def _indexed_by(comparison: Comparison, names: list[str], kind: str) -> Evaluation:
-    """Return the evaluation whose rows are numbered like the rows in the frame.
+    """Return the evaluation whose row numbers the frame uses.
 
-    Runs on different rows are joined by ids. A row number is then a position in the shared rows.
+    If runs were evaluated on different rows, their rows are joined by id. In this case, a row
+    number is a position among the shared rows.
     """
     from cmtrack.comparison.rows import pair_of, together_with
 

@@ -1,4 +1,4 @@
-"""``cmtrack segments``: one or two runs by segment, and the worst segments."""
+"""``cmtrack segments``: print one or two runs by segment, and find the worst segments."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def segments_command(
     """Print the metrics of RUN by segment.
 
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote. With RUN_B, the command also
-    prints the differences between the two runs. It compares them row by row if both have their
-    predictions by row. It uses the segments of the evaluation or, with --table, columns of a file
-    that it joins to the predictions. The command writes nothing without --log. If the run has
-    clusters of rows (--groups), --worst fills a missing value of a column from the other rows of
-    the cluster.
+    prints the differences between the two runs. The runs are compared row by row if both contain
+    their row-level predictions. The segments come from the evaluation or, with --table, from
+    columns of a file that are joined to the predictions. The command writes nothing without --log.
+    If the rows of the run are clustered (--groups), --worst replaces a missing value of a column by
+    the value in other rows of the same cluster.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not
     match.
@@ -152,13 +152,13 @@ def _check_table_flags(table: Path | None, by: Sequence[str], of_table: dict[str
 
 
 def _with_flags(error: str) -> str:
-    """Replace argument names by flags in the error message of a search."""
+    """Replace argument names by flags in a search's error message."""
     error = error.replace("min_rows", "--min-rows")
     return error.replace("leave this column out", "leave this column out (--leave-out)")
 
 
 class _Segments(NamedTuple):
-    """The views of each run by column, the differences of two runs, and the result of a search."""
+    """Views of each run by column, differences between two runs, and the result of a search."""
 
     runs: tuple[str, ...]
     names: Sequence[str]
@@ -216,7 +216,7 @@ def _search(
 def _load(
     store: Store, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, **of_table: Any
 ) -> list[Evaluation]:
-    """Return the evaluations of runs, with the segments of a table if one is given."""
+    """Return the evaluations of runs, with segments from a table if a table is given."""
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
@@ -279,9 +279,9 @@ def _print_view(
     names: Sequence[str],
     pairs: Sequence[SegmentDifferences],
 ) -> None:
-    """Print one column: a table per metric, worse segments and gaps.
+    """Print the results for one column: a table per metric, worse segments and gaps.
 
-    For two runs, print their differences as well.
+    For two runs, the differences between them are also printed.
     """
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
@@ -314,9 +314,9 @@ def _print_view(
 
 
 def _print_values(views: list[SegmentView], names: Sequence[str], metric: str) -> None:
-    """Print the values of one run and their differences to the rest.
+    """Print a run's values by segment, and the differences between each segment and the rest.
 
-    Values of a second run that is not paired are in the next column.
+    If a second run is not paired with the first, its values are in the next column.
     """
     from cmtrack.report import formatting as fmt
 
@@ -347,7 +347,7 @@ def _print_pair(
     pair: SegmentDifferences,
     compared: Sequence[SegmentDifferences],
 ) -> None:
-    """Print the values of two runs, and their differences."""
+    """Print the values of two runs, and the differences between the runs."""
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
     from cmtrack.report.review.narrative import segment_test
@@ -378,7 +378,7 @@ def _print_table(
     heads: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Print the segments of one metric. ``rows`` has name, rows and the cells of ``heads``."""
+    """Print the segments of one metric; ``rows`` contains names, row counts and ``heads`` cells."""
     from cmtrack.report import formatting as fmt
 
     title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}"

@@ -1,4 +1,4 @@
-"""``cmtrack show``, ``price`` and ``threshold``: a stored evaluation, its costs and a threshold."""
+"""``cmtrack show``, ``price`` and ``threshold``, which read a stored evaluation."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     """Print what the decisions of RUN cost.
 
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
-    The --costs file has `costs: [[actual, predicted, cost], ...]`. It may also have `default`,
-    the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`, the cost of a wrong
-    class in the correct group.
+    The --costs file has `costs: [[actual, predicted, cost], ...]`. The file may also contain
+    `default`, the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`, the cost
+    of a wrong class in the correct group.
     """
     where, evaluation = store.load(run, _has_dependent_rows)
     from cmtrack.cli.reading import read_file
@@ -121,7 +121,8 @@ def threshold_command(
     """Choose the threshold of RUN by cost or by a metric.
 
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
-    Without --choose-on, the rows of RUN choose the threshold and evaluate it by cross-fitting.
+    Without --choose-on, the threshold is both chosen and evaluated on the rows of RUN, by
+    cross-fitting.
     """
     where, evaluation = store.load(run)
     other = None
@@ -145,13 +146,13 @@ def threshold_command(
 
 
 def _needs_rows_for_segments(evaluation: BaseEvaluation) -> bool:
-    """Return whether counting the segments needs the rows."""
+    """Return whether the rows are needed to count the segments."""
     segments = getattr(evaluation, "segments", None)
     return bool(segments and segments.note)
 
 
 def _has_dependent_rows(evaluation: BaseEvaluation) -> bool:
-    """Return whether costs need the rows, because they have clusters or sampling weights."""
+    """Return whether costs need the rows because the data contain clusters or sampling weights."""
     from cmtrack.evaluation import Evaluation
     from cmtrack.evaluation.threshold import has_independent_rows
 
@@ -196,4 +197,4 @@ _OUTCOMES = (
     ("tn", "negative", "negative", ""),
     ("imn", "negative", "negative", ", wrong class"),
 )
-"""Each count with its actual side, its predicted side, and an additional error."""
+"""For each count: its actual side, its predicted side, and one additional error."""

@@ -1,7 +1,8 @@
-"""Options that were renamed, whose old spelling works for one more version.
+"""Renamed options, whose old spelling still works for one more version.
 
-An old spelling is in no help text and no shell completion. A command replaces it by the new one and
-prints a warning. Delete the entries, and then this file, in the version after the next.
+Old spellings do not appear in help texts or in shell completion. A command replaces an old spelling
+by the new spelling and prints a warning. Delete the entries, and then this file, in the version
+after the next.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
     "threshold": {"--calibration": "--choose-on"},
     "view": _EXTRA_METRICS,
 }
-"""The new spelling of each old one, by command."""
+"""For each command, the new spelling of each old spelling."""
 
 
 class Command(click.Command):
     """Command that also accepts the old spellings of its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments with the new spelling of each option."""
+        """Replace each old spelling by the new spelling, and parse the arguments."""
         return super().parse_args(ctx, self._with_new_spellings(ctx, args))
 
     def _with_new_spellings(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Shared parts of commands that read stored evaluations: options, loading and tables."""
+"""Code shared by commands that read stored evaluations: options, loading and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _prefix_option = click.option(
 
 
 class Store(NamedTuple):
-    """The store of evaluations, and a function that reports progress."""
+    """A store of evaluations, and a function that reports progress."""
 
     step: Step
     prefix: str
@@ -35,7 +35,7 @@ class Store(NamedTuple):
     def load(
         self, run: str, needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False
     ) -> tuple[dict[str, str], BaseEvaluation]:
-        """Return the name and the evaluation of a run or folder, with saved rows if needed."""
+        """Return the name and the evaluation of a run or folder; load saved rows if needed."""
         if Path(run).exists():
             return {"folder": run}, self._load_folder(Path(run), needs_rows)
         self.step("reading the run", 0, 1)
@@ -67,7 +67,7 @@ class Store(NamedTuple):
 
 
 def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Add the options of a command on stored evaluations, and pass it a :class:`Store`."""
+    """Add the options for stored evaluations to a command, and pass a :class:`Store` to it."""
 
     @wraps(function)
     def wrapped(*, prefix: str, tracking_uri: str | None, **options: Any) -> Answer:
@@ -78,7 +78,7 @@ def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def run_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that creates a command for one run, named or newest."""
+    """Return a decorator that creates a command for a single run, which is named or the newest."""
 
     def made(function: Callable[..., None]) -> click.Command:
         command = main.command(name, cls=asking(of_compare, "experiment_names", "filter_string"))
@@ -95,7 +95,7 @@ def print_table(
     right: int | None = None,
     notes: Iterable[str] = (),
 ) -> None:
-    """Print a table without interpreting its cells as markup, and warnings below it."""
+    """Print a table without interpreting its cells as markup, followed by warnings."""
     from cmtrack.cli.summary import new_table, print_warnings
 
     console = terminal()

@@ -1,4 +1,4 @@
-"""An evaluation on the terminal, and as plain data."""
+"""Functions that print an evaluation on the terminal or return it as plain data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_SENTENCES = 4
 MAX_ROWS = 40
 MAX_WORST = 10
 ENOUGH = 5
-"""Smallest number of rows of a class that is listed as worst; below it, F1 is mostly chance."""
+"""Minimum number of rows of a class listed as worst; with fewer rows, F1 is mostly chance."""
 MAX_GROUPS = 8
 
 
@@ -109,7 +109,7 @@ def new_table(
 ) -> Table:
     """Return a table in the style of all commands.
 
-    The ``right`` columns after the first one align right; by default all after the first one.
+    ``right`` columns after the first column are right-aligned; by default, all of them are.
     """
     from rich import box
     from rich.table import Table
@@ -133,7 +133,7 @@ def new_table(
 
 
 def _headline(evaluation: BaseEvaluation) -> Table:
-    """Return the headline metrics with their intervals."""
+    """Return a table of the headline metrics with their intervals."""
     title = "Headline metrics"
     if evaluation.positive is not None:
         title += f" (positive: {fmt.short(evaluation.positive, 30)})"
@@ -154,7 +154,7 @@ def _headline(evaluation: BaseEvaluation) -> Table:
 
 
 def _classes(evaluation: Evaluation) -> Table:
-    """Return the classes, or those with the lowest F1, with precision, recall and F1."""
+    """Return precision, recall and F1 of all classes, or of the classes with the lowest F1."""
     metrics = evaluation.metrics
     labels = list(evaluation.classes)
     title = "Classes"
@@ -184,7 +184,7 @@ def _classes(evaluation: Evaluation) -> Table:
 
 
 def _segments(segments: SegmentTable) -> Table:
-    """Return the first segments, ordered by their first metric."""
+    """Return a table of the first segments, ordered by their first metric."""
     frame = segments.to_frame().head(len(segments))
     metric = frame["metric"].iloc[0]
     shown = frame.head(MAX_WORST)
@@ -205,7 +205,7 @@ def _metric_cell(evaluation: BaseEvaluation, name: str) -> Any:
 
 
 def _cell(value: float, interval: tuple[float, float] | None) -> Any:
-    """Format a cell with two digits, so that three intervals fit in 80 columns."""
+    """Format a cell with two digits, so that three intervals fit into 80 columns."""
     if math.isnan(value):
         return plain("undefined")
     text = fmt.two_places(value)
@@ -215,7 +215,7 @@ def _cell(value: float, interval: tuple[float, float] | None) -> Any:
 
 
 def _reduced(step: Any) -> Table:
-    """Return the confusion matrix of a step's groups, with the mismatches (IM)."""
+    """Return the confusion matrix between a step's groups, including the mismatches (IM)."""
     groups = (fmt.short(group, 20) for group in (*step.labels, "IM"))
     title = f"Grouped: {fmt.short(step.name)}"
     table = new_table(title, "actual / predicted", *groups, overflow="fold")
@@ -233,7 +233,7 @@ def _families_of(evaluation: BaseEvaluation) -> list[str]:
 
 
 def _families(evaluation: BaseEvaluation) -> Table:
-    """Return a table of the families and their confusions; families with most labels are first."""
+    """Return a table of the families and their confusions, starting with the largest families."""
     metrics = evaluation.metrics
     families = _families_of(evaluation)
     families.sort(key=lambda family: -metrics[f"family/{family}/support"])

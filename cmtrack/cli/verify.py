@@ -1,4 +1,4 @@
-"""``cmtrack verify``: check a bundle, recompute its review, and write a fresh page."""
+"""``cmtrack verify``: check a bundle, recompute its review, and write a new page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXIT = {"VERIFIED": 0, "CHANGED": 1, "STATISTICS_ONLY": 3, "REMOVED": 3}
 
 
 class NotVerified(BadInput):
-    """Error that prevents an answer; the exit code is 2, because 1 means a changed bundle."""
+    """Error that prevents verification; the exit code is 2, because 1 means a changed bundle."""
 
 
 @main.command("verify")
@@ -31,13 +31,13 @@ class NotVerified(BadInput):
 )
 @answering
 def verify_command(bundle: Path, output: Path | None) -> Answer:
-    """Verify the bundle of a review and write a fresh page.
+    """Verify a review's bundle and write a new page.
 
-    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. The command checks
-    every file in it against the digests of the manifest. It computes the comparison again from the
-    statistics and the rule, and every number of the review must agree to 1e-9. It does not check
-    the page in the bundle, so read the fresh page. It also prints the digest of the manifest, which
-    you can sign or compare.
+    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. The command
+    compares every file in the bundle with its digest in the manifest. It recomputes the comparison
+    from the statistics and the rule, and every number in the review must agree to within 1e-9. It
+    does not check the page in the bundle, so read the new page instead. It also prints the digest
+    of the manifest, which you can sign or compare.
 
     \b
     Exit codes:

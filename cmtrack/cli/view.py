@@ -1,4 +1,4 @@
-"""``cmtrack view``: save a comparison as a view of MLflow's run list and charts."""
+"""``cmtrack view``: save a comparison as an MLflow view of runs and charts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Answer:
     """Rank runs and save the ranking as an MLflow view.
 
-    The view is MLflow's list of runs and charts, ordered by the metric of the ranking and with the
-    columns and charts that matter for it. The command prints a link to the view and puts it at the
-    top of the experiment's description. It replaces a view with the same name. The command has all
-    options of `cmtrack compare`.
+    The view shows MLflow's list of runs and charts, ordered by the ranking's metric, with the
+    columns and charts that matter for the ranking. The command prints a link to the view and puts
+    it at the top of the experiment's description. If a view with the same name exists, it is
+    replaced. The command has all options of `cmtrack compare`.
     """
     with working() as step:
         comparison = compared(step, **options)

@@ -31,7 +31,7 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs, which are sequences of equal values, in a sorted array.
+    """Runs (sequences of equal values) in a sorted array.
 
     ``key``, shape (R,), int64: the value of each run.
     ``start``, shape (R,), int64: the position of the first item of each run.
@@ -64,7 +64,7 @@ class Runs:
 def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
     """For each key of two sorted arrays of distinct keys, find its position in the other array.
 
-    The position is -1 if the other array does not contain the key.
+    If the other array does not contain the key, the position is -1.
     """
     in_second = np.full(len(first), -1, dtype=np.int64)
     in_first = np.full(len(second), -1, dtype=np.int64)
@@ -80,11 +80,11 @@ def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
 # -- pairs of unmatched codes -------------------------------------------------------------------
 
 _PAIRS = 2_000_000
-"""Number of pairs to create at a time; eight arrays of this length take about 130 MB."""
+"""Number of pairs to create at a time; eight arrays of this length need about 130 MB."""
 
 
 class GroupedCodes(NamedTuple):
-    """Predicted or actual codes in order of document and family, and the size of each group.
+    """Predicted or actual codes, ordered by document and family, and the size of each group.
 
     A group contains the codes of one family in one document.
     """
@@ -99,13 +99,13 @@ class GroupedCodes(NamedTuple):
 
 
 class PairSum:
-    """Sums of the masses of pairs of codes within a family, for each of the four matchings.
+    """Total mass of each pair of codes within a family, for each of the four matchings.
 
     If a document contains ``a`` unmatched predicted codes and ``b`` unmatched actual codes of a
     family, the matching determines how much each pair counts. A pair counts 1 (product), 1/b (row:
     the pairs of a predicted code sum to 1), 1/a (column: the pairs of an actual code sum to 1) or
     1/max(a, b) (balanced: the mean over all largest one-to-one pairings). If the balanced pairs of
-    a code sum to less than 1, the remainder counts as out of family.
+    a code have a total mass of less than 1, the remainder counts as out of family.
     """
 
     def __init__(self, families: Families) -> None:
@@ -115,7 +115,7 @@ class PairSum:
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
 
     def add(self, predicted: GroupedCodes, actual: GroupedCodes) -> None:
-        """Add all pairs of codes within each group; both sides list the groups in one order."""
+        """Add all pairs of codes within each group; both sides list groups in the same order."""
         a = predicted.size
         b = actual.size
         balanced = _share(np.maximum(a, b))
@@ -154,12 +154,12 @@ class PairSum:
         return sum_by_key(np.concatenate(keys), np.concatenate(shares))
 
     def result(self) -> PairCounts:
-        """Return the sums of all pairs that were added so far."""
+        """Return the sums over all pairs added so far."""
         return PairCounts(*self._merged(), self._surplus)
 
 
 def _pieces(ends: IntArray, most: int = _PAIRS) -> list[tuple[int, int]]:
-    """Split groups of items into ranges that contain about ``most`` items each.
+    """Split groups of items into ranges, each of which contains about ``most`` items.
 
     ``ends``: the cumulative numbers of items after each group.
     """
@@ -179,7 +179,7 @@ def _share(n: IntArray) -> IntArray:
 _LABELS = 400_000
 """Number of labels to process at a time on each side."""
 _SMALL = 8
-"""Number of codes below which a table counts patterns, because a table needs no sorting."""
+"""Number of codes below which patterns are counted in a table, which needs no sorting."""
 
 
 def collect_families(
@@ -228,7 +228,7 @@ def collect_families(
 
 
 class _Side:
-    """Predicted or actual labels of a block of documents, with runs by document and family."""
+    """Predicted or actual labels in a block of documents, with runs by document and family."""
 
     def __init__(
         self, labels: tuple[IntArray, IntArray], hit: BoolArray, families: Families
@@ -242,10 +242,10 @@ class _Side:
         self.unmatched = self.runs.size - self.matched
 
     def meet(self, other: _Side, other_run: IntArray) -> None:
-        """Find the unmatched siblings on the other side.
+        """For each code, find its unmatched siblings on the other side.
 
-        ``other_run``: for each run, the run of the same document and family on the other side, or
-        -1 if the other side has no such run.
+        ``other_run``: for each run, the number of the run with the same document and family on the
+            other side, or -1 if the other side contains no such run.
         """
         self.has_other = other_run >= 0
         # Index -1 selects the last entry, which is reserved for runs that the other side does not
@@ -254,14 +254,14 @@ class _Side:
         self.outside = ~self.hit & (self.siblings == 0)[self.runs.of_item]
 
     def confused_codes(self) -> GroupedCodes:
-        """Return the unmatched codes that have an unmatched sibling on the other side."""
+        """Return the unmatched codes for which the other side contains an unmatched sibling."""
         is_confused = ~self.hit & (self.siblings > 0)[self.runs.of_item]
         sizes = self.unmatched[(self.unmatched > 0) & (self.siblings > 0)]
         return GroupedCodes(self.code[is_confused], sizes)
 
 
 class _Collector:
-    """Accumulator of sums over all documents that were added so far."""
+    """Accumulator that sums over all documents added so far."""
 
     def __init__(self, families: Families, n_documents: int, remove_matches: bool) -> None:
         self.families = families
@@ -331,7 +331,7 @@ class _Collector:
         return document * self.size + code
 
     def _add_with_matches(self, predicted: _Side, actual: _Side) -> None:
-        """Add pairs of all codes of a family, and codes whose family the other side lacks."""
+        """Add all pairs of codes within a family, and codes whose family is only on one side."""
         groups = []
         for column, side in enumerate((predicted, actual)):
             has_other = side.has_other[side.runs.of_item]
@@ -344,8 +344,8 @@ class _Collector:
     ) -> None:
         """Count documents by family and by the family's pattern in the document.
 
-        A pattern is the numbers of matched codes, unmatched predicted codes and unmatched actual
-        codes.
+        A pattern consists of three numbers: matched codes, unmatched predicted codes and unmatched
+        actual codes.
         """
         is_small = np.maximum(np.maximum(matched, predicted), actual) < _SMALL
         key = ((family * _SMALL + matched) * _SMALL + predicted) * _SMALL + actual
@@ -356,7 +356,7 @@ class _Collector:
             self._large.append(count_rows(table[~is_small]))
 
     def patterns(self) -> IntArray:
-        """Return a table (R, 5) with the number of documents for each family and pattern."""
+        """Return a table (R, 5) that gives the number of documents for each family and pattern."""
         family, key = np.nonzero(self._small)
         matched = key // _SMALL**2
         predicted = key // _SMALL % _SMALL
@@ -415,7 +415,7 @@ def _macro_influence(
 ) -> FloatArray:
     """Return the influence of each document on macro precision, recall and F1, shape (n, 3).
 
-    Each code in a document changes the ratio of this code only. The influence of the document is
+    Each code in a document changes only the ratio of this code. The influence of the document is
     the sum of these changes divided by the number of codes.
     """
     n = actual.size
@@ -435,9 +435,9 @@ def _macro_influence(
 
 
 def _mean_of_ratios(above: IntArray, below: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return ratios, and the increase of their mean if a numerator increases by 1.
+    """Return ratios, and the amount by which their mean increases if a numerator increases by 1.
 
-    The increase is 0 for an undefined ratio.
+    For an undefined ratio, the increase is 0.
     """
     defined = below > 0
     value = np.zeros(len(above))

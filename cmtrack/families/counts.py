@@ -25,9 +25,9 @@ TallyTable: TypeAlias = npt.NDArray[np.int32]
 class Sums8(NamedTuple):
     """Sums, over documents, of the eight tallies of each document.
 
-    The tallies of a document count three kinds of things. They count the codes on both sides, the
-    unmatched codes with and without an unmatched sibling on the other side, and the nodes that are
-    codes of the document or their ancestors.
+    The tallies of a document count codes and nodes. The counted codes are the codes on both sides,
+    and the unmatched codes with and without an unmatched sibling on the other side. The counted
+    nodes are the document's codes and their ancestors.
     """
 
     hits: Any
@@ -51,13 +51,13 @@ class Sums8(NamedTuple):
 
     @property
     def labels(self) -> Any:
-        """Number of predicted codes plus number of actual codes."""
+        """Number of predicted codes plus the number of actual codes."""
         return self.predicted + self.actual
 
 
 TALLIES = Sums8._fields
 _BLOCK = 1 << 16
-"""Number of documents whose products of tallies are computed at a time."""
+"""Number of documents for which products of tallies are computed at a time."""
 
 
 def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
@@ -79,7 +79,7 @@ MACROS = ("precision_macro", "recall_macro", "f1_macro")
 
 @dataclass(frozen=True, eq=False)
 class DocumentRows:
-    """Numbers stored for each individual document, which paired comparisons require.
+    """Numbers stored for each individual document; paired comparisons require them.
 
     Attributes
     ----------
@@ -87,7 +87,8 @@ class DocumentRows:
         Tallies of each document, in the order of :data:`TALLIES`.
     macros : ndarray of shape (n, 3)
         Influence values of each document on the macro averages, in the order of :data:`MACROS`.
-        They depend on every code of the document, so the tallies do not determine them.
+        These values depend on every code of the document, so they cannot be computed from the
+        tallies.
     """
 
     tallies: TallyTable
@@ -98,7 +99,7 @@ class DocumentRows:
 
     @property
     def design(self) -> Design:
-        """The sampling design, in which documents are independent and have no weights."""
+        """The sampling design: documents are independent and unweighted."""
         return Design(len(self))
 
 
@@ -108,9 +109,9 @@ MATCHINGS = ("product", "row", "column", "balanced")
 UNIT = 232_792_560
 """Denominator of the stored shares: the least common multiple of 1 to 20.
 
-A share is stored as a whole number of units of 1/UNIT, so that shards add up exactly in any order.
-The fractions 1/2, 1/3, ..., 1/20 are exact. Smaller fractions are rounded to a multiple of 1/UNIT,
-which is about 4e-9.
+A share is stored as a whole number of units of size 1/UNIT, so that the sums over shards are exact
+in any order. The fractions 1/2, 1/3, ..., 1/20 are exact. Smaller fractions are rounded to a
+multiple of 1/UNIT, which is about 4e-9.
 """
 HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 
@@ -123,8 +124,9 @@ class PairCounts(Record):
     of the actual and the predicted code among the L codes.
     ``masses``, shape (R, 4), int64: mass of each pair for each matching, in the order of
     :data:`MATCHINGS`. The unit is 1 for the product matching, and 1/UNIT for the other matchings.
-    ``surplus``, shape (L, 2), int64: mass, in units of 1/UNIT, that is left over by the balanced
-    matching because the other side has fewer unmatched siblings. The first column is for each code
+    ``surplus``, shape (L, 2), int64: mass, in units of 1/UNIT, that the balanced matching leaves
+        over because the other side contains fewer unmatched siblings. The first column is for each
+        code
     as a predicted code, the second as an actual code. This mass counts as out of family.
     """
 
@@ -178,21 +180,22 @@ class FamilyStatistics(Record):
     """Mergeable statistics of the predicted and the actual codes of documents.
 
     ``digest``: digest of the documents' actual codes.
-    ``codes``, shape (L, 5), int64: five numbers of documents for each code. They are the documents
-    in which the code is on both sides, predicted, actual, predicted and out of family, and actual
-    and out of family.
+    ``codes``, shape (L, 5), int64: five counts of documents for each code. The counted documents
+        are those in which the code is on both sides, predicted, actual, predicted and out of
+        family, or actual and out of family.
     ``pairs``: pairs of unmatched codes.
     ``patterns``, shape (R, 5), int64: family; its codes on both sides, unmatched predicted codes
-        and unmatched actual codes; number of documents with these values. Documents without a code
-        of the family are left out.
+        and unmatched actual codes; number of documents with these values. Documents without any
+        code of the family are omitted.
     ``sums``, shape (8,), and ``products``, shape (8, 8), int64: sums of the documents' tallies and
     of the products of two tallies, computed by :func:`tally_sums`.
-    ``repeated``, shape (2,), int64: number of actual codes, and number of predicted codes, that
-    occurred more than once in a document. Each of these codes counts only once.
+    ``repeated``, shape (2,), int64: the numbers of actual and of predicted codes that occurred more
+        than once in a document. A repeated code counts only once.
     ``row_ids``: digest of the documents' names.
     ``together``: pairs of all codes, including matched codes; None if they were not requested.
-    ``alone``, shape (L, 2), or None without ``together``: number of documents whose other side
-    contains no code of this code's family. The first column is for each code as a predicted code,
+    ``alone``, shape (L, 2), or None without ``together``: number of documents that contain the
+        code, and whose other side contains no code of the same family. The first column is for each
+        code as a predicted code,
     the second as an actual code.
     """
 
@@ -209,7 +212,7 @@ class FamilyStatistics(Record):
     alone: IntArray | None = part(lambda data, size: _whole(data, (size, 2)))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return all fields except the families as plain data, without the fields that are None."""
+        """Return all fields except the families as plain data; fields that are None are omitted."""
         plain: dict[str, Any] = {}
         for item in fields(self)[1:]:
             value = getattr(self, item.name)
@@ -242,7 +245,7 @@ class FamilyStatistics(Record):
         return statistics
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
-        """Merge the statistics of disjoint sets of documents; sorted codes may differ."""
+        """Merge the statistics of disjoint sets of documents; if sorted, the codes may differ."""
         families = self.families.merged(other.families)
         first = self.renumbered(families)
         second = other.renumbered(families)
@@ -286,14 +289,14 @@ class FamilyStatistics(Record):
 
 
 def _spread(table: IntArray, position: IntArray, size: int) -> IntArray:
-    """Return a table with ``size`` rows whose row ``position[i]`` is row i of the given table."""
+    """Return a table of ``size`` rows, in which row ``position[i]`` is row i of the given table."""
     spread = np.zeros((size, table.shape[1]), dtype=np.int64)
     spread[position] = table
     return spread
 
 
 def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
-    """Read an array of whole numbers and check its shape, in which None allows any length."""
+    """Read an array of whole numbers and check its shape; None in the shape allows any length."""
     if data == [] and shape[0] in (None, 0):
         # An empty list does not show the number of columns.
         return np.zeros((0, *shape[1:]), dtype=np.int64)  # type: ignore[arg-type]
@@ -304,7 +307,7 @@ def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
 
 
 def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the distinct keys in order, and for each key the sum of its rows of ``values``."""
+    """Return the distinct keys in order, and for each key the sum of the rows of ``values``."""
     if not len(keys):
         return keys, values
     order = np.argsort(keys, kind="stable")
@@ -314,7 +317,7 @@ def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def count_rows(table: IntArray) -> IntArray:
-    """Merge rows that are equal except for the last column, and add up their last column."""
+    """Merge rows that differ at most in the last column, and add up the last column."""
     if not len(table):
         return table
     distinct, index = np.unique(table[:, :-1], axis=0, return_inverse=True)

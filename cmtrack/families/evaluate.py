@@ -28,15 +28,15 @@ def evaluate_families(
     row_ids: Any = None,
     confidence_level: float = 0.95,
 ) -> FamilyEvaluation:
-    """Evaluate predicted sets of codes, with confusions of codes within families of codes.
+    """Evaluate predicted sets of codes, including confusions between codes of the same family.
 
     A wrong code of the correct family is a smaller error than a code of another family.
 
     Parameters
     ----------
     y_true_sets, y_pred_sets
-        The actual and the predicted codes of each document. Both arguments must have the same form,
-        which is one of two forms:
+        The actual and the predicted codes of each document. Both arguments must have the same form.
+        The two possible forms are:
 
         * iterables with a set (list, array) of codes for each document; a set may be empty;
         * long frames (pandas, polars) with a row for each code of a document; ``columns`` names
@@ -47,13 +47,13 @@ def evaluate_families(
         function.
     matching : "product", "row", "column" or "balanced"
         Determines how much a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`. If
-        a document has a predicted and b actual unmatched codes of a family, a pair counts 1, 1/b,
-        1/a or 1/max(a, b), respectively. With "balanced", the remainder of a code's mass is out of
-        family. The evaluation stores the sums of all four matchings and shows the given matching by
-        default. Metrics do not depend on the matching.
+        a document contains a predicted and b actual unmatched codes of a family, each pair counts 1
+        (product), 1/b (row), 1/a (column) or 1/max(a, b) (balanced). With "balanced", the remainder
+        of a code's mass counts as out of family. The evaluation stores the sums of all four
+        matchings and shows the given matching by default. Metrics do not depend on the matching.
     remove_matches : bool, default True
         If False, matrices contain all co-occurrences of codes within families, so a code on both
-        sides is also paired with other codes. This option does not affect metrics and
+        sides is also paired with other codes. This option affects neither metrics nor
         distributions.
     codes : sequence, optional
         All codes in the order to use. By default, the codes that occur in the data are sorted.
@@ -62,7 +62,7 @@ def evaluate_families(
         raises an error.
     columns : (str, str), default ("document", "code")
     documents : array-like of shape (n,), optional
-        Names of all documents that long frames describe, including documents without any code.
+        For long frames, the names of all documents, including documents without any code.
     row_ids : array-like of shape (n,), optional
         Names of the documents (for long frames, use ``documents``). A paired comparison checks that
         the names are the same in both evaluations.
@@ -80,9 +80,9 @@ def evaluate_families(
     Notes
     -----
     The rules follow M. Falis, Hierarchical Confusion Matrices. A code on both sides is a match and
-    has no partners. The other predicted codes of a family are paired with its other actual codes.
-    An unmatched code without any partner is out of family (OOF). A code that occurs twice in a
-    document counts once, and a warning reports the number of such codes.
+    has no partners. The unmatched predicted codes of a family are paired with its unmatched actual
+    codes. An unmatched code without any partner is out of family (OOF). A code that occurs twice in
+    a document counts once, and a warning reports the number of such codes.
 
     Examples
     --------

@@ -27,7 +27,7 @@ Path: TypeAlias = tuple[Label, ...]
 
 @dataclass(frozen=True)
 class Prefix:
-    """Rule that uses the beginning of a code as its family.
+    """Rule that uses the beginning of a code as the name of its family.
 
     Both ``Prefix(separator=".")`` and ``Prefix(length=3)`` assign the code 364.01 to the family
     364.
@@ -35,11 +35,11 @@ class Prefix:
     Attributes
     ----------
     separator : str, optional
-        The family is the text before the first separator. A code without a separator is its own
+        The family is the text before the first separator. A code without a separator forms its own
         family.
     length : int, optional
         The family consists of the first ``length`` characters. A code that is not longer than this
-        is its own family.
+        forms its own family.
 
     Examples
     --------
@@ -70,16 +70,16 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Tree:
-    """Rule that uses the nodes at one level of a tree of codes as families.
+    """Rule that uses the nodes at a given level of a tree of codes as families.
 
     Attributes
     ----------
     parents : mapping of label to label
-        The parent of every node that has one. Codes may be anywhere in the tree, including inner
+        The parent of each node except the roots. Codes may be anywhere in the tree, including inner
         nodes.
     level : int, default 0
         The families are the nodes at this level of the tree. Levels are counted from the top, and
-        level 0 consists of the roots. A code above this level is its own family. If the tree has
+        level 0 consists of the roots. A code above this level forms its own family. If the tree has
         only one root, level 0 consists of the root's children, because a root that contains all
         codes adds no information. The hierarchical measures (Kiritchenko et al. 2005) also ignore
         such a root.
@@ -169,8 +169,9 @@ class Families:
 
     ``paths``, tuple of L tuples of labels: for each code, the nodes from the top of the hierarchy
     to the code itself.
-    ``level``: the position of the family in a path. A code with a shorter path is its own family.
-    ``chosen``: True if the caller specified the order of the codes; False if the codes are sorted.
+    ``level``: the position of the family in a path. A code with a shorter path forms its own
+        family.
+    ``chosen``: True if the caller specified the order of the codes; False if they are sorted.
     """
 
     paths: tuple[Path, ...]
@@ -189,21 +190,21 @@ class Families:
 
     @cached_property
     def family_of_code(self) -> IntArray:
-        """The position of each code's family among the families, shape (L,), in ascending order."""
+        """Position of each code's family among the families, shape (L,), in ascending order."""
         numbers = [self._number_of[name] for name in self._family_of_paths]
         return np.array(numbers, dtype=np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
-        """Position of the first code of each family, then the number of codes, shape (F + 1,)."""
+        """Position of each family's first code, followed by the number of codes, shape (F + 1,)."""
         return np.searchsorted(self.family_of_code, np.arange(len(self.names) + 1))
 
     @cached_property
     def nodes(self) -> IntArray:
         """For each code, the numbers of its nodes from the top to the code itself, shape (L, D).
 
-        Entries for depths below the code are -1. At each depth, the numbers are in ascending order
-        along the codes. A code that is its own family is a single node, because the hierarchical
+        Entries for depths below the code are -1. At each depth, the numbers are ascending in the
+        order of the codes. A code that is its own family is a single node, because the hierarchical
         measures use *sets* of codes and ancestors (Kiritchenko et al. 2005).
         """
         depth = max(map(len, self.paths))
@@ -297,7 +298,7 @@ def assign(
 
 
 def _check_texts(kind: str, names: Sequence[Label]) -> None:
-    """Raise ValueError if two names are equal as texts, because metric names contain the texts."""
+    """Raise ValueError if two names have the same text, because metric names contain the texts."""
     texts = Counter(map(str, names))
     if len(texts) != len(names):
         alike = [name for name in names if texts[str(name)] > 1][:6]
@@ -383,7 +384,7 @@ class LabelSets:
 
     @classmethod
     def of(cls, document: IntArray, code: IntArray, size: int, n_codes: int) -> LabelSets:
-        """Sort labels by document and code, and remove labels that repeat within a document."""
+        """Sort labels by document and code, and remove repetitions within a document."""
         n_codes = max(1, n_codes)  # documents without any code have none
         keys = document * n_codes + code
         if not (keys[1:] > keys[:-1]).all():
@@ -409,7 +410,7 @@ class LabelSets:
         return sums
 
     def document_hashes(self, codes: Sequence[Label]) -> Any:
-        """Compute a hash of the set of codes of each document, shape (n,), uint64.
+        """Compute a hash of each document's set of codes, shape (n,), uint64.
 
         The hash depends on the codes themselves, not on the numbers assigned to them.
         """
@@ -425,10 +426,10 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class GivenSets:
-    """Actual and predicted label sets as they were given, before the codes are put in order.
+    """Actual and predicted label sets as passed by the caller, before the codes are put in order.
 
     ``names``: the distinct codes of both sides, in the order of their code numbers.
-    ``ids``: names of the documents, if the input has them.
+    ``ids``: names of the documents, if the input contains names.
     ``remarks``: remarks to show to the user about the input.
     """
 
@@ -459,7 +460,7 @@ class GivenSets:
         return chosen
 
     def renumbered(self, codes: Sequence[Label]) -> tuple[LabelSets, LabelSets]:
-        """Return both sides with codes numbered by their positions in ``codes``."""
+        """Return both sides, in which each code's number is its position in ``codes``."""
         position_of = {code: position for position, code in enumerate(codes)}
         position = np.array([position_of.get(name, -1) for name in self.names], dtype=np.int64)
         sides = []
@@ -494,7 +495,7 @@ def read_sets(
     ``y_true_sets``, ``y_pred_sets``: actual and predicted label sets, both in the same form. They
     are iterables of sets of codes, or long frames (pandas, polars) with one row for each code of a
     document.
-    ``may_be_empty``: whether the input is valid if no document has a code.
+    ``may_be_empty``: whether the input is valid if no document contains any code.
     ``columns``: names of the frame columns that contain the documents and the codes.
     ``documents``, array-like of shape (n,): all documents of frames, including documents without a
         code.

@@ -1,13 +1,14 @@
 """Metrics computed from label sets whose codes are grouped into families.
 
 All metrics except the macro averages are ratios of sums over documents, ``Σ_d a·t_d / Σ_d b·t_d``,
-with the tallies ``t_d`` of a document. Documents are the sampling unit, so the standard error
-follows from the sums of products of the tallies.
+with the tallies ``t_d`` of a document. Documents are the sampling units, so standard errors are
+computed from the sums of products of the tallies.
 
 The denominator of a share is the number of all labels, predicted and actual. A label is a match if
-it is on both sides of its document. It is confused if it is unmatched and the other side has an
-unmatched code of the same family. Otherwise it is out of family. Hierarchical measures count the
-codes of a document and all ancestors of these codes (Kiritchenko, Matwin, Famili 2005).
+it is on both sides of its document. A label is confused if it is unmatched and the other side
+contains an unmatched code of the same family. Otherwise the label is out of family. Hierarchical
+measures count the codes of a document and all ancestors of these codes (Kiritchenko, Matwin, Famili
+2005).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _ratio(name: str, value: Any, source: str, reason: str, formula: str, **word
 def _of_both(
     name: str, value: Any, source: str, reason: str, formulas: tuple[str, str], **words: Any
 ) -> tuple[Metric, Metric]:
-    """Return two metrics with the same formula: one for all documents, and one for each family."""
+    """Return two metrics with the same formula: one over all documents, and one for each family."""
     of_all, of_family = formulas
     return (
         _ratio(name, value, source, reason, of_all, headline=True, **words),
@@ -287,7 +288,7 @@ class FamilyViews(Views):
         return getattr(self, metric.of)
 
     def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
-        """Return the text of each family in the names of a metric that is computed per family."""
+        """Return the texts that stand for the families in the names of a metric per family."""
         if metric.of != "family":
             return None
         return self._families
@@ -320,9 +321,10 @@ class FamilyViews(Views):
         return Codes(self.statistics.codes)
 
     def influence(self, metric: Metric, rows: DocumentRows) -> FloatArray | None:
-        """Return the influence of each document on a metric over all documents, shape (n,).
+        """Return each document's influence on a metric over all documents, shape (n,).
 
-        Returns None for a metric of a single family, because documents store no tallies by family.
+        Returns None for a metric of a single family, because tallies by family are not stored for
+        documents.
         """
         if metric.of == "codes":
             return rows.macros[:, MACROS.index(metric.name.rsplit("/", 1)[1])]
@@ -365,10 +367,11 @@ def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
 
 
 def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
-    """Return macro averages, and their standard errors under the assumption of independent codes.
+    """Return macro averages, and standard errors that assume independent codes.
 
-    A mean includes the codes whose ratio is defined. The variance of a precision or a recall is the
-    variance of a share, p (1 - p) / n. The variance of an F1 is computed by the delta method.
+    Each average includes only the codes whose ratio is defined. The variance of a precision or a
+    recall is the variance of a share, p (1 - p) / n. The variance of an F1 is computed by the delta
+    method.
 
     ``codes``, shape (L, 5): the counts that :class:`FamilyStatistics` stores under this name.
     """
@@ -405,9 +408,10 @@ def document_errors(statistics: FamilyStatistics, rows: DocumentRows) -> dict[st
 
 
 def family_tallies(statistics: FamilyStatistics) -> tuple[FloatArray, FloatArray]:
-    """Return sums (F, 5) of each family's tallies over documents, and sums of products (F, 5, 5).
+    """Return each family's tallies summed over documents (F, 5), and sums of products (F, 5, 5).
 
-    Only the first five tallies are included, because the others count nodes, not codes.
+    Only the first five tallies are included, because the remaining tallies count nodes rather than
+    codes.
     """
     family, matched, predicted, actual, documents = statistics.patterns.T
     has_siblings = (predicted > 0) & (actual > 0)

@@ -1,8 +1,8 @@
 """The :class:`FamilyEvaluation` class, and functions that store and read its documents.
 
 An evaluation is stored as JSON text with a format version. The text contains the statistics from
-which all numbers are computed, and the computed numbers for other programs to read. The tallies of
-individual documents are stored in a compact Parquet file.
+which all numbers are computed, and also the numbers themselves, so that other programs can read
+them. A compact Parquet file stores the tallies of each document.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class FamilyEvaluation(BaseEvaluation):
         Standard errors of the macro averages, with documents as the sampling units.
     rows : DocumentRows or None
         Numbers of each individual document, which paired comparisons require. None if the
-        evaluation was not made from documents. Merging two evaluations drops these numbers, and the
-        equality of evaluations does not depend on them.
+        evaluation was not made from documents. These numbers are dropped if evaluations are merged,
+        and they are ignored when evaluations are tested for equality.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Properties that must be equal within a ranking: the families of the actual codes."""
+        """Property that all runs in a ranking must share: the families of the actual codes."""
         families = self.statistics.families
         actual = np.flatnonzero(self.statistics.codes[:, ACTUAL])
         paths = [families.paths[k] for k in actual.tolist()]
@@ -193,7 +193,7 @@ class FamilyEvaluation(BaseEvaluation):
     def distribution(
         self, family: Label, given: str = "predicted", normalization: str = "mass"
     ) -> FamilyMatrix:
-        """Return a family's distributions of actual codes given predicted codes, or the reverse.
+        """Return a family's distributions of actual codes given predicted codes, or vice versa.
 
         Parameters
         ----------
@@ -204,8 +204,8 @@ class FamilyEvaluation(BaseEvaluation):
             contains recalls.
         normalization : "mass" or "reference"
             With "mass", each code of a document has the mass 1. With "reference", the counts of the
-            product matching are divided by their sum, as in the code of the source. Documents with
-            many mismatches then have more weight, and the diagonal contains neither precisions nor
+            product matching are divided by their sum, as in the source's code. Documents with many
+            mismatches then have more weight, and the diagonal contains neither precisions nor
             recalls.
 
         Raises
@@ -216,7 +216,7 @@ class FamilyEvaluation(BaseEvaluation):
         return family_distribution(self.statistics, family, given, normalization)
 
     def given_predicted(self, code: Label) -> CodeAnswer:
-        """Return the shares of a predicted code's outcomes: correct, a sibling, or out of family.
+        """Return the share of each outcome of a predicted code: correct, sibling, or out of family.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "predicted", self.confidence_level)
 
     def given_actual(self, code: Label) -> CodeAnswer:
-        """Return the shares of an actual code's outcomes: correct, a sibling, or out of family.
+        """Return the share of each outcome of an actual code: correct, sibling, or out of family.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class FamilyEvaluation(BaseEvaluation):
         return plots.family_matrix_figure(self, family, given=given)
 
     def code_figure(self, code: Label) -> Figure:
-        """Draw the outcomes of a code when it is predicted, and its outcomes when it is actual.
+        """Draw the outcomes of a code, both as a predicted code and as an actual code.
 
         Raises
         ------
@@ -275,13 +275,13 @@ class FamilyEvaluation(BaseEvaluation):
         """Return one row per code: family, documents, precision, recall, F1, shares and partners.
 
         For predicted codes and for actual codes, the shares ``match``, ``confused`` and ``oof`` sum
-        to 1. ``partner`` is the sibling that most often replaces the code; if several are equally
-        frequent, it is the first of them.
+        to 1. ``partner`` is the sibling that most often replaces the code, or the first of several
+        equally frequent siblings.
         """
         return code_table(self.statistics)
 
     def family_table(self) -> pd.DataFrame:
-        """Return a frame with one row per family: its metrics with their intervals."""
+        """Return a frame with one row per family, containing the metrics and their intervals."""
         return family_table(self.statistics, self._results)
 
     # -- doing ------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ class FamilyEvaluation(BaseEvaluation):
         }
 
     def without_probabilities(self) -> FamilyEvaluation:
-        """Return the evaluation itself, because documents have no probabilities."""
+        """Return the evaluation itself, because no probabilities are stored for documents."""
         return self
 
     @property
@@ -383,7 +383,7 @@ class FamilyEvaluation(BaseEvaluation):
 def _merged_errors(
     first: FamilyEvaluation, second: FamilyEvaluation, merged: FamilyEvaluation
 ) -> dict[str, float] | None:
-    """Return standard errors of the macro averages over two merged sets of documents.
+    """Return standard errors of the macro averages after merging two sets of documents.
 
     Each standard error is the larger of two estimates. The first estimate combines the sums of
     squares of both sets. It accounts for codes that occur in the same document, but it is too small
@@ -406,7 +406,7 @@ def _merged_errors(
 
 
 def _digest_of_paths(paths: Iterable[tuple[Any, ...]], level: int) -> str:
-    """Return a short digest of the paths of codes and of the level that defines families."""
+    """Return a short digest of the codes' paths and of the level that defines families."""
     text = json.dumps([level, [[str(node) for node in path] for path in paths]])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 

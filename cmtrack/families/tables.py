@@ -1,4 +1,4 @@
-"""Views of families and codes: matrices, distributions, outcomes of a code, and tables."""
+"""Views of families and codes: matrices, distributions, outcomes of codes, and tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NORMALIZATIONS = ("mass", "reference")
 class _Side(NamedTuple):
     """Columns of ``codes`` that describe predicted or actual codes, and the matching to use.
 
-    With this matching, the masses of the pairs of each code on this side sum to 1.
+    With this matching, the pairs of each code on this side have a total mass of 1.
     """
 
     documents: int
@@ -56,7 +56,7 @@ _SIDES = {
 }
 _OTHER = {"predicted": "actual", "actual": "predicted"}
 MOST_TIED = 3
-"""Largest number of codes with equal shares that a sentence lists by name."""
+"""Maximum number of equally frequent codes that a sentence lists by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,8 @@ class FamilyMatrix:
     values : ndarray of shape (k + 1, k + 1)
         ``values[i, j]`` counts the pairs of actual code i and predicted code j. The last row counts
         predicted codes without an unmatched actual sibling. The last column counts actual codes
-        without an unmatched predicted sibling. The source of this matrix displays it transposed,
-        with predictions as rows.
+        without an unmatched predicted sibling. The source shows the transposed matrix, with
+        predictions as rows.
     what : str
         Description of the values, for titles.
     """
@@ -84,8 +84,8 @@ class FamilyMatrix:
     def __getitem__(self, pair: tuple[Label, Label]) -> float:
         """Return the value for a pair (actual, predicted).
 
-        The name ``"OOF"`` selects the row or the column for out of family, unless a code has this
-        name.
+        The name ``"OOF"`` selects the row or column for out of family, unless ``"OOF"`` is itself a
+        code.
         """
         actual, predicted = pair
         return float(self.values[self._position(actual), self._position(predicted)])
@@ -155,15 +155,15 @@ def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) ->
 def family_distribution(
     statistics: FamilyStatistics, family: Label, given: str, normalization: str = "mass"
 ) -> FamilyMatrix:
-    """Return the distribution of a family's actual codes given the predicted one, or the reverse.
+    """Return the distributions of a family's actual codes given predicted codes, or vice versa.
 
     Given predicted codes, each column sums to 1. Given actual codes, each row sums to 1. The values
-    are NaN if no document has the code.
+    are NaN if no document contains the code.
 
     Notes
     -----
     With "mass", each code of a document has the mass 1, so the diagonal contains the exact
-    precisions or recalls. This is the row matching given predicted codes, and the column matching
+    precisions or recalls. This uses the row matching given predicted codes, and the column matching
     given actual codes. With "reference", the counts of the product matching are divided by their
     sum, as in the code of the source. Documents with many mismatches then have more weight, and the
     diagonal contains neither precisions nor recalls.
@@ -205,7 +205,7 @@ def check_matching(matching: str) -> str:
 
 
 def _range(statistics: FamilyStatistics, family: Label) -> tuple[int, int]:
-    """Return the position of a family's first code, and of the first code after it."""
+    """Return the position of a family's first code, and of the first code after the family."""
     number = statistics.families.family_place(family)
     start, stop = statistics.families.starts[number : number + 2].tolist()
     return start, stop
@@ -255,7 +255,7 @@ class CodeAnswer:
 
     @property
     def too_few(self) -> bool:
-        """True if fewer than 20 documents have the code, because shares are then unreliable."""
+        """True if fewer than 20 documents contain the code, because shares are then unreliable."""
         return self.documents < FEW
 
     @property
@@ -267,16 +267,17 @@ class CodeAnswer:
 
     @property
     def most_likely(self) -> Label | None:
-        """The sibling that is most often confused with the code.
+        """The sibling with which the code is most often confused.
 
-        Ties go to the first of the siblings. None if the code is never confused.
+        If siblings are tied, the first sibling is returned. The value is None if the code is never
+        confused.
         """
         if not self.siblings:
             return None
         return self.siblings[0][0]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per outcome: right, each sibling, and out of family.
+        """Return one row per outcome: correct, each sibling, and out of family.
 
         The columns are outcome, code, share, low, high, documents and too_few.
         """
@@ -402,7 +403,7 @@ def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
 def _most_frequent_partners(
     statistics: FamilyStatistics, given: str
 ) -> tuple[list[Label | None], FloatArray]:
-    """Return for each code its most frequent sibling on the other side, or None, and the mass."""
+    """Return each code's most frequent sibling on the other side (or None), and its mass."""
     codes = statistics.families.codes
     pairs = statistics.pairs
     actual, predicted = np.divmod(pairs.keys, len(codes))

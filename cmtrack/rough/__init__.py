@@ -1,10 +1,10 @@
-"""Rough sets: granules of rows, approximations of classes, and bounds from confusion matrices.
+"""Rough sets: granules of rows, approximations of classes, and bounds for approximations.
 
-This package analyses rows that have the same attribute values and therefore cannot be separated by
-a model. The figures are in ``cmtrack.plots``. Start with :class:`GranuleTable` (``table``), which
-counts granules by class. The module ``approximations`` computes the approximations of the classes
-from these counts, and bounds of the approximations from a confusion matrix alone. The module
-``metrics`` defines the metrics whose names start with ``rough/``.
+This package analyses rows with identical attribute values, which a model cannot distinguish. The
+figures are in ``cmtrack.plots``. Start with :class:`GranuleTable` (``table``), which counts
+granules by class. The module ``approximations`` computes the approximations of the classes from
+these counts. It also computes bounds for the approximations if only a confusion matrix is
+available. The module ``metrics`` defines the metrics whose names start with ``rough/``.
 """
 
 from cmtrack.rough.approximations import RoughApproximations, RoughBounds, rough_bounds

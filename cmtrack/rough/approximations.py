@@ -1,9 +1,9 @@
-"""Lower and upper approximations of classes from granules, or bounds from a confusion matrix.
+"""Lower and upper approximations of classes, or bounds for them from a confusion matrix.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
 analysis, equations 2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"),
-sections 3 and 4. The rows of their matrices are predicted classes, and the rows of cmtrack's
-matrices are actual classes, so their n_ij is ``counts[j, i]`` here. Three statements in the printed
+sections 3 and 4. In their matrices the rows are predicted classes, and in cmtrack's matrices the
+rows are actual classes, so their n_ij is ``counts[j, i]`` here. Three statements in the printed
 article cannot be correct. First, the weights of equations 3.5 and 3.6 must be n_i. + n_.i - n_ii,
 because with the printed weights n_i. + n_.i the article's own example yields a share of 1.226.
 Second, equation 3.6 uses the name gamma for the share of hits, which is only an upper bound of the
@@ -94,7 +94,7 @@ class RoughApproximations:
 
     @property
     def lower_share(self) -> FloatArray:
-        """Share of each class's rows that certainly belong to it: p_j = lower / class size.
+        """Share of each class's rows that certainly belong to the class: p_j = lower / class size.
 
         NaN for a class without rows.
         """
@@ -102,7 +102,7 @@ class RoughApproximations:
 
     @property
     def upper_share(self) -> FloatArray:
-        """Share of the rows in each upper approximation that are of the class.
+        """Share of the rows in each upper approximation that belong to the class.
 
         This is p^j = class size / upper.
         """
@@ -170,7 +170,7 @@ def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximati
 
 
 def _members(flags: BoolArray) -> tuple[tuple[int, ...], ...]:
-    """Return for each class the positions of the granules whose flags are true."""
+    """For each class, return the positions of the granules whose flags are true."""
     return tuple(tuple(np.flatnonzero(column).tolist()) for column in flags.T)
 
 
@@ -207,7 +207,7 @@ class RoughBounds:
 
     The bounds hold if every granule (a set of rows that the classifier cannot distinguish) contains
     at least one row of the class that the classifier assigns to it. A confusion matrix alone cannot
-    prove this condition, but it disproves the condition if a class is predicted and never
+    prove this condition, but it disproves the condition if a class is predicted but never
     correctly.
 
     Attributes
@@ -216,8 +216,8 @@ class RoughBounds:
     class_sizes : ndarray
         n_j, the number of rows whose actual class is this class.
     hits : ndarray
-        nl*_j = n_jj, the number of correctly predicted rows. It is at least as large as the lower
-        approximation.
+        nl*_j = n_jj, the number of correctly predicted rows. This number is at least as large as
+        the lower approximation.
     lower_upper_bound : ndarray
         nl**_j, an upper bound of the lower approximation. It is ``hits``, or ``hits`` minus one if
         the class is also predicted for rows of other classes.
@@ -225,8 +225,8 @@ class RoughBounds:
         nl^m_j, a sharper upper bound that requires a classifier that predicts the most frequent
         class of each granule; None for any other classifier.
     union : ndarray
-        nu*_j, the number of rows whose actual or predicted class is this class. It is at most as
-        large as the upper approximation.
+        nu*_j, the number of rows whose actual or predicted class is this class. This number is at
+        most as large as the upper approximation.
     upper_lower_bound : ndarray
         nu**_j, a lower bound of the upper approximation. It is ``union`` plus one for each other
         class that is predicted for rows of this class.
@@ -245,9 +245,9 @@ class RoughBounds:
 
     Notes
     -----
-    The one that is subtracted from ``hits`` or added to ``union`` stands for one row. If the
-    weights are fractional, a row can weigh less than one, so ``lower_upper_bound`` is then ``hits``
-    and ``upper_lower_bound`` is ``union``. A whole weight is the number of times that its row is
+    Each 1 that is subtracted from ``hits`` or added to ``union`` stands for one row. If weights are
+    fractional, a row can weigh less than 1. In this case ``lower_upper_bound`` equals ``hits`` and
+    ``upper_lower_bound`` equals ``union``. A whole-number weight counts how often the row is
     repeated.
 
     Examples
@@ -274,7 +274,7 @@ class RoughBounds:
 
     @property
     def gamma_upper(self) -> float:
-        """Upper bound of the quality of approximation: the share of hits.
+        """Upper bound for the quality of approximation: the share of correct predictions.
 
         Equation 3.6 of the source uses the name gamma for this bound.
         """
@@ -282,9 +282,9 @@ class RoughBounds:
 
     @property
     def alpha_upper(self) -> FloatArray:
-        """Upper bound of each class's accuracy of approximation (equation 3.4): hits / union.
+        """Upper bound for each class's accuracy of approximation (equation 3.4): hits / union.
 
-        NaN for a class that is neither actual nor predicted in any row.
+        NaN for a class that is neither the actual nor the predicted class of any row.
         """
         return _share(self.hits, self.union)
 
@@ -312,7 +312,8 @@ class RoughBounds:
     def to_frame(self) -> pd.DataFrame:
         """Return a frame with one row per class.
 
-        Bounds that require a classifier of most frequent classes are NaN for other classifiers.
+        Bounds that require a classifier that predicts most frequent classes are NaN for all other
+        classifiers.
         """
         columns: dict[str, Any] = {"size": self.class_sizes}
         for name in (
@@ -381,15 +382,15 @@ _FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bou
 
 
 def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> RoughBounds:
-    """Return bounds of the rough approximations of the classes, from a confusion matrix alone.
+    """Return bounds for the rough approximations of the classes from only a confusion matrix.
 
     Parameters
     ----------
     confusion_matrix : ConfusionMatrix
         A matrix whose rows are actual classes and whose columns are predicted classes.
     majority : bool, default False
-        Whether the classifier predicts the most frequent class of each granule. If it does, the
-        result also contains two sharper bounds.
+        Whether the classifier predicts the most frequent class of each granule. If True, the result
+        also contains two sharper bounds.
 
     Returns
     -------
@@ -442,7 +443,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
 def _majority(
     cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return the sharper bounds for classifiers of most frequent classes (theorems 4.3 and 4.4)."""
+    """Return sharper bounds for classifiers that predict most frequent classes (theorems 4.3-4)."""
     hits = bounds["hits"]
     second = np.zeros(cells.size)
     is_error = ~cells.hit

@@ -1,4 +1,4 @@
-"""Definitions of the ``rough/`` metrics of an evaluation: bounds from the confusion counts.
+"""Definitions of an evaluation's ``rough/`` metrics: bounds computed from the confusion counts.
 
 Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4.
 The correctly predicted rows of a class are the intersection of its actual rows and its predicted
@@ -63,10 +63,10 @@ class Bound:
 
 
 class WeightedAlpha(Function):
-    """Accuracy of approximation over all classes: the sum of hits divided by the sum of unions."""
+    """Accuracy of approximation over all classes: total hits divided by total union size."""
 
     def __call__(self, table: Table) -> float:
-        """Return the sum of the hits of all classes divided by the sum of their unions."""
+        """Return the total hits over all classes divided by the total size of the unions."""
         bounds = table.once(_bounds)
         return float(bounds["hits"].sum()) / float(bounds["union"].sum())
 

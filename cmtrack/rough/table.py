@@ -1,4 +1,4 @@
-"""The granule table, which counts rows with equal attribute values by class.
+"""Granule table, which counts the rows of each class with identical attribute values.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
 analysis, section 2 and Table 4. The source's text puts the class before the granule, and its table
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class GranuleTable(RemovedAttributes):
-    """Counts of granules by class; :func:`granule_table` makes one.
+    """Table of granules that counts rows by class; call :func:`granule_table` to create it.
 
-    A granule is a set of rows with equal attributes. A model that uses only these attributes must
-    give all rows of a granule the same prediction.
+    A granule is a set of rows with identical attribute values. A model that uses only these
+    attributes must give all rows of a granule the same prediction.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class GranuleTable(RemovedAttributes):
     attributes : tuple of length A
         Names of the attributes.
     values : tuple of S tuples of length A
-        For each granule, the values of the attributes. None is a missing value, and it is equal
-        only to another missing value.
+        For each granule, the values of the attributes. None stands for a missing value, which is
+        equal only to other missing values.
 
     Examples
     --------
@@ -102,13 +102,13 @@ class GranuleTable(RemovedAttributes):
 
     @property
     def deterministic(self) -> BoolArray:
-        """Mark the granules whose rows are all of one class, shape (S,)."""
+        """Mark the granules whose rows all belong to the same class, shape (S,)."""
         return np.asarray((self.counts > 0).sum(axis=1) == 1)
 
     # -- classifiers ------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
-        """Return the most frequent class of each granule; ties go to the first class in the labels.
+        """Return the most frequent class of each granule; in a tie, the first class in the labels.
 
         The source uses the name "maximal row classifier" for a classifier that predicts these
         classes.
@@ -191,7 +191,7 @@ class GranuleTable(RemovedAttributes):
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
-        """Return bounds from the confusion matrix of a classifier, and check their condition.
+        """Return bounds from a classifier's confusion matrix, and check whether they must hold.
 
         If the classifier predicts the most frequent class of each granule, the result also contains
         the sharper bounds for such classifiers.
@@ -204,7 +204,7 @@ class GranuleTable(RemovedAttributes):
         return replace(limits, condition_holds=not broken, broken_by=broken)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
-        """Return for each granule the position of its assigned class in the labels."""
+        """For each granule, return the position of its assigned class in the labels."""
         if len(classifier) != len(self.counts):
             raise ValueError(
                 f"classifier must have one class per granule, {len(self.counts)}, "
@@ -220,7 +220,7 @@ class GranuleTable(RemovedAttributes):
     # -- merging and views ------------------------------------------------------------------------
 
     def __add__(self, other: GranuleTable) -> GranuleTable:
-        """Merge the tables of two disjoint sets of rows; sorted classes may differ."""
+        """Merge the tables of two disjoint sets of rows; if sorted, the classes may differ."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if self.attributes != other.attributes:
@@ -285,7 +285,7 @@ def granule_table(
     attributes: Sequence[Hashable] | None = None,
     labels: Sequence[Label] | None = None,
 ) -> GranuleTable:
-    """Group rows with equal attribute values into granules, and count them by class.
+    """Group rows with identical attribute values into granules, and count the rows by class.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Individual rows across runs: rows that only one run predicts correctly, and common errors.
 
-This package compares several runs row by row to count or find rows, and it matches the rows of a
-table to the rows of an evaluation by their ids. The code that selects the rows to list in a
-comparison is in ``cmtrack.comparison``. Start with :class:`Flips`, which counts rows that only one
-of two runs predicts correctly. :class:`Missed` lists the rows that several runs predict wrongly.
-``join`` finds the table row that belongs to each row of an evaluation.
+This package compares several runs row by row to count or find rows. It also matches the rows of a
+table to the rows of an evaluation by id. The code that selects the rows to list in a comparison is
+in ``cmtrack.comparison``. Start with :class:`Flips`, which counts rows that only one of two runs
+predicts correctly. :class:`Missed` lists the rows that several runs predict wrongly. For each row
+of an evaluation, ``join`` finds the matching row of a table.
 """
 
 from typing import TYPE_CHECKING

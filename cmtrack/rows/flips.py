@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FEW = 5
-"""Smallest expected count for which the chi-square distribution is used instead of all tables."""
+"""Minimum expected count for using the chi-square distribution instead of enumerating tables."""
 _MOST_NEEDED = 10**9
-"""Largest number of rows that a message reports as necessary to pass a gate."""
+"""Maximum number of rows that a message reports as required for passing a gate."""
 _TABLES = 10**6
-"""Largest number of tables to enumerate; if more are possible, some are drawn at random."""
+"""Maximum number of tables to enumerate; if more tables are possible, some are drawn at random."""
 _DRAWN = 9_999
-"""Number of tables to draw at random if too many are possible to enumerate."""
+"""Number of tables to draw at random if too many tables exist to enumerate all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +49,8 @@ class Flips:
         Three shares of the rows in each part: ``broken`` (only the first run is correct), ``fixed``
         (only the second run is correct) and ``changed`` (the two predictions differ). Each share is
         stored as three arrays of shape (S,): its values and the limits of its exact intervals
-        (Clopper, Pearson 1934). With several parts, Bonferroni's method makes the intervals of all
-        2 S shares of broken and fixed rows simultaneous.
+        (Clopper, Pearson 1934). If there are several parts, Bonferroni's method makes the intervals
+        for all 2 S shares of broken and fixed rows simultaneous.
     alone : ndarray of shape (S,)
         McNemar's mid-p value (Fagerland, Lydersen, Laake 2013) for the hypothesis that broken and
         fixed rows are equally likely.
@@ -58,10 +58,10 @@ class Flips:
         The p-values in ``alone``, adjusted for the number of parts by Holm's method (1979).
     pvalue : float
         p-value of the hypothesis that the ratio of broken to fixed rows is the same in all parts.
-        It is computed by a chi-square test of the numbers of broken and fixed rows in each part. If
-        an expected count is below 5, the statistic is compared with its values for all tables that
-        have the same margins. The p-value is NaN if there is only one part, if rows have fractional
-        weights, or if rows belong to clusters.
+        It comes from a chi-square test on the numbers of broken and fixed rows in each part. If an
+        expected count is below 5, the statistic is compared with its values for all tables that
+        have the same margins. The p-value is NaN for a single part, for fractional weights, and for
+        clustered rows.
     confidence_level : float
         Simultaneous confidence level of the intervals of all parts.
     level : float
@@ -156,10 +156,10 @@ class Flips:
         return cls(values, n, rates, alone, holm(alone), unlike, confidence_level, level)
 
     def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
-        """Return value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed``.
+        """Return the value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed``.
 
-        ``by_class``: whether to return the metrics of each part, under names such as
-        ``flips/class/<label>/broken``.
+        ``by_class``: whether to return separate metrics for each part, under names such as
+            ``flips/class/<label>/broken``.
         """
         numbers = {}
         for k, part in enumerate(self.parts):
@@ -172,7 +172,7 @@ class Flips:
         return numbers
 
     def rows_of(self, metric: str) -> float:
-        """Return the number of rows (or their weight) that a metric is computed from."""
+        """Return the number of rows, or their total weight, from which a metric is computed."""
         _, *place, _ = metric.split("/")
         if not place:
             return float(self.n[0])
@@ -202,7 +202,7 @@ class Flips:
         return printable(f"Flips({text})")
 
     def _total(self, name: str) -> float:
-        """Return the number (or weight) of broken or fixed rows in all parts."""
+        """Return the total number or weight of broken or fixed rows over all parts."""
         shares, _, _ = self.rates[name]
         return float(np.nansum(shares * self.n))
 
@@ -211,10 +211,10 @@ class Flips:
 
 
 def _declared(place: str, of: str) -> tuple[Metric, ...]:
-    """Return the metrics of all rows, or of the rows of a class.
+    """Return the metrics computed from all rows, or from the rows of a class.
 
-    ``place``: the text in the metrics' names between the name of the section and the name of the
-    metric.
+    ``place``: the text between the section's name and the metric's own name in each full metric
+        name.
     ``of``: the words to add after "rows" in the descriptions of the metrics.
     """
     words = (
@@ -249,7 +249,7 @@ FLIPS = Section(
 
 
 def rows_needed(gate: Callable[[float, float], bool], level: float, best: float) -> int:
-    """Return the smallest number of rows with which the best possible share passes a gate.
+    """Return the minimum number of rows at which the best possible share passes a gate.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def rows_needed(gate: Callable[[float, float], bool], level: float, best: float)
 
 
 def _rows_by_part(codes: IntArray, size: int) -> list[IntArray]:
-    """Return the positions of the rows of each part."""
+    """For each part, return the positions of its rows."""
     ends = np.bincount(codes, minlength=size).cumsum()
     return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
@@ -295,9 +295,10 @@ def _rows_by_part(codes: IntArray, size: int) -> list[IntArray]:
 def _effective_sizes(
     shares: FloatArray, marks: Sequence[BoolArray], designs: Sequence[Design]
 ) -> FloatArray:
-    """Return the effective sample size of each part's share, from its sandwich standard error.
+    """Return the effective sample size for each part's share, from the sandwich standard error.
 
-    A share of 0 or 1 has no standard error, so its size is the design's effective number of rows.
+    If a share is 0 or 1, its standard error cannot be estimated, so the design's effective number
+    of rows is used.
     """
     errors = np.zeros(len(shares))
     for part in np.flatnonzero((shares > 0) & (shares < 1)).tolist():
@@ -314,8 +315,8 @@ def unlike_pvalue(broken: Any, fixed: Any) -> float:
 
     The test uses the chi-square statistic of the S x 2 table of counts. If an expected count is
     below 5, the statistic is compared with its values for all tables that have the same margins. If
-    more than about 10^6 such tables exist, 9,999 random tables are used instead of all. The result
-    is NaN if the margins allow only one table.
+    more than about 10^6 such tables exist, 9,999 random tables are used instead of all tables. The
+    result is NaN if only one table has these margins.
     """
     broken = np.rint(np.asarray(broken)).astype(np.int64)
     sizes = broken + np.rint(np.asarray(fixed)).astype(np.int64)

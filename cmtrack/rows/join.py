@@ -1,4 +1,4 @@
-"""Functions that match the rows of a table to the rows of an evaluation by their ids only."""
+"""Functions that match the rows of a table to the rows of an evaluation only by id."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def places_in(
     digest: LabelDigest | None,
     instead: str,
 ) -> IntArray | None:
-    """For each of n rows with ids, find its position in a table by the table's index.
+    """For each of n rows with ids, find the row's position in a table through the table's index.
 
     Returns None if the table and the rows are already in the same order. ValueError if the numbers
-    of rows differ, or if the ids differ. If a run has no ids, the error message includes the advice
-    in ``instead``.
+    of rows differ, or if the ids differ. If a run stores no ids, the error message includes the
+    advice in ``instead``.
     """
     if row_ids is not None and not isinstance(row_ids, str):
         return _by_index(table, row_ids, n_rows, digest, instead)
@@ -59,7 +59,7 @@ def places_in(
 def _by_index(
     table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str
 ) -> IntArray:
-    """For each id, find the position of its row in a frame by the frame's index."""
+    """For each id, find the position of its row in a frame through the frame's index."""
     from cmtrack._pandas import pd
 
     if not isinstance(table, pd.DataFrame):
@@ -90,8 +90,8 @@ def _by_index(
 def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
     """Return 8-byte BLAKE2b hashes of row ids, computed with the key in ``CMTRACK_ID_KEY``.
 
-    The key prevents others from guessing short ids by hashing all candidates. ValueError if the key
-    is not set, if it is longer than 64 bytes, or if two ids have the same hash.
+    Without the key, somebody could guess short ids by hashing all possible ids. ValueError if the
+    key is not set, if it is longer than 64 bytes, or if two ids have the same hash.
     """
     key = os.environ.get(ID_KEY, "").encode("utf-8")
     if not 0 < len(key) <= 64:
@@ -109,7 +109,7 @@ def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
 
 
 def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
-    """For each id, look up the position of its row in a table by the table's id column.
+    """For each id, look up the position of its row in a table through the table's id column.
 
     The rows of the table may be in any order. The position is -1 if the id is not in the table.
     ValueError if an id occurs more than once in the table, or if the table contains none of the
@@ -147,7 +147,7 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
 
 
 def _check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> None:
-    """Check row ids against a run's digest, which only shows that they differ, not which differ."""
+    """Check row ids against a run's digest, which cannot show which of the ids differ."""
     if digest is None:
         raise ValueError(f"it was logged without row ids: {instead}")
     found = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))

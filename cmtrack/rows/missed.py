@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Missed(RemovedAttributes):
     """Rows that several runs predict wrongly.
 
-    A row that many runs predict wrongly may have a wrong label, but this is not certain. Only runs
-    that were not trained on the row are evidence of a wrong label.
+    A row that many runs predict wrongly may have a wrong label, but this is not certain. Errors are
+    evidence of a wrong label only if the runs were not trained on the row.
 
     Attributes
     ----------
@@ -64,11 +64,11 @@ class Missed(RemovedAttributes):
         return f"{runs} get {self.all:,} {rows} wrong."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the listed rows, starting with the rows that most runs predict wrongly.
+        """Return the listed rows, starting with the rows that the most runs predict wrongly.
 
-        Rows that the same number of runs predict wrongly are in the order of the data. The column
-        ``missed`` contains this number of runs. The other columns are the columns that
-        :meth:`cmtrack.Comparison.rows` returns.
+        If two rows are predicted wrongly by the same number of runs, they stay in the order of the
+        data. The column ``missed`` contains the number of runs that predict the row wrongly. All
+        other columns are the same as in :meth:`cmtrack.Comparison.rows`.
         """
         return self.make_rows()
 

@@ -1,4 +1,4 @@
-"""Segments of the rows: their definition by columns, inference, and search for bad segments.
+"""Segments of rows: definition by columns, statistical inference, and search for bad segments.
 
 Start with ``columns``, which divides the rows into segments. ``inference`` computes intervals,
 differences and gaps that hold simultaneously for several segments. ``search`` looks for the

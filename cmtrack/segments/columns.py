@@ -1,4 +1,4 @@
-"""Columns that divide the rows into segments; missing values form their own segment."""
+"""Columns that divide the rows into segments; missing values form a separate segment."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from cmtrack.statistics.segment_values import (
 )
 
 MAX_NUMBERS = 20
-"""Largest number of distinct values for which a search treats numbers as categories.
+"""Maximum number of distinct values for which a search treats numbers as categories.
 
-A search cuts a column with more distinct numbers at quantiles.
+If a column contains more distinct numbers, a search cuts it at quantiles.
 """
 
 
@@ -35,15 +35,15 @@ class SegmentColumn:
     ----------
     name : str
     values : tuple of length S
-        The value of each segment: a text, a number or a boolean, or None for the segment of rows
-        without a value. If a column of numbers was cut, the value is the pair of limits of a part.
+        For each segment, its value: a text, a number or a boolean, or None for rows whose value is
+        missing. If a column of numbers was cut, each value is a pair of limits.
     texts : tuple of str, of length S
         The values as distinct texts, which tables and metric names use.
     codes : ndarray of shape (n,), int64
         For each row, the position of its segment in ``values``.
     note : str
-        A sentence on changes to the column, such as numbers that were cut or segments that were
-        merged; empty if nothing was changed.
+        A sentence that describes changes to the column, such as cutting numbers or merging
+        segments; empty if nothing was changed.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class SegmentColumn:
 def segment_columns(
     data: Any, n_rows: int, names: Sequence[Any] | None = None
 ) -> tuple[SegmentColumn, ...]:
-    """Divide the rows into segments by each column of categories.
+    """For each column of categories, divide the rows into segments.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def segment_columns(
 def search_columns(
     data: Any, n_rows: int, names: Sequence[Any] | None = None, bins: int = 5
 ) -> tuple[SegmentColumn, ...]:
-    """Divide the rows by each column, and cut columns with many distinct numbers at quantiles.
+    """For each column, divide the rows into segments; cut columns of many numbers at quantiles.
 
-    Columns of more than 20 distinct numbers are cut. :func:`segment_columns` divides all other
-    columns. If numbers are names, such as postal codes, pass them as texts or categorical data,
-    which are never cut.
+    A column is cut if it contains more than 20 distinct numbers. :func:`segment_columns` divides
+    all other columns. If the numbers are names, such as postal codes, pass them as texts or
+    categorical data, because these types are never cut.
 
     Parameters
     ----------
@@ -140,10 +140,10 @@ def search_columns(
 
 
 def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
-    """Divide the rows by a column of numbers, cut at its quantiles into parts of about equal size.
+    """Divide the rows by cutting a column of numbers at its quantiles into parts of similar size.
 
     A part contains the numbers that are greater than its lower limit and less than or equal to its
-    upper limit. Equal numbers are always in the same part, so the result may have fewer than
+    upper limit. Equal numbers are always in the same part, so the result may contain fewer than
     ``bins`` parts.
 
     Parameters
@@ -197,7 +197,7 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
 
 
 def _quantiles(numbers: FloatArray, bins: int) -> FloatArray:
-    """Return the numbers at which to cut: the greatest number of each part except the last."""
+    """Return the numbers at which to cut: the greatest number in each part except the last part."""
     distinct = np.unique(numbers)
     if len(distinct) < 2:
         return np.zeros(0)
@@ -224,7 +224,7 @@ def _is_categorical(column: Any) -> bool:
 
 
 def _numbers(column: Any) -> FloatArray | None:
-    """Return the numbers of a column, with NaN for missing values; None if they are not numbers."""
+    """Return a column's numbers, with NaN for missing values; None if a value is not a number."""
     kind = getattr(getattr(column, "dtype", None), "kind", "")
     if _is_categorical(column) or kind in ("b", "m", "M"):  # booleans and times
         return None
@@ -249,7 +249,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _shortest(ends: FloatArray) -> list[str]:
-    """Format numbers with as few digits (at least three) as possible that keep them distinct."""
+    """Format numbers with the fewest digits, but at least three, that keep them distinct."""
     for digits in range(3, 18):
         texts = []
         for end in ends:

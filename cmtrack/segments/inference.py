@@ -1,8 +1,7 @@
 """Simultaneous inference over several segments: intervals, differences, gaps and tests.
 
-All functions use only the values and the standard errors of the segments and, for shares of rows,
-the numbers of rows. Some functions require disjoint segments, and the docstrings of these functions
-mention this requirement.
+All functions use only the segments' values and standard errors and, for shares of rows, the numbers
+of rows. Some functions require disjoint segments, as their docstrings state.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from cmtrack.metrics.intervals import (
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, to_float_array
 
 FEW = 20
-"""Number of rows below which only an exact test can show that two shares differ."""
+"""Number of rows below which an exact test must confirm that two shares differ."""
 RARE = 20
-"""Number of hits or misses below which simultaneous Wilson intervals are too short."""
+"""Number of hits or misses below which simultaneous Wilson intervals are too narrow."""
 
 
 def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
-    """Return the confidence level of each individual interval among n simultaneous intervals.
+    """Return the level at which each of n intervals must be computed to hold simultaneously.
 
-    The level is the n-th root of the simultaneous level (Šidák 1967). It is exact for disjoint
-    segments. For overlapping segments, it is valid if the errors are normally distributed.
+    The level is the n-th root of the simultaneous level (Šidák 1967). For disjoint segments, the
+    simultaneous level is exact. For overlapping segments, the simultaneous level is valid if the
+    errors are normally distributed.
 
     Raises
     ------
@@ -122,7 +122,7 @@ class Estimates:
         return Estimates(self.values[positions], self.errors[positions], n, degrees, self.bounds)
 
     def _quantiles(self, level: float) -> FloatArray:
-        """Return quantiles for two-sided intervals: normal, or Student's t with few clusters."""
+        """Return quantiles for two-sided intervals: normal or, with few clusters, Student's t."""
         share = 0.5 + level / 2
         quantiles = np.full(len(self.values), float(ndtri(share)))
         if self.degrees is not None:
@@ -131,11 +131,11 @@ class Estimates:
         return quantiles
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the distances of a value from the lower and from the upper end of its interval.
+        """Return the distances from a value to the lower end and to the upper end of its interval.
 
-        The intervals of shares are Wilson's, and all other intervals are Wald's. The distances are
-        NaN if the standard error is unknown. Unless the metric is a share, a standard error of
-        exactly 0 counts as unknown.
+        Wilson intervals are used for shares, and Wald intervals for all other metrics. The
+        distances are NaN if the standard error is unknown. If the metric is not a share, a standard
+        error of exactly 0 counts as unknown.
         """
         z = self._quantiles(level)
         values = self.values
@@ -154,10 +154,10 @@ class Estimates:
         """Return the lower and the upper end of each interval.
 
         The intervals are exact (Clopper and Pearson 1934) for segments with fewer than 20 hits or
-        misses. With so few, all simultaneous Wilson intervals at level 0.95 contain the true values
-        in only 81% of data sets (91% if each of ten segments has nine expected hits). All other
-        intervals are computed from :meth:`arms`. With few clusters, the level of the exact
-        intervals is derived from Student's t distribution.
+        misses. With fewer hits or misses, simultaneous Wilson intervals at level 0.95 all contain
+        the true values in only 81% of data sets, or in 91% if nine hits are expected in each of ten
+        segments. All other intervals are computed by :meth:`arms`. With few clusters, the level of
+        the exact intervals is derived from Student's t distribution.
         """
         down, up = self.arms(level)
         low = self.values - down
@@ -171,7 +171,7 @@ class Estimates:
         return np.where(is_rare, exact_low, low), np.where(is_rare, exact_high, high)
 
     def _within(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the result of :meth:`arms`, limited to intervals within the metric's range."""
+        """Return the result of :meth:`arms` after limiting the intervals to the metric's range."""
         down, up = self.arms(level)
         low, high = self.bounds
         down = np.minimum(down, np.maximum(self.values - low, 0.0))
@@ -183,7 +183,7 @@ class Estimates:
     ) -> tuple[FloatArray, FloatArray]:
         """Compute simultaneous intervals of several segments on a given scale.
 
-        Returns the lower ends and the upper ends as two arrays of shape (S,). They are NaN for
+        Returns the lower ends and the upper ends as two arrays of shape (S,). The ends are NaN for
         segments whose interval is undefined.
 
         Parameters
@@ -256,14 +256,14 @@ class Differences:
 def differences(
     first: Estimates, second: Estimates, confidence_level: float = 0.95, together: int | None = None
 ) -> Differences:
-    """Compute, by segment, the differences between two independent sets of estimates.
+    """For each segment, compute the difference between two independent estimates.
 
     An example is the difference between the rows inside a segment and the rows outside it. For
     shares, Newcombe's square-and-add method (1998, method 10) combines the Wilson intervals of the
     two shares. If one of the shares is computed from fewer than 20 rows, the interval of the
-    difference excludes 0 only if Fisher's exact test (1935) rejects at the same level. The test
-    does not account for clusters or sampling weights, so with clusters or weights such an interval
-    never excludes 0. For all other metrics, the intervals are Wald intervals.
+    difference excludes 0 only if Fisher's exact test (1935) rejects at the same level. Fisher's
+    test does not account for clusters or sampling weights, so if the data contain either, such an
+    interval never excludes 0. For all other metrics, the intervals are Wald intervals.
 
     Parameters
     ----------
@@ -275,8 +275,7 @@ def differences(
 
     Raises
     ------
-    ValueError
-        If the sides have different numbers of segments.
+    ValueError If the two sets differ in their numbers of segments.
 
     Examples
     --------
@@ -303,14 +302,14 @@ def differences(
 
 
 def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
-    """Return the interval ends, after extending the intervals marked by ``where`` to contain 0."""
+    """Return the interval ends after extending each interval that ``where`` marks to include 0."""
     return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
 
 
 def _is_unproven(
     first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float
 ) -> BoolArray:
-    """Mark intervals that exclude 0 but use too few rows to show a difference, shape (S,)."""
+    """Mark intervals that exclude 0 despite too few rows to show a difference, shape (S,)."""
     unproven = np.zeros(len(low), dtype=bool)
     if first.n is None or second.n is None:
         return unproven
@@ -329,7 +328,7 @@ def _is_unproven(
 
 
 def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray) -> FloatArray:
-    """Return two-sided p-values of Fisher's exact test for shares of which one has few rows."""
+    """Return two-sided p-values of Fisher's exact test for pairs in which a share uses few rows."""
     # The smaller side has fewer than FEW rows, so an array with FEW entries per segment can list
     # all possible numbers of hits.
     small_n = np.minimum(n, n_2)[:, None]
@@ -395,15 +394,15 @@ class Disparity:
 
 
 def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
-    """Return the difference and the ratio of the highest and the lowest value of the segments.
+    """Return the difference and the ratio between the segments' highest and lowest values.
 
     The intervals account for the selection of the two extreme segments. The true gap is the largest
-    difference among all S (S - 1) / 2 pairs of segments. It is therefore between the greatest lower
-    limit and the greatest upper limit of the simultaneous intervals of all pairs, which
-    :func:`differences` computes. If there are only two segments, the interval is the same as the
-    interval of the difference between a segment and the remaining rows. The interval of the ratio
-    is computed by the same method on the log scale, and it contains 1 if the interval of the gap
-    contains 0. The observed gap is too large on average.
+    difference among all S (S - 1) / 2 pairs of segments. The interval for the gap therefore extends
+    from the greatest lower limit to the greatest upper limit of the simultaneous intervals of all
+    pairs, which :func:`differences` computes. If there are only two segments, this interval equals
+    the interval for the difference between one segment and the remaining rows. The interval for the
+    ratio is computed by the same method on the log scale, and it contains 1 if the interval for the
+    gap contains 0. On average, the observed gap is larger than the true gap.
 
     Parameters
     ----------
@@ -473,8 +472,8 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
     """Return the smallest lower and the smallest upper limit of the ratios of all pairs.
 
     The limits are at most 1. The intervals of shares are Wilson intervals on the log scale. The
-    logarithm of 0 does not exist, so for a pair with a value of 0 the limits are the quotients of
-    the ends of the two intervals. These limits are wider.
+    logarithm of 0 does not exist. If a pair contains the value 0, its limits are therefore the
+    quotients of the ends of the two intervals. These limits are wider.
     """
     ends_low = np.maximum(values - down, 0.0)[:, None]
     ends_high = (values + up)[:, None]
@@ -502,7 +501,7 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
 
 
 def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
-    """Return the positions of the segments from worst to best by their values, shape (S,).
+    """Return the segments' positions, ordered from the worst to the best value, shape (S,).
 
     If two values are equal, the segment with more rows comes first. Segments without a value come
     last.
@@ -513,7 +512,7 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     support : array-like of shape (S,)
         Number of rows of each segment.
     better : "higher" or "lower"
-        Direction in which values are better.
+        Whether higher or lower values are better.
 
     Examples
     --------
@@ -560,7 +559,7 @@ class Interaction(NamedTuple):
 
 
 def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
-    """Test if a model is better than another in some disjoint segments and worse in others.
+    """Test whether a model is better than another model in some segments and worse in others.
 
     The test by Gail and Simon (1985) is conservative: if all true differences are equal, it rejects
     far less often than its significance level permits.

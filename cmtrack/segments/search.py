@@ -1,10 +1,10 @@
-"""Search for the worst segments of a model, with control of the family-wise error rate.
+"""Search for a model's worst segments, with control of the family-wise error rate.
 
-The segments to search are the rows with each value of a column, and the rows with each combination
-of values of two columns. Under the null hypothesis the rows' losses are exchangeable. Random
-permutations of the losses therefore show how far the worst segment deviates by chance (Westfall,
-Young 1993). Clusters of rows are permuted as a whole. The estimated value of a found segment is
-biased, because the segment was selected for having a bad value.
+The search examines a segment for each value of a column, and for each combination of values of two
+columns. Under the null hypothesis the rows' losses are exchangeable. Random permutations of the
+losses therefore show how far the worst segment deviates by chance (Westfall, Young 1993). Clusters
+of rows are permuted as a whole. The estimated value of a found segment is biased, because the
+segment was selected for its bad value.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 N_PERMUTATIONS = 999
 SLICELINE_ALPHA = 0.95
-"""Weight of the loss relative to the size in SliceLine's score; the default of its authors."""
+"""Weight of the loss relative to the size in the score; SliceLine uses this value by default."""
 MAX_UNITS = 10**8
 MAX_SEGMENTS = 200_000
 _AT_ONCE = 64
 _NUMBERS_AT_ONCE = 1 << 23
-"""Largest number of permuted values in memory; ``_AT_ONCE`` also limits the permutations."""
+"""Maximum number of permuted values in memory; ``_AT_ONCE`` also limits the permutations."""
 _DIGITS = 9
 """Number of decimal places to which z values are rounded before they are compared."""
 SAMPLING_WEIGHTS = (
@@ -48,19 +48,19 @@ BIASED = "The value of a segment that was found is biased: it was chosen for bei
 
 @dataclass(frozen=True)
 class SearchedSegment:
-    """One segment that a search examined.
+    """A segment that was examined in a search.
 
     Attributes
     ----------
     where : tuple of (column, value) pairs of str
     rows : int
-        Number of rows of the segment that the metric is computed from.
+        Number of the segment's rows from which the metric is computed.
     clusters : int or None
         Number of clusters in the segment; None if the rows are not in clusters.
     value, low, high : float
-        Mean of the rows in the segment, and the ends of its interval, which is simultaneous for all
-        searched segments. The mean and its interval are biased if the segment was selected for its
-        value.
+        Mean over the rows in the segment, and the ends of its interval. The intervals of all
+        searched segments hold simultaneously. The mean and its interval are biased if the segment
+        was selected for its value.
     rest, difference, difference_low, difference_high : float
         Mean of all rows outside the segment, ``value`` minus this mean, and the ends of the
         simultaneous interval of this difference.
@@ -69,8 +69,8 @@ class SearchedSegment:
     score : float
         Score of the SliceLine algorithm with alpha = 0.95; NaN if a loss is negative.
     z : float
-        Standardised sum of the deviations from the mean of all rows. A positive sum means a worse
-        segment. NaN if all rows have the same value.
+        Standardised sum of the segment's deviations from the mean of all rows. A positive sum means
+        a worse segment. NaN if all rows have the same value.
     p_adjusted : float
         Probability that the worst searched segment deviates at least this far by chance.
 
@@ -107,7 +107,7 @@ class SearchedSegment:
 
 @dataclass(frozen=True, eq=False)
 class SegmentSearch:
-    """Result of a search: all searched segments, the worst first.
+    """Result of a search: all searched segments, starting with the worst.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class SegmentSearch:
         The level at which all intervals hold simultaneously; ``level`` is the level of each
         individual interval.
     notes : tuple of str
-        Notes for readers, such as the bias of found segments and columns that were cut.
+        Notes for readers, for example on the bias of found segments or on columns that were cut.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class SegmentSearch:
         return tuple(segment for segment in self.segments if segment.p_adjusted <= alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per segment, the worst first."""
+        """Return one row per segment, starting with the worst segment."""
         from cmtrack._pandas import pd
 
         names = [field.name for field in fields(SearchedSegment)]
@@ -209,23 +209,23 @@ def worst_segments(
     columns : sequence of SegmentColumn
         Columns from :func:`~cmtrack.segments.search_columns`.
     values : array-like of shape (n,)
-        One number per row; the metric is the mean of these numbers. For accuracy and recall, the
+        One number per row. The metric is the mean of these numbers. For accuracy and recall, the
         number is 1 for a correct prediction and 0 for a wrong prediction. For other metrics, it is
         a cost or the negative logarithm of the probability of the actual class.
     better : "lower" or "higher"
-        Direction in which values are better.
+        Whether higher or lower values are better.
     where : array-like of shape (n,), bool, optional
-        The rows that the metric is computed from; for the recall of a class, these are the rows of
+        The rows from which the metric is computed. For the recall of a class, these are the rows of
         the class. By default all rows are used.
     weights : array-like of shape (n,), optional
         Integer weights: the number of identical rows that each row represents. Rows with a weight
         of 0 are ignored. The search does not accept sampling weights.
     clusters : array-like of shape (n,), optional
         Cluster of each row. Clusters are permuted as a whole, so all rows of a cluster must have
-        the same value in every column. If a value is missing in a row, the row gets the value of
-        the other rows of its cluster.
+        the same value in every column. If a row's value is missing, the value of the other rows in
+        its cluster is used.
     depth : 1 or 2
-        Largest number of columns that define a segment. With 2, the search also covers combinations
+        Maximum number of columns that define a segment. With 2, the search also covers combinations
         of values of two columns.
     min_rows : int
         Smallest number of rows of a segment to be searched.
@@ -369,7 +369,7 @@ def _common_length(columns: Sequence[SegmentColumn]) -> int:
 
 
 def _searched_rows(values: Any, where: Any, weights: Any, n_rows: int) -> IntArray:
-    """Return the positions of the rows to search, each repeated as often as its weight states."""
+    """Return the positions of the rows to search, each repeated according to its weight."""
     if np.ndim(values) != 1 or len(values) != n_rows:
         raise ValueError(
             f"values must have one number per row, got {np.shape(values)} for {n_rows:,} rows"
@@ -403,7 +403,7 @@ def _mask(where: Any, n: int) -> BoolArray:
 
 
 class _Units(NamedTuple):
-    """The units of the permutation test: individual rows, or clusters of rows.
+    """Units of the permutation test: individual rows or clusters of rows.
 
     ``codes``: for each column, the segment of each of the u units, shape (u,).
     ``rows``, shape (u,): number of rows of each unit.
@@ -448,7 +448,7 @@ def _units(
 def _segment_of_clusters(
     column: SegmentColumn, codes: IntArray, cluster: IntArray, n_clusters: int
 ) -> tuple[IntArray, int]:
-    """Return each cluster's segment, and the number of rows whose missing value it replaces."""
+    """Return each cluster's segment, and the number of rows whose missing value was replaced."""
     missing = column.values.index(None) if None in column.values else -1
     present = codes != missing
     segment = np.full(n_clusters, missing, dtype=np.int64)
@@ -468,13 +468,13 @@ def _segment_of_clusters(
 
 
 class _Slices(NamedTuple):
-    """Segments with enough rows, which are defined by the values of one column or of two columns.
+    """Segments that contain enough rows, defined by the values of one or two columns.
 
     ``where``: (column, value) pairs of each segment.
     ``rows``, shape (S,): number of rows of each segment.
     ``members``: for each column or pair of columns, a scipy.sparse.csc_array of ones that marks the
-    units of each segment. Its rows are the segments, followed by one row for all other combinations
-    of values. Its columns are the units.
+    units of each segment. The array's rows are the segments, followed by one row for all other
+    combinations of values. The array's columns are the units.
     """
 
     where: list[tuple[tuple[str, str], ...]]
@@ -482,7 +482,7 @@ class _Slices(NamedTuple):
     members: list[Any]
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Add up the values of the units of each segment; values have the shape (u,) or (u, b)."""
+        """For each segment, add up the values of its units; values have shape (u,) or (u, b)."""
         return np.concatenate([(member @ values)[:-1] for member in self.members])
 
 
@@ -537,7 +537,7 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
 
 
 def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
-    """Return all single columns as tuples of positions and, for depth 2, also all pairs."""
+    """Return every column and, for depth 2, every pair of columns as a tuple of positions."""
     crossings: list[tuple[int, ...]] = []
     for n_crossed in range(1, depth + 1):
         crossings += combinations(range(n_columns), n_crossed)
@@ -550,7 +550,7 @@ def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
 def _permutation_test(
     slices: _Slices, deviations: FloatArray, options: _Options
 ) -> tuple[FloatArray, FloatArray]:
-    """Return z and the adjusted p-value of each segment, both of shape (S,).
+    """Return the z value and the adjusted p-value of each segment, both of shape (S,).
 
     ``deviations``, shape (u,): deviations of the units from their mean; positive is worse.
     """
@@ -579,7 +579,7 @@ def _permutation_test(
 def _estimates(
     slices: _Slices, units: _Units, mean: float, shares: bool
 ) -> tuple[Estimates, Estimates]:
-    """Return the means inside and outside each segment, with their standard errors.
+    """For each segment, return the means inside and outside it, with their standard errors.
 
     The standard errors are computed from the variation between units.
     """
@@ -617,7 +617,7 @@ def _means(sums: FloatArray, mean: float, shares: bool, clustered: bool) -> Esti
 def _sliceline(
     values: FloatArray, mean: float, x: FloatArray, better: str, share: FloatArray
 ) -> FloatArray:
-    """Return each segment's SliceLine score (Sagadeeva, Boehm 2021), from its loss and its size.
+    """Return each segment's SliceLine score (Sagadeeva, Boehm 2021), based on loss and size.
 
     The score is NaN if a loss is negative.
     """
