@@ -176,8 +176,8 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
 
     ``first``, ``second``: traits of two evaluations, or traits that were read from tags in a store.
     ``read``: traits, in addition to the labels, that the criterion, the gates and the tie-breakers
-    depend on ("grouping", "positive", "costs"). Evaluations may differ in each of these three
-    traits that ``read`` does not contain.
+    depend on ("grouping", "positive", "costs"). Evaluations may differ in traits that ``read`` does
+    not contain.
     """
     reasons = []
     if _differ_in_data(first, second):

@@ -505,7 +505,7 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 
 
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
-    """Return the evaluation with its rows or, instead, the cells of the confusion matrix.
+    """Return the evaluation, in which cells of the confusion matrix replace missing rows.
 
     The result has no rows if cells cannot replace the rows. Cells of the confusion matrix cannot
     replace rows if the metric is computed from probabilities, or if the rows have sampling weights

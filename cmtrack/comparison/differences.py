@@ -322,8 +322,8 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
 
     If a value is at one end of the metric's range, such as a precision of 1, the rows show no
     variation, even if there is only one row. For a value at the end of the range, the standard
-    error and the degrees of freedom are therefore derived from the confidence interval. For all
-    other values, the function returns a standard error of 0 and infinite degrees of freedom.
+    error and the degrees of freedom are therefore derived from the confidence interval. For a value
+    inside the range, the function returns a standard error of 0 and infinite degrees of freedom.
     """
     value = evaluation.metrics[name]
     entry = evaluation.catalog.lookup(name)

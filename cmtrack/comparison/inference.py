@@ -44,7 +44,7 @@ class Ranks:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """All pairwise differences of R runs.
+    """All pairwise differences between R runs.
 
     ``difference``, of shape (R, R): value of the run in the row minus value of the run in the
     column.
@@ -336,7 +336,7 @@ def pairs(
     rows: Paired | None = None,
     row_runs: IntArray | None = None,
 ) -> Pairs:
-    """Return all pairwise differences of runs, and the runs that may be the best.
+    """Return all pairwise differences between runs, and the runs that may be the best.
 
     The differences have family-wise p-values and simultaneous intervals.
 

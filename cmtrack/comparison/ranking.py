@@ -55,10 +55,10 @@ class Ranked(Candidate, RemovedAttributes):
         best, ``difference`` is the difference between the two distances from zero. The intervals of
         all runs are simultaneous. If the run is ruled out as the best, the end on the better side
         is exactly
-        0. If no other run may be the best, the other end of the leader's interval is exactly 0. The
-        difference is NaN if the ranking contains only one run. For a model, the difference is the
-        value of this model minus the value of the leader, and its interval is simultaneous for all
-        pairs of models (Bonferroni).
+        0. If no other run may be the best, the end of the leader's interval on the worse side is
+        exactly 0. The difference is NaN if the ranking contains only one run. For a model, the
+        difference is the value of this model minus the value of the leader, and its interval is
+        simultaneous for all pairs of models (Bonferroni).
     pvalue, p_holm : float
         Unadjusted p-value of the hypothesis that the difference is zero, and this p-value adjusted
         for the number of pairs by Holm's method.

@@ -167,7 +167,7 @@ def as_rule(rule: Any) -> Rule:
 
 
 def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a rule file that contains all deciding options without default values."""
+    """Return the bytes of a rule file with the deciding options that differ from the defaults."""
     import yaml
 
     data = {}

@@ -59,8 +59,9 @@ class SegmentDifferences:
     column, metric : str
     first, second : str
         Names of the two runs; the first is the leader of a ranking.
-    segments : tuple of str Texts of the segments, sorted so that the worst segment of the first run
-    comes first. rows : ndarray of shape (S,)
+    segments : tuple of str
+        Texts of the segments, sorted so that the worst segment of the first run comes first.
+    rows : ndarray of shape (S,)
         Number of rows of each segment, without weights.
     first_values, second_values : ndarray of shape (S,)
         Values of the metric in each segment; NaN if undefined.

@@ -108,11 +108,11 @@ def evaluate_table(
         If there are no ids, two evaluations are therefore assumed to be of the same data if each
         label has the same number of rows in both.
     segments : list of str, or of tuples of str, optional
-        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple crosses
-        its columns. Rows with a missing value form their own segment. If a column contains more
-        than 1,000 values (at most 10,000 are allowed), only the 999 values with the most rows
-        become individual segments. The other values of the column form one segment, and a note
-        reports this.
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. A tuple of
+        names crosses the named columns. Rows with a missing value form their own segment. If a
+        column contains more than 1,000 values (at most 10,000 are allowed), only the 999 values
+        with the most rows become individual segments. The other values of the column form one
+        segment, and a note reports this.
     progress : bool, optional
         Whether to show on stderr how many rows were read. By default, progress is shown if stderr
         is a terminal.

@@ -661,7 +661,7 @@ class Evaluation(BaseEvaluation):
         Notes
         -----
         The curves equal the results of :meth:`calibration_of` (Dimitriadis, Gneiting and Jordan
-        2021). The p-values are adjusted with the method of Holm (1979).
+        2021). The p-values are adjusted by Holm's method (1979).
         """
         return _curves.class_calibration(self)
 
