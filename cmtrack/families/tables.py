@@ -55,6 +55,7 @@ _SIDES = {
     "actual": _Side(ACTUAL, ACTUAL_OUTSIDE, "column"),
 }
 _OTHER = {"predicted": "actual", "actual": "predicted"}
+_ROLES = {"predicted": "predicted", "actual": "an actual code"}
 MOST_TIED = 3
 """Maximum number of equally frequent codes that a sentence lists by name."""
 
@@ -294,7 +295,7 @@ class CodeAnswer:
 
     def __str__(self) -> str:
         if not self.documents:
-            return f"{quoted(self.code)} is {self.given} in no document."
+            return f"{quoted(self.code)} is {_ROLES[self.given]} in no document."
         documents = f"{self.documents:,} documents"
         if self.documents == 1:
             documents = "1 document"
@@ -305,7 +306,7 @@ class CodeAnswer:
             parts.append(self._most_frequent())
         outside = percent_with_interval(self.outside, self.outside_interval)
         parts.append(f"out of family in {outside}")
-        return f"{quoted(self.code)} is {self.given} in {documents}: {'; '.join(parts)}."
+        return f"{quoted(self.code)} is {_ROLES[self.given]} in {documents}: {'; '.join(parts)}."
 
     def _most_frequent(self) -> str:
         """Return the names and shares of the most frequent siblings as part of a sentence."""
@@ -326,7 +327,7 @@ class CodeAnswer:
         text = ", ".join(names[:-1])
         if text:
             text += " or "
-        return f"{_OTHER[self.given]} is instead most often {text}{names[-1]} ({share})"
+        return f"most often confused with {_OTHER[self.given]} {text}{names[-1]} ({share})"
 
     def __repr__(self) -> str:
         return printable(f"CodeAnswer({self})")

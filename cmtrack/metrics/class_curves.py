@@ -321,7 +321,7 @@ class ClassCalibration:
         if not uncalibrated:
             return (
                 f"0 of {among} show signs of miscalibration "
-                f"(least p by Holm {fixed(self.pvalue, 3)}){rare}."
+                f"(smallest p, adjusted by Holm: {fixed(self.pvalue, 3)}){rare}."
             )
         named = []
         for miscalibrated in uncalibrated:
@@ -330,7 +330,7 @@ class ClassCalibration:
         show = "shows" if len(uncalibrated) == 1 else "show"
         return (
             f"{len(uncalibrated)} of {among} {show} signs of miscalibration: {join_names(named)}, "
-            f"p by Holm{rare}."
+            f"with p adjusted by Holm{rare}."
         )
 
     def _rare_remark(self) -> str:

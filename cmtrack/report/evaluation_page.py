@@ -252,8 +252,8 @@ def _is_of_label(metric: Metric) -> bool:
 
 
 _WEIGHTS = {
-    "frequency": "frequency weights: a weight is a number of equal rows",
-    "sampling": "sampling weights: a weight is the part of the population that a row represents; "
+    "frequency": "frequency weights: a weight is a number of identical rows",
+    "sampling": "sampling weights: a weight is the part of the population that the row represents; "
     "standard errors and intervals are robust (sandwich)",
 }
 

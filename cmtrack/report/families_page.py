@@ -123,7 +123,7 @@ def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
         ("Labels", labels),
         ("Families", f"{len(evaluation.families)}: {families}"),
         ("Codes", fmt.count(float(len(evaluation.codes)))),
-        ("Matching of matrices", evaluation.matching),
+        ("Matching rule of the matrices", evaluation.matching),
         *last_facts(evaluation, "sets"),
     ]
 
@@ -174,7 +174,7 @@ def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str
         texts.append(f"{name} {score}")
     if row["partner_given_predicted"] is not None:
         share = fmt.fixed(row["partner_share_given_predicted"], 3)
-        texts.append(f"instead actual {row['partner_given_predicted']} {share}")
+        texts.append(f"confused with {row['partner_given_predicted']} {share}")
     return fmt.BETWEEN.join(texts)
 
 
@@ -244,7 +244,7 @@ def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
     worst = int(confused.argmax())
     share = confused[worst] / confused.sum()
     family = fmt.named(evaluation.families[worst])
-    return [f"The family {family} has the most confused labels ({fmt.percent(share)} of them)."]
+    return [f"Family {family} has the most confused labels ({fmt.percent(share)} of the total)."]
 
 
 def _worst_code(evaluation: FamilyEvaluation) -> list[str]:

@@ -66,8 +66,8 @@ AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
 """Name of the area under the ROC curve for all classes, used if there is no positive group."""
 _SOURCES = (
     "the number of scored rows. Scoring more rows",
-    "the number of labelled rows of {positive}. Labelling more of them",
-    "the number of labelled rows of {negative}. Labelling more of them",
+    "the number of labelled rows of {positive}. Labelling more of these rows",
+    "the number of labelled rows of {negative}. Labelling more of these rows",
 )
 
 
@@ -91,7 +91,7 @@ QUESTION_OF_METRICS = {
     "prevalence": "prevalence",
 }
 """Section of the report by the first part of a headline metric's name, unless it is "good"."""
-_COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
+_COUNTED_WITHOUT_LABELS = "Can positives be counted without labels?"
 """Heading for a prevalence estimate on labelled rows, which serves as a check."""
 
 
@@ -198,7 +198,7 @@ def _overall(evaluation: Evaluation) -> list[str]:
     if math.isnan(evaluation.metrics[mcc]):
         correlation = f"undefined: {evaluation.undefined[mcc]}"
     else:
-        correlation = f"{shown(evaluation, mcc)} (0: guessing, 1: perfect)"
+        correlation = f"{shown(evaluation, mcc)} (0 is guessing, 1 is perfect)"
     return [
         " ".join([overall, *_against_constant(evaluation)]),
         f"The Matthews correlation is {correlation}.",
@@ -286,18 +286,16 @@ def _confusion(evaluation: Evaluation) -> list[str]:
     answer = named(predicted)
     if evaluation.none is not None and evaluation.none in (actual, predicted):
         spans = counted(n, "span")
-        error = f"{spans} of class {named(actual)} missed ({percent(share)})"
+        error = f"missing a span of class {named(actual)}: {spans} ({percent(share)})"
         if actual == evaluation.none:
-            error = f"{spans} predicted as {answer} where the text has no span"
-        return [f"Most frequent error: {error}."]
+            error = f"predicting {answer} for text without a span: {spans}"
+        return [f"The most frequent error is {error}."]
     if evaluation.weights_are == "sampling":
-        weight = significant(n, 2)
-        confusion = f"{named(actual)} was predicted as {answer}, with weight {weight}"
+        size = f"weight {significant(n, 2)}"
     else:
-        were = "was" if n == 1 else "were"
-        rows_of_class = f"{counted(n, 'row')} of class {named(actual)}"
-        confusion = f"{rows_of_class} {were} predicted as {answer}"
-    return [f"Most frequent confusion: {confusion} ({percent(share)} of the class)."]
+        size = counted(n, "row")
+    confusion = f"{named(actual)} predicted as {answer}: {size}, {percent(share)} of the class"
+    return [f"The most frequent confusion is {confusion}."]
 
 
 def _steps(evaluation: Evaluation) -> list[str]:
@@ -307,11 +305,12 @@ def _steps(evaluation: Evaluation) -> list[str]:
         rate = evaluation.metrics[f"{prefix}/mismatch_rate"]
         groups = join_names([named(group, 30) for group in step.labels], 6)
         accuracy = shown(evaluation, f"{prefix}/accuracy", percent_with_interval)
-        text = f"Grouped by {named(step.name)} ({groups}), {accuracy} of the rows are correct"
+        step_name = named(step.name)
+        text = f"After grouping by {step_name} ({groups}), {accuracy} of predictions are correct"
         if rate > 0:
             text += (
-                f". Another {percent(rate)} are predicted as the wrong class in the right group, "
-                "which does not count as correct"
+                f". Another {percent(rate)} predict the correct group but the wrong class, which "
+                "does not count as correct"
             )
         sentences.append(f"{text}.")
     return sentences
@@ -404,8 +403,8 @@ def _area(evaluation: Evaluation) -> list[str]:
     if ceiling < 1:
         relative = number(metrics["binary/roc_auc_normalized"])
         text += (
-            f". Mismatches within the group cap the area at {number(ceiling)}; "
-            f"relative to this cap it is {relative} (chance: 0.5)"
+            f". Mismatches within the group limit the area to {number(ceiling)}; "
+            f"divided by this limit, it is {relative} (guessing gives 0.5)"
         )
     return [f"{text}."]
 
@@ -415,8 +414,8 @@ def _areas(evaluation: Evaluation) -> list[str]:
     if evaluation.positive is not None or math.isnan(area):
         return []
     return [
-        "The area under the ROC curve of each class against all others is "
-        f"{shown(evaluation, AREA_OF_CLASSES)} on average (chance: 0.5)."
+        "The area under the ROC curve, averaged over the classes (each against all others), is "
+        f"{shown(evaluation, AREA_OF_CLASSES)} (guessing gives 0.5)."
     ]
 
 
@@ -495,12 +494,12 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
     )
     if doubt(estimate.fit_pvalue):
         pvalue = p_equals(estimate.fit_pvalue)
-        return [f"{text}. This assumption may fail ({pvalue}): do not trust the estimate."]
+        return [f"{text}. This assumption may not hold ({pvalue}), so do not trust the estimate."]
     if all(map(math.isfinite, estimate.shares)):
         text += f". {_largest_uncertainty(evaluation, estimate)}"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
-        text += f". A shift that the test of the fit would miss can change it by up to {most}"
+        text += f". A shift that the goodness-of-fit test misses can change it by up to {most}"
     return [f"{text}."]
 
 

@@ -158,7 +158,10 @@ class _Judged:
         """Text with the calibration error and its interval."""
         below = upper_bound(self.size, self.interval)
         if below:
-            return f"{self.section} error {below} ({fmt.level(self.evaluation.confidence_level)})"
+            return (
+                f"{fmt.level(self.evaluation.confidence_level)} interval of the "
+                f"{self.section} error: {below}"
+            )
         return f"{self.section} error {fmt.with_interval(self.size, self.interval)}"
 
     @property
@@ -284,7 +287,7 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     positive = fmt.named(evaluation.positive)
     mean, share = shares(metrics["prevalence/expected"], metrics["prevalence/actual"], least=1)
     text = (
-        f"On average the probability of {positive} is {mean}, "
+        f"On average, the probability of {positive} is {mean}, "
         f"and {share} of the rows are {positive}"
     )
     interval = evaluation.intervals.get("prevalence/bias")
@@ -294,9 +297,9 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     side = _side(interval, curve)
     if not side:
         if not low <= 0 <= high:
-            difference = f"a difference of {fmt.points(bias, None)}, within chance"
+            difference = f"a difference of {fmt.points(bias, None)}, which is within chance"
             return f"{text}: {difference}. Labels drawn with these probabilities differ as much."
-        within = ", within chance" if low < high else ""
+        within = ", which is within chance" if low < high else ""
         return f"{text}: a difference of {fmt.points(bias, interval)}{within}."
     # The sentence names the direction in words, so its number is positive.
     distance = interval if bias > 0 else (-high, -low)
@@ -305,7 +308,9 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     if max(abs(low), abs(high)) <= margin:
         small = f", but too little to matter (less than {_points(margin)})"
     points = fmt.points(abs(bias), distance)
-    return f"{text}: {points} {_level(side)}, which is more than chance explains{small}."
+    return (
+        f"{text}: the mean is {points} {_level(side)}, which is more than chance explains{small}."
+    )
 
 
 def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
@@ -445,7 +450,7 @@ def _judge_untested(judged: _Judged) -> Judgement:
 
 def _judge_failed(judged: _Judged) -> Judgement:
     """Assess probabilities that include scores of 0 or 1 whose outcome did not come true."""
-    text = f"Of the {judged.subject}, {CERTAIN}: {judged.failures}"
+    text = f"Among the {judged.subject}, {CERTAIN}: {judged.failures}"
     if not judged.faults or not judged.example or judged.may_be_small:
         return Judgement(CERTAIN, f"{text} {judged.evidence}.")
     others = f"the others are {judged.word}: {judged.example}"
@@ -456,8 +461,8 @@ def _judge_significant(judged: _Judged) -> Judgement:
     """Assess probabilities in which the test finds a fault."""
     if judged.is_small:
         text = (
-            f"The {judged.subject} are negligibly {judged.word}: the fault is real, "
-            f"but less than {_points(judged.margin)}, too small to matter {judged.evidence}."
+            f"The {judged.subject} are negligibly {judged.word}: the fault is real but smaller "
+            f"than {_points(judged.margin)}, which is too small to matter {judged.evidence}."
         )
         return Judgement(f"negligibly {judged.word}", text)
     doubts = _doubts(judged)
@@ -481,7 +486,9 @@ def _doubts(judged: _Judged) -> list[str]:
     if judged.curve.leaves_band is False and not both_parts:
         doubts.append("the curve stays within its band")
     if judged.may_be_small:
-        doubts.append(f"the error may be less than {_points(judged.margin)}, too small to matter")
+        doubts.append(
+            f"the error may be less than {_points(judged.margin)}, which is too small to matter"
+        )
     return doubts
 
 
@@ -554,7 +561,9 @@ def _failures(judged: _Judged) -> str:
         if wrong:
             rows = fmt.counted(float(blocks.total[has_score].sum()), judged.noun)
             are = "is" if wrong == 1 else "are"
-            texts.append(f"of {rows} given {100 * score}%, {fmt.count(wrong)} {are} {outcome}")
+            texts.append(
+                f"of {rows} with a score of {100 * score}%, {fmt.count(wrong)} {are} {outcome}"
+            )
     return "; ".join(texts)
 
 
@@ -571,7 +580,7 @@ def _example(judged: _Judged) -> str:
     if is_mean and not _side(judged.mean_interval, judged.curve):
         return ""
     score, observed = about(*fault)
-    return f"of {judged.noun}s given {score}, {observed} are {judged.outcomes[1]}"
+    return f"of {judged.noun}s with a score of {score}, {observed} are {judged.outcomes[1]}"
 
 
 def _example_bins(curve: CalibrationCurve) -> int:

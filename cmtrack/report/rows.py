@@ -30,7 +30,7 @@ from cmtrack.untrusted import MAX_ADDRESS, web_address
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERED = "Row numbers count from 0."
+NUMBERED = "Row numbers start at 0."
 MAX_CELLS = 20
 """Maximum number of matrix cells for which a page contains a table of rows."""
 MAX_LISTED = 5
@@ -197,7 +197,7 @@ def behind_confusions(
     if sum(map(len, errors)) > len(listed):
         reading += (
             f" The page lists the {len(listed)} largest confusions. To see the rows of another "
-            "large one, click its cell in a matrix."
+            "large confusion, click its cell in a matrix."
         )
     return {
         "reading": reading,
@@ -264,7 +264,7 @@ def _behind(
     predicted: Label
     if isinstance(cell.predicted, str):
         predicted = MISMATCH
-        answer = "predicted as another class of the group"
+        answer = "predicted as a different class of the same group"
     else:
         predicted = groups[cell.predicted]
         answer = f"predicted as {fmt.named(predicted)}"
@@ -282,10 +282,10 @@ def _behind(
     segment_columns = [str(name) for name in frame][len(frame.columns) - len(rows.segments) :]
     for name, segments in zip(segment_columns[:_MAX_SEGMENTS], rows.segments, strict=False):
         heads[name] = fmt.short(segments.name)
-    first = "" if cell.rows == len(frame) else f": the first {len(frame)}"
+    first = "" if cell.rows == len(frame) else f" (the first {len(frame)})"
     table = rows_table(frame, heads, probabilities, joined)
     return table | {
-        "title": f"{cell.rows:,} {actual_name} {answer}{first}",
+        "title": f"{fmt.counted(cell.rows, 'row')}: {actual_name} {answer}{first}",
         "reading": "",
         "id": f"rows-{cell.matrix}-{cell.actual}-{cell.predicted}",
     }

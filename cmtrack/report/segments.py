@@ -87,7 +87,7 @@ class SegmentView:
             return sentences
         rest = len(sentences) - most
         column = fmt.named(self.name)
-        return [*sentences[:most], f"{rest} more segments by {column} are worse than the rest."]
+        return [*sentences[:most], f"{rest} more segments of {column} are worse than the rest."]
 
     def _sentence(self, metric: str, row: dict[str, Any]) -> str:
         """Return the sentence on a segment that is worse than the rest."""
@@ -100,8 +100,8 @@ class SegmentView:
         value = self._text(metric, row["value"])
         rest = self._text(metric, row["rest"])
         return (
-            f"{fmt.named(row['segment'])} (by {fmt.named(self.name)}, {rows}) is worse: "
-            f"{self.title_of(metric)} {value} against {rest} for the rest "
+            f"Segment {fmt.named(row['segment'])} of {fmt.named(self.name)} ({rows}) is worse "
+            f"than the rest: its {self.title_of(metric)} is {value} instead of {rest} "
             f"(difference {difference})."
         )
 
@@ -120,9 +120,9 @@ class SegmentView:
         low = self._text(metric, self.rows[metric][lowest]["value"])
         high = self._text(metric, self.rows[metric][highest]["value"])
         if lowest == highest:
-            values = f"{low} in every segment that has a value"
+            values = f"is {low} in every segment that has a value"
         else:
-            values = f"from {fmt.named(lowest)} ({low}) to {fmt.named(highest)} ({high})"
+            values = f"ranges from {low} ({fmt.named(lowest)}) to {high} ({fmt.named(highest)})"
         interval = (disparity.gap_low, disparity.gap_high)
         if self._is_share(metric):
             gap = fmt.points(disparity.gap, interval)
@@ -131,13 +131,13 @@ class SegmentView:
         ratio = ""
         if math.isfinite(disparity.ratio):
             ratio_interval = (disparity.ratio_low, disparity.ratio_high)
-            ratio = f", ratio {fmt.with_interval(disparity.ratio, ratio_interval)}"
+            ratio = f" and a ratio of {fmt.with_interval(disparity.ratio, ratio_interval)}"
         note = ""
         if math.isnan(disparity.gap_low):
-            note = f"; no interval: {disparity.reason}"
+            note = f" There is no interval: {disparity.reason}."
         elif disparity.gap_low <= 0:
-            note = "; the interval includes 0"
-        return f"{title}: {values}, a gap of {gap}{ratio}{note}."
+            note = " The interval of the gap includes 0."
+        return f"{title} {values}, a gap of {gap}{ratio}.{note}"
 
     def _metric(self, metric: str) -> Metric:
         return self.table.evaluation.catalog.lookup(metric)

@@ -131,7 +131,7 @@ def test_reviews_do_not_contradict_themselves(part: int) -> None:
         "[−0.000, 0.011]",
         "192.612% more",
         "p = 0.000.",
-        "of samples given about 69%, about 69% are “a”",
+        "of samples with a score of about 69%, about 69% are “a”",
         "the slope is nan",
     ],
 )
@@ -158,8 +158,8 @@ def tampered(sentences: list[str], old: str, new: str) -> list[str]:
         ("clearly better than", "not clearly different from"),
         ("the accuracy is 87.5%", "the accuracy is 86.5%"),
         ("best class by F1 is “ant”", "best class by F1 is “cat”"),
-        ("of class “ant” were predicted", "of class “cat” were predicted"),
-        ("Most frequent confusion: 4", "Most frequent confusion: 3"),
+        ("“ant” predicted as “bee”", "“cat” predicted as “bee”"),
+        ("“bee”: 4 rows", "“bee”: 3 rows"),
     ],
 )
 def test_a_sentence_that_is_not_true_is_found(

@@ -33,7 +33,7 @@ _SUBJECT = "probabilities of (?:the predicted classes|“.*?”)"
 _OPENINGS = {
     rf"All {_SUBJECT} are 0% or 100% and came true": "all came true",
     rf"The {_SUBJECT} are not tested \(": "not tested",
-    rf"Of the {_SUBJECT}, {CERTAIN}: ": CERTAIN,
+    rf"Among the {_SUBJECT}, {CERTAIN}: ": CERTAIN,
     rf"The {_SUBJECT} are (negligibly .*?): the fault is real": "",
     rf"There are {SIGNS} in the {_SUBJECT}: ": SIGNS,
     rf"It is unclear whether the {_SUBJECT} are right: ": "unclear",
@@ -41,10 +41,10 @@ _OPENINGS = {
     rf"The {_SUBJECT} are ({'|'.join(KINDS)})[ :]": "",
 }
 """The start of a sentence on probabilities, and the word for it; without a word, the kind of fault is the word."""
-_AVERAGE = "On average the probability of "
+_AVERAGE = "On average, the probability of "
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
 _ERROR = re.compile(
-    r"(?:alibration|onfidence) error (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?"
+    r"(?:alibration|onfidence) error:? (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?"
 )
 
 

@@ -99,7 +99,7 @@ def in_text(text: str) -> list[str]:
         (r"(?<![\w.])[−-]0(?:\.0+)?(?![\w.])", "a negative zero"),
         (r"\b(?:nan|NaN|inf|None(?! of|\s*$))\b", "a word of a program"),
         (r"\d{3,}\.\d{3}%", "three decimals above 100%"),
-        (r"given (about \S+%), \1 are", "a fault of two numbers that look equal"),
+        (r"score of (about \S+%), \1 are", "a fault of two numbers that look equal"),
         (r"\bp = 0(?:\.0+)?(?![\d.]\d|\d)", "a p-value of zero"),
     ):
         wrong += [f"{match[0]!r} in {text[:120]!r}: {why}" for match in re.finditer(pattern, text)]
@@ -220,7 +220,7 @@ _CLASSES = re.compile(
     r"The best class by F1 is (.*?) \(F1 ([\d.]+).*?\); the worst (?:is|are) (.*?) \(F1 ([\d.]+)"
 )
 _CONFUSION = re.compile(
-    r"Most frequent confusion: ([\d,.]+) rows? of class “(.*?)” (?:was|were) predicted as “(.*?)”"
+    r"The most frequent confusion is “(.*?)” predicted as “(.*?)”: ([\d,.]+) rows?,"
 )
 _FINDS = re.compile(
     rf"[Tt]he model finds (?:({_NUMBER}) of ({_NUMBER}) rows? of “(.*?)” \(({_NUMBER})%[^)]*\)"
@@ -301,8 +301,8 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
         wrong.append(f"“no errors” with {total - right:g} wrong")
     for match in _CONFUSION.finditer(said):
         wrong_counts = counts - np.diag(np.diag(counts))
-        cell = wrong_counts[labels.index(match[2]), labels.index(match[3])]
-        if abs(read(match[1]) - cell) > 0.05 or cell < wrong_counts.max() - 1e-9:
+        cell = wrong_counts[labels.index(match[1]), labels.index(match[2])]
+        if abs(read(match[3]) - cell) > 0.05 or cell < wrong_counts.max() - 1e-9:
             wrong.append(
                 f"{match[0]!r}: the cell holds {cell:g}, the largest {wrong_counts.max():g}"
             )
@@ -411,13 +411,14 @@ def _in_segments(page: str, sentences: list[str], stored: Stored) -> list[str]:
     tables = segments_of(page)
     marked = {label for table in tables for label in table.marked}
     for sentence in sentences:
-        match = re.match(r"“(.*?)”.*? is worse", sentence)
+        match = re.match(r"Segment “(.*?)”.*? is worse", sentence)
         if match is None:
             continue
         if match[1] not in marked:
             wrong.append(f"{sentence[:90]!r}: the table does not mark it")
         metric = next(
-            (name for name in ("accuracy", "recall", "precision") if f": {name}" in sentence), None
+            (name for name in ("accuracy", "recall", "precision") if f"its {name}" in sentence),
+            None,
         )
         for table in tables:
             for gap in table.gaps:

@@ -212,7 +212,7 @@ def test_a_calibration_curve() -> None:
 def test_calibration_of_classes() -> None:
     p = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 40
     classes = evaluate([0, 1, 2] * 40, y_prob=p).class_calibration()
-    each = "“0” (p = 0.006), “1” (p = 0.006) and “2” (p = 0.006), p by Holm."
+    each = "“0” (p = 0.006), “1” (p = 0.006) and “2” (p = 0.006), with p adjusted by Holm."
     assert classes.sentence() == f"3 of 3 classes show signs of miscalibration: {each}"
     mean = pytest.approx(1 / 3)
     assert rows(classes.to_frame(), "label", "support", "mean_score", "share") == [

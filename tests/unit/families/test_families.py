@@ -351,7 +351,7 @@ def test_the_question_of_the_source_in_one_call(four):
     assert back.siblings == (("364.03", 0.25), ("364.04", 0.25))
     assert back.right + back.confused + back.outside == 1
     assert len(back.to_frame()) == 4
-    assert "predicted is instead most often “364.03” or “364.04” (each 25.0% [" in str(back)
+    assert "most often confused with predicted “364.03” or “364.04” (each 25.0% [" in str(back)
     never = four.given_predicted("364.05")
     assert never.documents == 0
     assert math.isnan(never.right)

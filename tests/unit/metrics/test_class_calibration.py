@@ -175,28 +175,28 @@ NAN = math.nan
         (
             [row("a", 0.2), row("b", 0.6), row("c", 0.6)],
             0.95,
-            "0 of 3 classes show signs of miscalibration (least p by Holm 0.200).",
+            "0 of 3 classes show signs of miscalibration (smallest p, adjusted by Holm: 0.200).",
         ),
         (
             [row("a", 0.012), row("b", 0.6), row("c", 0.6)],
             0.95,
-            "1 of 3 classes shows signs of miscalibration: “a” (p = 0.012), p by Holm.",
+            "1 of 3 classes shows signs of miscalibration: “a” (p = 0.012), with p adjusted by Holm.",
         ),
         (
             [row("a", 0.05), row("b", 0.0004), row("c", 0.6)],
             0.95,
-            "2 of 3 classes show signs of miscalibration: “b” (p < 0.001) and “a” (p = 0.050), p by Holm.",
+            "2 of 3 classes show signs of miscalibration: “b” (p < 0.001) and “a” (p = 0.050), with p adjusted by Holm.",
         ),
         (
             [row(k, 0.006, error=k / 10) for k in range(5)],
             0.95,
-            "5 of 5 classes show signs of miscalibration: “4” (p = 0.006), “3” (p = 0.006), “2” (p = 0.006) and 2 more, p "
-            "by Holm.",
+            "5 of 5 classes show signs of miscalibration: “4” (p = 0.006), “3” (p = 0.006), “2” (p = 0.006) and 2 more, "
+            "with p adjusted by Holm.",
         ),
         (
             [row("a", 0.2, support=19), row("b", NAN), row("c", 0.6)],
             0.95,
-            "0 of 2 tested classes (of 3) show signs of miscalibration (least p by Holm 0.200); 1 class has fewer than 20 "
+            "0 of 2 tested classes (of 3) show signs of miscalibration (smallest p, adjusted by Holm: 0.200); 1 class has fewer than 20 "
             "rows, for which the test finds only gross faults.",
         ),
         ([row(k, NAN) for k in range(3)], 0.95, "None of 3 classes has a test of calibration."),
@@ -309,7 +309,7 @@ def test_classes_of_one_side_only_are_left_out_of_the_figure():
 
 # -- report ----------------------------------------------------------------------------------------------------
 
-AREA = "The area under the ROC curve of each class against all others is "
+AREA = "The area under the ROC curve, averaged over the classes (each against all others), is "
 
 
 @pytest.mark.slow

@@ -203,7 +203,7 @@ def test_the_kind_is_kept_and_shown(tmp_path: Path) -> None:
         page = judged.report(tmp_path / f"{kind}.html").read_text()
         assert f"400 rows ({kind} weight 1,160)" in page
         assert {
-            "frequency": "a weight is a number of equal rows",
+            "frequency": "a weight is a number of identical rows",
             "sampling": "robust (sandwich)",
         }[kind] in page
     assert "weight" not in repr(evaluate(Y, T))

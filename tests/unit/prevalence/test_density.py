@@ -248,7 +248,7 @@ def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for
     actual, target = labelled(5)
     doubted = cmtrack.evaluate(actual, y_prob=target**DOUBTED, calibration=(y, s))
     warned = " ".join(verdict(doubted))
-    assert f"The estimate {ASSUMES}. This assumption may fail (p = 0.0" in warned
+    assert f"The estimate {ASSUMES}. This assumption may not hold (p = 0.0" in warned
     assert "narrow the interval" not in warned
 
 

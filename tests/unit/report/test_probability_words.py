@@ -121,7 +121,7 @@ def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
         size, ends = metrics["calibration/error"], evaluation.intervals.get("calibration/error")
         below = size == 0 and ends is not None
         assert (
-            f"error 0 to {number(ends[1], ends)} (95%)" if below else with_interval(size, ends)
+            f"error: 0 to {number(ends[1], ends)}" if below else with_interval(size, ends)
         ) in found.sentence
     assert "“bad”" in found.sentence
 
@@ -158,7 +158,7 @@ def test_an_example_is_never_the_mean_that_the_next_sentence_calls_chance():
             and evaluation.metrics["calibration/pvalue"] <= 0.05
         ):
             found += 1
-            assert "of rows given" not in judgement(evaluation).sentence, seed
+            assert "of rows with a score of" not in judgement(evaluation).sentence, seed
     assert found > 5
 
 
@@ -175,19 +175,19 @@ def test_the_confidence_of_rows_that_belong_together_has_a_side():
 
 def test_the_sentence_of_the_over_confident():
     assert judgement(case("over-confident")).sentence == (
-        "The probabilities of “bad” are over-confident: of rows given about 90%, about 75% are “bad” "
+        "The probabilities of “bad” are over-confident: of rows with a score of about 90%, about 75% are “bad” "
         "(calibration p = 0.002)."
     )
     assert average(case("over-confident")) == (
-        "On average the probability of “bad” is 50.0%, and 50.0% of the rows are “bad”: a difference of 0.0 percentage "
-        "points [−4.1, 4.1], within chance."
+        "On average, the probability of “bad” is 50.0%, and 50.0% of the rows are “bad”: a difference of 0.0 percentage "
+        "points [−4.1, 4.1], which is within chance."
     )
 
 
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("certain and wrong", "of 60 rows given 0%, 3 are “bad” (calibration p ≤ 0.001"),
+        ("certain and wrong", "of 60 rows with a score of 0%, 3 are “bad” (calibration p ≤ 0.001"),
         (
             "perfect",
             "All probabilities of “bad” are 0% or 100% and came true, so there is nothing to test.",
@@ -201,11 +201,11 @@ def test_the_sentence_of_the_over_confident():
             "The probabilities of “bad” are not tested (rows are in clusters, ",
         ),
         ("clusters without rows", "Calibration error 0.089, slope 0."),
-        ("nearly all", ": of rows given about 82%, more than 99% are “bad”"),
-        ("nearly none", ": of rows given less than 1%, about 5% are “bad”"),
+        ("nearly all", ": of rows with a score of about 82%, more than 99% are “bad”"),
+        ("nearly none", ": of rows with a score of less than 1%, about 5% are “bad”"),
         (
             "slight",
-            "are negligibly over-confident: the fault is real, but less than 1 percentage point, too small",
+            "are negligibly over-confident: the fault is real but smaller than 1 percentage point, which is too small",
         ),
     ],
 )
@@ -237,7 +237,7 @@ def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
     evaluation = case(name)
     curve = evaluation.calibration
     sentence = judgement(evaluation).sentence
-    (found,) = re.findall(r"of rows given about (\S+)%, about (\S+)% are “bad”", sentence)
+    (found,) = re.findall(r"of rows with a score of about (\S+)%, about (\S+)% are “bad”", sentence)
     given, observed = (float(share) / 100 for share in found)
     # the sentence has whole per cent
     ends = np.interp([given - 0.005, given + 0.005], curve.scores, np.arange(len(curve.scores)))
@@ -391,9 +391,13 @@ TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
         (
             TOO_SURE,
             "over-confident",
-            "are over-confident: of predictions given about 90%, about 78% are correct",
+            "are over-confident: of predictions with a score of about 90%, about 78% are correct",
         ),
-        (TENTHS[3:] + 0.09, "under-confident", "are under-confident: of predictions given about "),
+        (
+            TENTHS[3:] + 0.09,
+            "under-confident",
+            "are under-confident: of predictions with a score of about ",
+        ),
     ],
     ids=["right", "over", "under"],
 )
@@ -415,7 +419,10 @@ def test_weights_of_fractions_change_no_word_of_the_confidence():
 def test_certain_predictions_that_are_wrong_are_counted():
     found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
     assert found.word == "some 0% or 100% scores are wrong"
-    assert "of 100 predictions given 100%, 5 are wrong (confidence p ≤ 0.001" in found.sentence
+    assert (
+        "of 100 predictions with a score of 100%, 5 are wrong (confidence p ≤ 0.001"
+        in found.sentence
+    )
 
 
 def test_without_two_groups_the_predictions_are_judged():

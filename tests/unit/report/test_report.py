@@ -215,11 +215,11 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     )
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
-    assert "Most frequent confusion: " in said
-    assert "Grouped by “side” (“low” and “above”), " in said
-    assert "are predicted as the wrong class in the right group, " in said
-    assert "Mismatches within the group cap the area at " in said
-    assert "On average the probability of “above” is " in said
+    assert "The most frequent confusion is " in said
+    assert "After grouping by “side” (“low” and “above”), " in said
+    assert " predict the correct group but the wrong class, " in said
+    assert "Mismatches within the group limit the area to " in said
+    assert "On average, the probability of “above” is " in said
     assert "Estimated from labelled scores" not in said  # the labels tell the share
 
 
@@ -248,15 +248,15 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "On 100 rows of 3 classes, the accuracy is 67.0% [57.3, 75.4] (95% interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
         verdict(evaluation)[2],
-        "Grouped by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of the rows are correct. Another 19.0% are "
-        "predicted as the wrong class in the right group, which does not count as correct.",
+        "After grouping by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of predictions are correct. Another 19.0% "
+        "predict the correct group but the wrong class, which does not count as correct.",
         "The best class by F1 is “a, b” (F1 0.851, n = 45); the worst is “d” (F1 0.412, n = 25).",
-        "Most frequent confusion: 18 rows of class “d” were predicted as “c” (72.0% of the class).",
+        "The most frequent confusion is “d” predicted as “c”: 18 rows, 72.0% of the class.",
     ]
     found = r"The model finds 27 of 55 rows of “no” \(49.1% \[[^]]*\]\)"
     right = r"52.9% \[[^]]*\] of its “no” predictions are correct \(27 of 51\)"
     assert re.fullmatch(rf"{found}; {right}\.", verdict(evaluation)[0])
-    assert verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
+    assert verdict(evaluation)[2].endswith(" (0 is guessing, 1 is perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
     assert few.warnings[0].startswith(
         "classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 rows: "

@@ -202,7 +202,9 @@ def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
     assert page.count('<details class="rows">') == 5  # a click on the matrix opens the sixth
     i, j = np.unravel_index(counts.argmax(), counts.shape)
     first = confused[0]
-    assert first.title == f"{totals[0]} “{LABELS[i]}” predicted as “{LABELS[j]}”: the first 10"
+    assert (
+        first.title == f"{totals[0]} rows: “{LABELS[i]}” predicted as “{LABELS[j]}” (the first 10)"
+    )
     expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=10)
     assert [row[0] for row in first.rows] == list(map(str, expected["row"]))
     assert [row[1] for row in first.rows] == [f"{p:.3f}" for p in expected["probability"]]
@@ -240,7 +242,7 @@ def test_cells_of_matrices_open_their_rows() -> None:
         assert tables[f"rows-c-{i}-{j}"].title.startswith(f"{counts[i, j]} ")
     aside = tables["rows-s0-0-m"]
     assert aside.title.startswith(
-        f"{evaluation.reduced['two'].mismatches[0]} “low” predicted as another class of the group"
+        f"{evaluation.reduced['two'].mismatches[0]} rows: “low” predicted as a different class of the same group"
     )
     assert all(row[1] != row[2] for row in aside.rows)
     assert page.count('href="#rows-s0-0-m"') == 4  # twice in the figure, twice in the table

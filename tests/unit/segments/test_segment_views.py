@@ -47,7 +47,7 @@ def test_a_sentence_says_what_is_worse_with_the_numbers_of_the_table():
     evaluation = by_hits()
     (found,) = sentences(evaluation)
     assert found.startswith(
-        "“south” (by “region”, 200 rows) is worse: accuracy 75.0% against 93.7% for the rest (difference −18.7 "
+        "Segment “south” of “region” (200 rows) is worse than the rest: its accuracy is 75.0% instead of 93.7% (difference −18.7 "
     )
     row = evaluation.segments["region"].to_frame("multiclass/accuracy").iloc[0]
     assert (
@@ -102,7 +102,7 @@ def test_few_samples_are_worse_only_by_an_exact_test(hits, worse):
         [-1, 1] if worse else [0, 0]
     )
     assert bool(view.sentences()) == worse
-    assert view.gap("binary/recall").endswith("the interval includes 0.") != worse
+    assert view.gap("binary/recall").endswith(" The interval of the gap includes 0.") != worse
     (table,) = page_tables(evaluation)
     assert {cell["apart"] for row in table["rows"] for cell in row["cells"][1:2]} == {worse}
 
@@ -148,7 +148,7 @@ def test_many_worse_segments_are_counted():
     hits = {f"bad {k}": (20, 100) for k in range(8)} | {f"good {k}": (98, 100) for k in range(8)}
     found = sentences(by_hits(hits))
     assert len(found) == 4
-    assert found[-1] == "5 more segments by “region” are worse than the rest."
+    assert found[-1] == "5 more segments of “region” are worse than the rest."
 
 
 def test_sentences_are_of_a_metric_in_which_the_segment_is_worse():
@@ -161,9 +161,9 @@ def test_sentences_are_of_a_metric_in_which_the_segment_is_worse():
         actual, predicted, positive="yes", segments={"side": ["a"] * 200 + ["b"] * 200}
     )
     found = sentences(evaluation)
-    assert [text.split(" against")[0] for text in found] == [
-        "“a” (by “side”, 200 rows) is worse: recall for “yes” 60.0%",
-        "“b” (by “side”, 200 rows) is worse: precision for “yes” 71.4%",
+    assert [text.split(" instead")[0] for text in found] == [
+        "Segment “a” of “side” (200 rows) is worse than the rest: its recall for “yes” is 60.0%",
+        "Segment “b” of “side” (200 rows) is worse than the rest: its precision for “yes” is 71.4%",
     ]
 
 
@@ -180,7 +180,7 @@ def test_of_errors_the_higher_segment_is_worse():
     assert [view.side("probability/log_loss", text) for text in view.order] == [-1, 1]
     (found,) = view.sentences()
     assert found.startswith(
-        "“bad” (by “kind”, 200 rows) is worse: log loss 0.597 against 0.103 for the rest ("
+        "Segment “bad” of “kind” (200 rows) is worse than the rest: its log loss is 0.597 instead of 0.103 ("
     )
     assert "(difference +0.494 [" in found
 
@@ -190,15 +190,15 @@ def test_the_gap_has_the_interval_of_the_disparity():
     view = next(views(evaluation))
     found = evaluation.segments["region"].disparity("binary/recall")
     assert view.gap("binary/recall") == (
-        "Recall for “yes”: from “south” (50.0%) to “north” (90.0%), a gap of 40.0 percentage points "
-        f"[{100 * found.gap_low:.1f}, {100 * found.gap_high:.1f}], ratio 0.556 "
+        "Recall for “yes” ranges from 50.0% (“south”) to 90.0% (“north”), a gap of 40.0 percentage points "
+        f"[{100 * found.gap_low:.1f}, {100 * found.gap_high:.1f}] and a ratio of 0.556 "
         f"[{found.ratio_low:.3f}, {found.ratio_high:.3f}]."
     )
     same = next(views(by_hits({"a": (80, 100), "b": (78, 100)})))
-    assert same.gap("binary/recall").endswith("; the interval includes 0.")
+    assert same.gap("binary/recall").endswith(". The interval of the gap includes 0.")
     equal = next(views(by_hits({"a": (80, 100), "b": (80, 100)}))).gap("binary/recall")
     assert equal.startswith(
-        "Recall for “yes”: 80.0% in every segment that has a value, a gap of 0.0 "
+        "Recall for “yes” is 80.0% in every segment that has a value, a gap of 0.0 "
     )
     lone = next(views(by_hits({"a": (0, 0), "b": (78, 100), "c": (1, 1)})))
     assert "from" in lone.gap("binary/recall")
