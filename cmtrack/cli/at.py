@@ -103,8 +103,8 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, store: Sto
 
     With the printed number of rows, a test detects the difference in 80% of cases. For two runs on
     the same rows, the number is computed from the standard error of their difference. For a single
-    run, a range is printed, because the number depends on how many errors the other model has in
-    common with RUN.
+    run, a range is printed, because the number depends on how many errors the other model shares
+    with RUN.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one RUN or two, got {len(runs)}")

@@ -42,7 +42,7 @@ _PRIORITIES = {
 _METRICS = 60
 _OTHERS = 20
 _LAST = {"runs": 1, "status": 2}
-"""Columns that come last in a ranking's table, with their order."""
+"""The columns that come last in a ranking's table, and their order."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 def print_segments(console: Console, compared: SegmentComparison) -> None:
     """Print, for each segment, the differences between the leader and all other runs.
 
-    Each pair of a column and a metric has its own table.
+    A separate table is printed for each combination of a column and a metric.
     """
     from cmtrack.report.review.narrative import segment_reading
 

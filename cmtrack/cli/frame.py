@@ -114,7 +114,7 @@ def passing_on(**flags: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def working() -> Iterator[Step]:
-    """Show a progress bar if stderr is a terminal, and send other output to stderr meanwhile."""
+    """Show a progress bar if stderr is a terminal; meanwhile, send all other output to stderr."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = terminal(stderr=True)

@@ -74,7 +74,7 @@ def review_command(
 ) -> Answer:
     """Rank runs and write a review of the resulting decision.
 
-    This command has all options of `cmtrack compare`.
+    You can use all options of `cmtrack compare`.
     """
     of_run = {"alias": alias, "registered_model": registered_model}
     check_goes_with("--log", log, experiment_for_review=experiment_for_review, **of_run)

@@ -93,8 +93,8 @@ def segments_command(
     prints the differences between the two runs. The runs are compared row by row if both contain
     their row-level predictions. The segments come from the evaluation or, with --table, from
     columns of a file that are joined to the predictions. The command writes nothing without --log.
-    If the rows of the run are clustered (--groups), --worst replaces a missing value of a column by
-    the value in other rows of the same cluster.
+    If the rows of the run are clustered (--groups), --worst replaces missing values of a column
+    with the value in other rows of the same cluster.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not
     match.

@@ -54,9 +54,9 @@ def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     """Print what the decisions of RUN cost.
 
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
-    The --costs file has `costs: [[actual, predicted, cost], ...]`. The file may also contain
-    `default`, the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`, the cost
-    of a wrong class in the correct group.
+    The --costs file must contain `costs: [[actual, predicted, cost], ...]`. The file may also
+    contain `default`, the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`,
+    the cost of a wrong class in the correct group.
     """
     where, evaluation = store.load(run, _has_dependent_rows)
     from cmtrack.cli.reading import read_file

@@ -25,7 +25,7 @@ def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Ans
     The view shows MLflow's list of runs and charts, ordered by the ranking's metric, with the
     columns and charts that matter for the ranking. The command prints a link to the view and puts
     it at the top of the experiment's description. If a view with the same name exists, it is
-    replaced. The command has all options of `cmtrack compare`.
+    replaced. You can use all options of `cmtrack compare`.
     """
     with working() as step:
         comparison = compared(step, **options)

@@ -1,9 +1,9 @@
 """Label sets whose codes form families: statistics, metrics and :class:`~cmtrack.FamilyEvaluation`.
 
-This package contains all code for documents that have several codes. It defines codes and families
-of codes, counts documents and pairs of codes, and computes metrics and tables from these counts.
-The figures are in ``cmtrack.plots``, and the pages are in ``cmtrack.report``. For rows with a
-single label, use :class:`~cmtrack.Evaluation`. Start with
+This package handles documents to which several codes are assigned. It defines codes and families of
+codes, counts documents and pairs of codes, and computes metrics and tables from these counts. The
+figures are in ``cmtrack.plots``, and the pages are in ``cmtrack.report``. For rows with a single
+label, use :class:`~cmtrack.Evaluation`. Start with
 :func:`~cmtrack.families.evaluate.evaluate_families`. It reads sets and families (``hierarchy``),
 counts documents (``_collect``, which fills ``counts``), and returns a
 :class:`~cmtrack.FamilyEvaluation` (``result``). The modules ``metrics`` and ``tables`` compute the

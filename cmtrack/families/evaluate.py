@@ -79,10 +79,10 @@ def evaluate_families(
 
     Notes
     -----
-    The rules follow M. Falis, Hierarchical Confusion Matrices. A code on both sides is a match and
-    has no partners. The unmatched predicted codes of a family are paired with its unmatched actual
-    codes. An unmatched code without any partner is out of family (OOF). A code that occurs twice in
-    a document counts once, and a warning reports the number of such codes.
+    The rules follow M. Falis, Hierarchical Confusion Matrices. A code on both sides is a match, and
+    no partners are counted for it. The unmatched predicted codes of a family are paired with its
+    unmatched actual codes. An unmatched code without any partner is out of family (OOF). A code
+    that occurs twice in a document counts once, and a warning reports the number of such codes.
 
     Examples
     --------

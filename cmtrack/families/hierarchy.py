@@ -2,7 +2,7 @@
 
 A mapping or a callable assigns a family to each code. Examples of such a callable are a
 :class:`Prefix` and a level of a :class:`Tree`. Label sets are passed as lists of sets or as long
-frames, and each code gets a number when they are read.
+frames, and each code is assigned a number when the sets are read.
 """
 
 from __future__ import annotations

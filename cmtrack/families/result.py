@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FamilyEvaluation(BaseEvaluation):
-    """Evaluation of predicted sets of codes, made by :func:`cmtrack.evaluate_families`.
+    """Evaluation of predicted sets of codes, as returned by :func:`cmtrack.evaluate_families`.
 
     Attributes
     ----------
@@ -64,13 +64,13 @@ class FamilyEvaluation(BaseEvaluation):
     spec : FamilySpec
         The options of the evaluation.
     remarks : tuple of str
-        Remarks made while the data were read.
+        Remarks recorded while reading the data.
     macro_errors : dict of str to float, optional
         Standard errors of the macro averages, with documents as the sampling units.
     rows : DocumentRows or None
         Numbers of each individual document, which paired comparisons require. None if the
-        evaluation was not made from documents. These numbers are dropped if evaluations are merged,
-        and they are ignored when evaluations are tested for equality.
+        evaluation was not computed from documents. These numbers are dropped if evaluations are
+        merged, and they are ignored when evaluations are tested for equality.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks made while the data were read."""
+        """Remarks recorded while reading the data."""
         return self.remarks
 
     # -- numbers ----------------------------------------------------------------------------------

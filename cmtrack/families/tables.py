@@ -164,10 +164,10 @@ def family_distribution(
     Notes
     -----
     With "mass", each code of a document has the mass 1, so the diagonal contains the exact
-    precisions or recalls. This uses the row matching given predicted codes, and the column matching
-    given actual codes. With "reference", the counts of the product matching are divided by their
-    sum, as in the code of the source. Documents with many mismatches then have more weight, and the
-    diagonal contains neither precisions nor recalls.
+    precisions or recalls. This corresponds to the row matching given predicted codes, and to the
+    column matching given actual codes. With "reference", the counts of the product matching are
+    divided by their sum, as in the source's code. Documents with many mismatches then have more
+    weight, and the diagonal contains neither precisions nor recalls.
     """
     if given not in _SIDES:
         raise ValueError(f"given must be 'predicted' or 'actual', got {given!r}")

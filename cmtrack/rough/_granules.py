@@ -62,7 +62,7 @@ def count_granules(
 
 
 def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Renumber codes in their order of appearance, and return the first row of each code."""
+    """Renumber codes in the order in which they appear, and return the first row of each code."""
     first = np.zeros(size, dtype=np.int64)
     # Row numbers are written from the last row to the first, so each code keeps its first row.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)

@@ -110,7 +110,7 @@ class RoughApproximations:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The values of the metrics by their names in the catalog, such as ``rough/gamma``.
+        """Metric values by catalog name, such as ``rough/gamma``.
 
         You can pass this mapping to ``mlflow.log_metrics``. The shares of a class without rows are
         undefined, so they are NaN.
@@ -298,7 +298,7 @@ class RoughBounds:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The values of the metrics by their catalog names, such as ``rough/gamma_upper``."""
+        """Metric values by catalog name, such as ``rough/gamma_upper``."""
         by_class = {
             f"rough/<label>/{name}": getattr(self, name)
             for name in ("lower_upper_bound", "upper_lower_bound", "alpha_upper")
@@ -443,7 +443,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
 def _majority(
     cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return sharper bounds for classifiers that predict most frequent classes (theorems 4.3-4)."""
+    """Return sharper bounds for classifiers that predict most frequent classes (theorem 4.4)."""
     hits = bounds["hits"]
     second = np.zeros(cells.size)
     is_error = ~cells.hit

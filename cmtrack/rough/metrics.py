@@ -2,7 +2,8 @@
 
 Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4.
 The correctly predicted rows of a class are the intersection of its actual rows and its predicted
-rows. The accuracies of approximation are therefore shares of rows, and they have standard errors.
+rows. The accuracies of approximation are therefore shares of rows, so standard errors can be
+computed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
 class Bound:
     """A bound of each class's lower or upper approximation.
 
-    The bound is a statement about the evaluated rows only, so it has no standard error.
+    The bound describes only the evaluated rows, so no standard error is computed.
     """
 
     name: str

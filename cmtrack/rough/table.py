@@ -1,4 +1,4 @@
-"""Granule table, which counts the rows of each class with identical attribute values.
+"""Granule table, which groups rows with identical attribute values and counts them by class.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
 analysis, section 2 and Table 4. The source's text puts the class before the granule, and its table
@@ -191,7 +191,7 @@ class GranuleTable(RemovedAttributes):
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
-        """Return bounds from a classifier's confusion matrix, and check whether they must hold.
+        """Return bounds from a classifier's confusion matrix, and check the condition for them.
 
         If the classifier predicts the most frequent class of each granule, the result also contains
         the sharper bounds for such classifiers.
@@ -290,11 +290,11 @@ def granule_table(
     Parameters
     ----------
     X : frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
-        The attributes of the rows. Frames may be from pandas, polars or Arrow. Attributes may have
-        any kind of value that can be compared for equality. Missing values are equal to each other
-        and to no other value. If an attribute is a number with many distinct values, almost every
-        row becomes a separate granule, and the approximations are then useless. Divide such an
-        attribute into groups first.
+        The attributes of the rows. Frames may be from pandas, polars or Arrow. Attribute values can
+        be of any type that supports comparison for equality. Missing values count as equal to each
+        other, and as different from all other values. If an attribute is a number with many
+        distinct values, almost every row becomes a separate granule, and the approximations are
+        then useless. Divide such an attribute into groups first.
     y : array-like of shape (n_samples,)
         Actual classes.
     attributes : sequence, optional

@@ -31,7 +31,7 @@ class Missed(RemovedAttributes):
     counts : ndarray of shape (M + 1,)
         Numbers of rows that exactly 0, 1, ..., M runs predict wrongly.
     all : int
-        Number of rows that all runs get wrong.
+        Number of rows that all runs predict wrongly.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Missed(RemovedAttributes):
 
     @property
     def all(self) -> int:
-        """Number of rows that all runs get wrong."""
+        """Number of rows that all runs predict wrongly."""
         return int(self.counts[-1])
 
     @property

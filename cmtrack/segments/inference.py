@@ -233,7 +233,7 @@ class Differences:
     ----------
     values, low, high : ndarray of shape (S,)
         The differences, and the lower and upper ends of their intervals. NaN if one of the two
-        values is undefined or has no standard error.
+        values is undefined or its standard error is unknown.
     level : float
         Confidence level of each individual interval.
 
@@ -275,7 +275,8 @@ def differences(
 
     Raises
     ------
-    ValueError If the two sets differ in their numbers of segments.
+    ValueError
+        If the two sets differ in their numbers of segments.
 
     Examples
     --------
@@ -539,8 +540,8 @@ class Interaction(NamedTuple):
         ``positive`` is the sum of (difference / standard error)^2 over the segments with a positive
         difference, and ``negative`` is this sum over the segments with a negative difference.
     pvalue : float
-        p-value of the hypothesis that no two segments have differences of opposite sign. NaN if
-        fewer than two segments have a difference and a standard error.
+        p-value of the hypothesis that no two segments have differences of opposite sign. NaN if the
+        difference and its standard error are known for fewer than two segments.
     segments : int
         Number of segments with a difference and a standard error.
 

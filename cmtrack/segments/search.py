@@ -221,9 +221,9 @@ def worst_segments(
         Integer weights: the number of identical rows that each row represents. Rows with a weight
         of 0 are ignored. The search does not accept sampling weights.
     clusters : array-like of shape (n,), optional
-        Cluster of each row. Clusters are permuted as a whole, so all rows of a cluster must have
-        the same value in every column. If a row's value is missing, the value of the other rows in
-        its cluster is used.
+        Cluster of each row. Clusters are permuted as a whole, so within a cluster every column must
+        contain a single value. If a row's value is missing, the value of the other rows in its
+        cluster is used.
     depth : 1 or 2
         Maximum number of columns that define a segment. With 2, the search also covers combinations
         of values of two columns.

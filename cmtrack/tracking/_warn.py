@@ -57,7 +57,7 @@ def note(message: str) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an error, or the name of its type if it has no usable text."""
+    """Return the text of an error, or the name of its type if the text is unusable."""
     try:
         return str(error) or type(error).__name__
     except Exception:

@@ -281,7 +281,7 @@ def _baseline(listed: Listed, options: CompareOptions) -> TrackedRun:
 
 
 def _nothing(listed: Listed, prefix: str) -> str:
-    """Return the error message if no run has a complete evaluation."""
+    """Return the error message to show if no run contains a complete evaluation."""
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")

@@ -110,7 +110,7 @@ class Held:
 
     @property
     def is_newer(self) -> bool:
-        """True if the run contains an evaluation made later than the entry.
+        """True if the run contains an evaluation that is newer than the entry.
 
         The result is False if the evaluation in the run is for an earlier step than the entry.
         """
@@ -121,7 +121,7 @@ class Held:
 
     @property
     def has_same_evaluation(self) -> bool:
-        """True if the evaluation in the run has the same digest as the entry's evaluation."""
+        """True if the evaluation in the run and the entry's evaluation have the same digest."""
         key = names.digest_key(names.EVALUATION_FILE)
         sent_digest = self.entry.digest(names.EVALUATION_FILE)
         return sent_digest is not None and self._digests().get(key) == sent_digest

@@ -101,12 +101,12 @@ def log_evaluation(
 ) -> LoggedEvaluation:
     """Evaluate predictions, and log everything to an MLflow run; you can also pass an evaluation.
 
-    The run gets the headline metrics, ``cmtrack_evaluation.json`` with all numbers and statistics,
-    figures, a report, an image series for the chart view, a table of the classes, tags, and the
-    evaluated rows as a dataset. All files are at the root of the run's artifacts. This call never
-    ends, opens or breaks a training run. After any failure, even a misspelt argument, you get a
-    warning, and the script continues. The warning gives the path of a local folder that contains
-    the evaluation or its inputs.
+    The following is added to the run: the headline metrics, ``cmtrack_evaluation.json`` with all
+    numbers and statistics, figures, a report, an image series for the chart view, a table of the
+    classes, tags, and the evaluated rows as a dataset. All files are at the root of the run's
+    artifacts. This call never ends, opens or breaks a training run. After any failure, even a
+    misspelt argument, you get a warning, and the script continues. The warning gives the path of a
+    local folder that contains the evaluation or its inputs.
 
     **What leaves the machine.** By default, up to 32 MB of rows are sent to the tracking store. A
     row contains the actual label, the predicted label, the probabilities, the weight, the group,
@@ -396,7 +396,7 @@ def _checked_figures(figures: Any) -> Figures:
 
 
 def _checked_step(step: Any) -> int | None:
-    """Return a step as an int; raise ValueError for other values, such as 2.0 or True."""
+    """Return a step as an int; raise ValueError for values such as 2.0 or True."""
     return None if step is None else whole_number(step, "step")
 
 
@@ -439,7 +439,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 
 
 def name_of_run(run_id: str) -> str:
-    """Return a run's name if the run is active or this process created it, else an empty string.
+    """Return a run's name if the run is active or created by this process, or an empty string.
 
     The name is not requested from the store, to save one request for each evaluation.
     """

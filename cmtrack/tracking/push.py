@@ -84,8 +84,8 @@ def push(
     are taken from MLflow's environment variables or from the current tracking URI.
     ``experiment_name``: the experiment in which a new run is created for an entry without a run, or
     for an entry whose run does not exist. If it is not given, such entries are kept.
-    ``replace_newer``: whether to replace an evaluation in the run that has a later time than the
-    entry. An evaluation may seem newer only because another machine's clock is ahead. If False, the
+    ``replace_newer``: whether to replace an evaluation in the run that is newer than the entry. An
+        evaluation may seem newer only because another machine's clock is ahead. If False, the
     entry is kept.
     ``progress``: a function that is called with (current activity, number of finished entries,
     total number of entries).
@@ -307,7 +307,7 @@ class Waiting:
 def listing(folder: str | Path | None = None) -> list[Waiting]:
     """List the entries in the spool, oldest first; damaged entries are marked.
 
-    Entries that are sent while the list is made are omitted.
+    An entry that is sent in the meantime is omitted from the list.
     """
     waiting = []
     for path in spool.waiting(folder):

@@ -49,7 +49,8 @@ class RegroupedRun:
     reason : str
         The reason why the run was not regrouped.
     warnings : tuple of str
-        Warnings about the numbers under the new grouping, and about files that could not be made.
+        Warnings about the numbers under the new grouping, and about files that could not be
+        created.
     prefix : str
         Prefix of the new metrics and files.
     before, after : dict of str to float
@@ -108,7 +109,7 @@ def regroup_runs(
         References as in :func:`cmtrack.compare`; the runs may be finished.
     grouping : Grouping
     positive : label, optional
-        The positive group, if the grouping has two groups.
+        The positive group, if the grouping consists of two groups.
     prefix : str, optional
         The prefix of the new metrics and files; by default the name of the grouping's last step and
         an underscore, such as ``"party_"``.
@@ -198,7 +199,7 @@ def regroup_runs(
 def default_prefix(grouping: Grouping) -> str:
     """Return the last step's name, with illegal characters replaced and an underscore added.
 
-    Raises ValueError if the name has no legal characters.
+    Raises ValueError if the name contains no legal characters.
     """
     legal = re.sub(r"[^A-Za-z0-9-]+", "_", grouping.name).strip("_-")
     if not legal:
@@ -348,7 +349,7 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
 
 
 def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
-    """Return the logged headline metrics of an evaluation, by their names without prefix."""
+    """Return an evaluation's logged headline metrics, by name without the prefix."""
     logged = {}
     for name, value in run.metrics.items():
         with contextlib.suppress(KeyError):  # metrics that the script logged itself

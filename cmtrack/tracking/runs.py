@@ -529,7 +529,7 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
 def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
     """Return the id of the only model with a given name in a run.
 
-    Returns None if no model or more than one model has this name.
+    Returns None if the run contains no model or several models with this name.
     """
     outputs = getattr(client.get_run(run_id), "outputs", None)
     ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]

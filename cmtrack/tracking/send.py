@@ -66,7 +66,7 @@ def send(
     answered: Callable[[], object] = lambda: None,
     late: Callable[[], bool] = lambda: False,
 ) -> Sent:
-    """Send an entry to its run: first the evaluation and metrics, then other files, then tags.
+    """Send an entry to its run: first the evaluation and metrics, then all other files, then tags.
 
     The run is never opened, closed or re-opened, and no active run is needed. The tag
     ``cmtrack.status`` changes from ``started`` to ``completed``, so incomplete evaluations can be
@@ -467,7 +467,7 @@ def _logged_models(run: Any) -> list[Any]:
 
 
 def _model_of_another_run(run: Any, metrics: list[Any]) -> str | None:
-    """Return the model linked to the metrics if another run logged this model, else None."""
+    """Return the model linked to the metrics if a different run logged it, otherwise None."""
     model_id = next((metric.model_id for metric in metrics), None)
     is_of_run = model_id in {model.model_id for model in _logged_models(run)}
     return None if is_of_run else model_id
@@ -492,7 +492,7 @@ def _named(left_out: Mapping[str, str]) -> str:
 
 
 def _refusal(upload: Callable[[], object], ask_store: Callable[[], object] | None = None) -> str:
-    """Upload a file; return the reason if the store refuses it, else an empty string.
+    """Upload a file; return the reason if the store refuses it, otherwise an empty string.
 
     If a file is too large, a proxy may close the connection instead of sending an error. If the
     store answers ``ask_store`` but the connection is closed again at the second attempt, this

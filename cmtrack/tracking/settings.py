@@ -15,8 +15,8 @@ The environment variable takes precedence over the project's file. The project's
 ``pyproject.toml`` with the setting, in the working directory or in a folder above it. A setting
 that cannot be read counts as "off" and causes a single warning, so that private data stay on the
 machine and training continues. The settings apply to ``log_evaluation``, the hooks, ``push`` and
-the command line. They do not apply to ``Evaluation.save``, which sends nothing, writes to a folder
-that the caller names, and has its own option ``rows=``.
+the command line. They do not apply to ``Evaluation.save``, because this method sends nothing,
+writes to a folder that the caller chooses, and provides the option ``rows=`` for the same purpose.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _is_label(value: Any) -> bool:
 
 
 def safe(asked: bool | str) -> bool | str:
-    """Return the caller's ``predictions=`` if its value is valid, else False."""
+    """Return the caller's ``predictions=`` if its value is valid, otherwise False."""
     try:
         _asked(asked)
     except ValueError:

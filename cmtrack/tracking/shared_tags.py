@@ -1,10 +1,10 @@
 """Tags that all evaluations in a run share: the run's description and its list of tables.
 
-MLflow has no transactions. Therefore a writer makes the shared tags from the current tags of the
-run, and makes them again if another process has changed the run's tags in the meantime. If a run
-contains several evaluations, a separate tag for each evaluation stores its part of the shared tags.
-Any writer can complete the shared tags from these separate tags. If two writers write at the same
-time, the second one reads the tags after both parts were written.
+MLflow does not support transactions. Therefore a writer builds the shared tags from the run's
+current tags, and builds them again if another process has changed the run's tags in the meantime.
+If a run contains several evaluations, a separate tag for each evaluation stores its part of the
+shared tags. Any writer can complete the shared tags from these separate tags. If two writers write
+at the same time, the second one reads the tags after both parts were written.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _only_writer(folder: Path | None, run_id: str) -> Iterator[None]:
 
 
 def _is_shared(tags: Mapping[str, str], prefix: str) -> bool:
-    """Return True if a run contains, or is about to get, an evaluation under another prefix."""
+    """Return True if a run contains, or is about to receive, an evaluation under another prefix."""
     return any(_STATUS.fullmatch(name) and name != names.tag("status", prefix) for name in tags)
 
 

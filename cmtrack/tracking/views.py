@@ -91,8 +91,7 @@ class SavedView:
     name : str
     experiment_id : str
     key : str
-        Part of the view's address. Views with the same name in the same experiment have the same
-        key.
+        Part of the view's address. Within an experiment, views of the same name share the same key.
     link : str
         Address of the view's list of runs. The address is absolute if the store is a server.
         Otherwise it starts with ``#`` and must be appended to the address of your ``mlflow
@@ -470,7 +469,7 @@ def _charts(
 
 
 def _images(run: Run) -> list[str]:
-    """Return the image keys of the confusion matrices that a run may have."""
+    """Return the image keys of all confusion matrices that a run may contain."""
     prefixes = run.prefixes if isinstance(run, TrackedRun) else ()
     return [prefix + IMAGE_KEY for prefix in prefixes]
 

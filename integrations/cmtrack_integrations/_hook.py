@@ -27,7 +27,7 @@ from cmtrack.tracking.store import tracking_store
 
 
 class EvaluateOptions(_Shared, total=False):
-    """Options of :func:`cmtrack.evaluate` that a hook accepts; the hook makes the predictions."""
+    """Options of :func:`cmtrack.evaluate` that a hook accepts; predictions come from the hook."""
 
     labels: Sequence[Label] | None
     calibration: Any
@@ -218,7 +218,7 @@ def check_every(every: int | None, what: str = "every") -> int | None:
 def class_codes(y: Any) -> Any:
     """Convert numbers, a single column, one-hot rows or whole floats to class numbers (n,).
 
-    Any other value is returned unchanged, so that ``evaluate`` checks it.
+    All other values are returned unchanged, so that ``evaluate`` can check them.
 
     Raises
     ------
@@ -269,8 +269,8 @@ def name_classes(
     y : array-like of shape (n,)
     labels : sequence of length K, optional
         Names of the classes, in the order of the model's outputs. Whole numbers in ``y`` are
-        positions in ``labels``, unless the labels are whole numbers. By default the labels are 0 to
-        K - 1 if ``y_prob`` has K classes.
+        positions in ``labels``, unless the labels are whole numbers. If ``y_prob`` contains K
+        classes, the labels are 0 to K - 1 by default.
     y_prob : ndarray of shape (n,) or (n, K), optional
     """
     codes = class_codes(y)

@@ -31,7 +31,7 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
     Raises
     ------
     ValueError
-        If a metric does not exist, or has no better direction.
+        If a metric does not exist, or if neither higher nor lower values of the metric are better.
 
     Examples
     --------

@@ -153,16 +153,16 @@ class CrossValidated:
     ) -> tuple[LoggedEvaluation, ...]:
         """Log the evaluation of all rows to the active run, and each fold to a nested run.
 
-        Each nested run gets the parameter ``fold``. ``cmtrack.compare(block="params.fold",
+        The parameter ``fold`` is added to each nested run. ``cmtrack.compare(block="params.fold",
         model="params.model")`` ranks models over the folds.
 
         Parameters
         ----------
         name : str, optional
-            Value of the parameter ``model``, which each nested run gets; by default the name of the
-            run.
+            Value of the parameter ``model``, which is added to each nested run; by default the name
+            of the run.
         params : mapping, optional
-            Additional parameters that each nested run gets.
+            Additional parameters for each nested run.
         run_id, model_id, metrics, predictions, strict
             As in :func:`cmtrack.log_evaluation`. The evaluation of all rows is linked to the model
             ``model_id``.
@@ -237,8 +237,8 @@ def cross_validate_evaluation(
         Cluster of each row. The clusters are passed to the splitter, and the intervals take them
         into account.
     fit_params : mapping, optional
-        Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
-        the training rows are passed.
+        Parameters that are passed to ``fit``. If a value contains one entry per row, only the
+        entries of the training rows are passed.
     n_jobs : int, optional
         Number of folds to fit in parallel.
     keep_models : bool, default True
@@ -339,8 +339,8 @@ class FoldedRows:
     columns : dict
         The arguments of ``evaluate`` that contain one entry per row, including the segments.
     fit_params : mapping
-        Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
-        the training rows are passed.
+        Parameters that are passed to ``fit``. If a value contains one entry per row, only the
+        entries of the training rows are passed.
     labels : tuple of length K
         All classes in order.
     splits : list of (train, test)
@@ -533,7 +533,7 @@ def _are_scores(target: Any, n_folds: int) -> bool:
 
 
 def _has_entry_per_row(values: Any, n_rows: int) -> bool:
-    """Return whether a parameter of ``fit`` has one entry per row."""
+    """Return whether a parameter of ``fit`` contains one entry per row."""
     shape = getattr(values, "shape", None)
     if shape:
         return bool(shape[0] == n_rows)

@@ -198,7 +198,7 @@ class _CurveDisplay(_Display):
 
 
 class ReducedRocDisplay(_CurveDisplay):
-    """ROC curve of the positive group; intragroup mismatches make it end below 1.
+    """ROC curve of the positive group; with intragroup mismatches, the curve ends below 1.
 
     Parameters
     ----------

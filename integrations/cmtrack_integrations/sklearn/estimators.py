@@ -44,13 +44,13 @@ def evaluate_estimator(
     ----------
     estimator : classifier, pipeline or fitted search
         For a search such as ``GridSearchCV``, the refitted best candidate is evaluated. If the
-        classifier has no ``predict_proba``, its predicted labels are evaluated. Ranking metrics
-        then use ``decision_function``, if the classifier has this method. A note in
+        classifier does not provide ``predict_proba``, its predicted labels are evaluated. Ranking
+        metrics then use ``decision_function``, if the classifier has this method. A note in
         ``Evaluation.warnings`` says so.
     X : array-like of shape (n, n_features)
         Features of held-out rows, in any form that the estimator accepts.
     y : array-like of shape (n,)
-        Actual labels. A class that did not occur in the training rows gets the probability 0.
+        Actual labels. The probability of a class that did not occur in the training rows is 0.
     labels : sequence, optional
         All classes in order; by default the classes in ``estimator.classes_`` and in ``y``.
     calibration : (X_cal, y_cal) or CrossValidated, optional
@@ -75,7 +75,7 @@ def evaluate_estimator(
     Raises
     ------
     ValueError
-        If the input is invalid, or the classifier has several outputs.
+        If the input is invalid, or the classifier returns several outputs.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
 

@@ -67,13 +67,13 @@ def predict(
 ) -> Predicted:
     """Predict labels and probabilities with a fitted classifier, pipeline or search.
 
-    A class in ``y`` or ``labels`` that did not occur in the training rows gets the probability 0.
-    If the classifier was fitted on class numbers 0 to K - 1, their names come from ``labels``.
+    If a class in ``y`` or ``labels`` did not occur in the training rows, its probability is 0. If
+    the classifier was fitted on class numbers 0 to K - 1, their names come from ``labels``.
 
     Raises
     ------
     ValueError
-        If the classifier has several outputs, or if one of its classes is not in ``labels``.
+        If the classifier returns several outputs, or if one of its classes is not in ``labels``.
     """
     class_names = encoded_names(estimator, labels)
     order = known_labels(estimator, y, labels)
@@ -95,7 +95,7 @@ def predict(
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Return whether the classifier has ``predict_proba`` in its current configuration."""
+    """Return whether the classifier provides ``predict_proba`` in its current configuration."""
     return hasattr(estimator, "predict_proba")
 
 
@@ -202,7 +202,7 @@ def known_labels(
 
 
 def _fitted_classes(estimator: Any) -> list[Any] | None:
-    """Return the classes of a classifier; None if it has no classes or several outputs."""
+    """Return a classifier's classes; None if it stores no classes or returns several outputs."""
     classes = getattr(estimator, "classes_", None)
     if classes is None or isinstance(classes, list):
         return None

@@ -111,7 +111,7 @@ def get_scorer(
     ----------
     metric : str
         Name of a metric in the registry, such as ``"binary/matthews_corrcoef"`` or
-        ``"class/3/recall"``. The metric must have a better direction.
+        ``"class/3/recall"``. Higher or lower values of the metric must be better.
     grouping, positive
         As in :func:`cmtrack.evaluate`.
     labels : sequence, optional
@@ -127,8 +127,9 @@ def get_scorer(
     Raises
     ------
     ValueError
-        If no metric has this name, if the metric has no better direction or is not computed from a
-        classifier's predictions, or if the metric needs ``costs`` and you did not pass them.
+        If the metric does not exist, if neither higher nor lower values are better, if the metric
+        is not computed from a classifier's predictions, or if it needs ``costs`` and you did not
+        pass them.
 
     Examples
     --------

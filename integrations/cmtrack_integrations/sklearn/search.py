@@ -41,7 +41,7 @@ def log_candidates(
 
     The candidates are evaluated by cross-validation. A search stores the scores of its candidates,
     but not their predictions. Therefore, the best ``max_candidates`` candidates are fitted again on
-    every fold. All candidates get the same folds, so that :func:`cmtrack.compare` can compare them
+    every fold. All candidates use the same folds, so that :func:`cmtrack.compare` can compare them
     row by row. Do not pass held-out rows here: rows that you use to choose a candidate cannot
     evaluate this candidate without bias. Use the held-out rows to evaluate the chosen candidate
     with :func:`log_estimator`.
@@ -75,8 +75,8 @@ def log_candidates(
     Returns
     -------
     tuple of LoggedEvaluation
-        The logged candidates, best first. The parameters of a nested run are the candidate's
-        parameters, ``candidate`` (its position in ``cv_results_``) and ``rank``.
+        The logged candidates, best first. Each nested run stores the candidate's parameters, the
+        position in ``cv_results_`` (as ``candidate``) and the ``rank``.
 
     Examples
     --------
