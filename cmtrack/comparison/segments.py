@@ -264,10 +264,10 @@ def by_segment(
     """Compare an evaluation with up to five other evaluations in each segment of the rows.
 
     ``sides``: names and evaluations; the first evaluation, such as the leader of a ranking, is
-    compared with each of the others.
+        compared with each of the others.
     ``columns``: names of columns, or of combinations of columns, that define the segments.
     ``confidence_level``: confidence level at which all intervals for a column and a metric hold
-    simultaneously.
+        simultaneously.
 
     Raises ValueError if one of the columns does not define segments in any run.
     """

@@ -62,7 +62,7 @@ class Parts(NamedTuple):
     ``labelled``: the part of the squared error caused by the labelled rows.
     ``shares``: the part of the squared error caused by the error of estimated shares.
     ``realised``: the part of the squared error caused by the unknown labels of the target's rows,
-    multiplied by the number of these rows.
+        multiplied by the number of these rows.
     ``means``, shape (S,): the mean influence of each stratum, which is the change of the metric per
         unit of the stratum's share. None if it is unknown.
     """
@@ -104,7 +104,7 @@ class _ErrorSums(NamedTuple):
     ``spreads``: the variance that a single row of the target contributes.
     ``means``, shape (S,): the mean influence of each stratum; None if it is unknown.
     ``is_too_wide``: True if the errors include the variation between classes, which should be
-    excluded because the shares are fixed.
+        excluded because the shares are fixed.
     """
 
     errors: Any

@@ -89,8 +89,8 @@ def stated_target(evaluation: Evaluation, stated: Any, rows: float | None, count
     """Return a target whose shares the caller states.
 
     ``stated``: a single number is the share of the positive class or group. A mapping contains
-    shares by the names of classes, or of the groups of one step. A sequence contains one share for
-    each class.
+        shares by the names of classes, or of the groups of one step. A sequence contains one share
+        for each class.
 
     Raises TypeError or ValueError if the shares are not numbers or do not sum to 1, if a name is
     not a class or group, or if a class without labelled rows has a share above 0.

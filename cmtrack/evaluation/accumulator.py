@@ -121,8 +121,9 @@ class Accumulator:
 
         Raises
         ------
-        ValueError If the input is invalid, or if the columns differ from the columns of earlier
-        batches. The accumulator stays unchanged if an error is raised.
+        ValueError
+            If the input is invalid, or if the columns differ from the columns of earlier batches.
+            The accumulator stays unchanged if an error is raised.
 
         Examples
         --------
@@ -195,7 +196,8 @@ class Accumulator:
 
         Raises
         ------
-        ValueError If the accumulator contains no rows.
+        ValueError
+            If the accumulator contains no rows.
 
         Warns
         -----

@@ -156,9 +156,9 @@ def compute(
     """Compute every section of metrics that is requested by ``spec`` and applies to the data.
 
     ``spec``: the options; if ``sections`` contains full names of metrics, only these metrics are
-    computed, without warnings and curves.
+        computed, without warnings and curves.
     ``clusters``: cluster-robust standard errors, which replace the standard errors computed by this
-    function.
+        function.
     ``numbers``: stored numbers of metrics whose functions are not available.
     """
     catalog = spec.catalog

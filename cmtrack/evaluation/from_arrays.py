@@ -143,13 +143,15 @@ def evaluate(
 
     Raises
     ------
-    ValueError If the input is invalid. The error message states the violated rule and the invalid
-    value.
+    ValueError
+        If the input is invalid. The error message states the violated rule and the invalid value.
 
     Warns
     -----
-    ScaledProbabilitiesWarning If rows of probabilities were scaled so that they sum to 1.
-    :attr:`Evaluation.warnings` contains the same warning. MixedUpClassesWarning
+    ScaledProbabilitiesWarning
+        If rows of probabilities were scaled so that they sum to 1. :attr:`Evaluation.warnings`
+        contains the same warning.
+    MixedUpClassesWarning
         If predictions or probabilities seem to be assigned to the wrong classes.
 
     Notes

@@ -121,12 +121,15 @@ def evaluate_table(
 
     Returns
     -------
-    Evaluation The evaluation does not keep the rows, so its attribute ``rows`` is None.
+    Evaluation
+        The evaluation does not keep the rows, so its attribute ``rows`` is None.
 
     Raises
     ------
-    ValueError If the input is invalid. The error message states the violated rule, the invalid
-    value and the number of rows. TypeError
+    ValueError
+        If the input is invalid. The error message states the violated rule, the invalid value and
+        the number of rows.
+    TypeError
         If the kind of table is not supported, or a column's name is not a text.
     RuntimeError
         If the workers of a cluster do not have cmtrack.
@@ -366,7 +369,7 @@ class _Reader:
         """Return the statistics of a calibration or target table with the same score columns.
 
         ``names``: the names of the table's labels and scores in messages; the two names are equal
-        if the table contains no labels.
+            if the table contains no labels.
         """
         y_true = self.columns.y_true if names[0] != names[1] else None
         scores = list(self.columns.scores)

@@ -84,11 +84,11 @@ def swapped_classes(statistics: Statistics) -> str:
     conditions are met:
 
     - No class in the cycle has more rows in its diagonal cell than in the two cells that the cycle
-    assigns to the class.
+      assigns to the class.
     - The assigned cells contain more than half of the rows and more than half of the predictions of
       the cycle's classes.
     - An exact sign test shows that the assigned cells contain more rows than the diagonal. A
-    Bonferroni correction accounts for all cycles of the same length that could have been found.
+      Bonferroni correction accounts for all cycles of the same length that could have been found.
 
     If no individual cycle meets the conditions, all cycles are tested together. A model that merely
     predicts one of two classes too often fills only one of the assigned cells, so there is no

@@ -677,10 +677,10 @@ class Evaluation(BaseEvaluation):
 
         Returns
         -------
-        NetBenefit The result contains an interval for each value, and a simultaneous band for all
-        thresholds.
-            If scores are counted on a grid, each threshold is moved to the nearest edge of the
-            grid.
+        NetBenefit
+            The result contains an interval for each value, and a simultaneous band for all
+            thresholds. If scores are counted on a grid, each threshold is moved to the nearest edge
+            of the grid.
 
         Raises
         ------

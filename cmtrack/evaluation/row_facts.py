@@ -21,7 +21,7 @@ class RowFacts:
     ``cluster_errors``: the cluster-robust standard errors.
     ``n_clusters``: the number of clusters.
     ``effective_clusters``: the effective number of clusters, (sum of s²)² / sum of s⁴. In this
-    formula, s is the sum of one cluster's influence values.
+        formula, s is the sum of one cluster's influence values.
     ``pvalues``: the p-values of calibration tests.
     ``errors``: the standard errors of averages over areas under curves.
     ``strata``, shape (n,): the class or group of each row, if the shares of these strata are fixed.

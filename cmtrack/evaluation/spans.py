@@ -76,8 +76,8 @@ def evaluate_spans(
 
     Raises
     ------
-    ValueError If the input is invalid. The error message states the violated rule and the invalid
-    value.
+    ValueError
+        If the input is invalid. The error message states the violated rule and the invalid value.
 
     Notes
     -----

@@ -189,7 +189,7 @@ class Rule:
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
         ``counts``, shape (..., 4, U): counts by channel and score. A score is a candidate threshold
-        only if at least one row has this score.
+            only if at least one row has this score.
         """
         allowed = candidates(counts)
         if self.maximize is not None or self.bound is not None:

@@ -45,9 +45,9 @@ def constant_sentence(
 
     ``shown``: the run's value.
     ``interval``: the run's interval, which decides with how many digits the constant answer's value
-    is shown.
+        is shown.
     ``several``: "run" or "model" if this run is the best but no run or model is shown to be better
-    than the constant answer; otherwise empty.
+        than the constant answer; otherwise empty.
     ``positive``: the positive group, which the metric's title mentions.
     ``catalog``: the catalog that contains the metric's title.
     ``say``: a function that returns the name of a run for a sentence.

@@ -41,8 +41,8 @@ class FigureEntry:
     ``title``: heading of the figure; ``<step>`` in the heading stands for the name of the part.
     ``reading``: at most two lines on how to read the figure, true of every such figure.
     ``draw``: function that draws the figure. The arguments of this function are the evaluation (or
-    the ranking of a comparison) and, if the figure has parts, one part. The function returns the
-    figure, or None if the figure does not apply.
+        the ranking of a comparison) and, if the figure has parts, one part. The function returns
+        the figure, or None if the figure does not apply.
     ``parts``: function that takes the evaluation and returns the name and the part for each figure.
     ``section``: key of the question that the figure answers in a report, in
         :data:`cmtrack.report.narrative.QUESTIONS`.
@@ -50,8 +50,9 @@ class FigureEntry:
         The function returns the run's image for MLflow's charts, or None. MLflow shows the image
         256 pixels wide, next to the images of other runs.
     ``logged``: "file" if the figure is logged as a file and in the run's report; "report" if the
-    figure is logged only in the report; "" if the figure is logged only on request. Each additional
-    figure makes logging slower. ``figures``, ``report`` and the command line draw all figures.
+        figure is logged only in the report; "" if the figure is logged only on request. Each
+        additional figure makes logging slower. ``figures``, ``report`` and the command line draw
+        all figures.
     ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
     ``folded``: whether pages show the figure in a collapsed section, because few readers need it.
     """
@@ -501,11 +502,11 @@ def draw_pictures(
         these figures. If ``problems`` is None, the error is raised.
     ``step``: a function that is called before each figure is drawn.
     ``figures``: "all" for every figure on pages, "auto" for the figures that are logged to a run
-    (:attr:`FigureEntry.logged`), or the names of figures.
+        (:attr:`FigureEntry.logged`), or the names of figures.
     ``files``: whether to make PNG files in addition to SVG elements. If ``figures`` is "auto", PNG
-    files are made for only some figures.
+        files are made for only some figures.
     ``about``: facts about the run, which a small line below each figure shows. If ``about`` is
-    given, the images for MLflow's charts are always drawn.
+        given, the images for MLflow's charts are always drawn.
     """
     signature = "" if about is None else about.signature
     entries, shown = listed(subject)

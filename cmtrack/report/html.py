@@ -86,7 +86,7 @@ def figure_block(
     """Return the template values for a picture on a page.
 
     ``opens``: the titles of tables by their ids; matrix cells in the picture become links to these
-    tables.
+        tables.
     """
     svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
     is_linked = svg != picture.svg

@@ -63,7 +63,7 @@ class _Judged:
     ``subject``: words that name the probabilities in a sentence.
     ``noun``: the noun for a row that has one of the assessed probabilities.
     ``outcomes``: two words, the first for rows whose predicted outcome did not come true, as in "13
-    are wrong", and the second for rows whose predicted outcome came true.
+        are wrong", and the second for rows whose predicted outcome came true.
     ``faults``: the kinds of fault that a confidence interval shows, each with its reason.
     ``towards``: the direction of the fault that an example should show: 1 for scores that are too
         high, -1 for scores that are too low, 0 for either, and None for the direction that follows

@@ -57,7 +57,7 @@ def bars(
 
     ``intervals``: the value and both ends of its interval for each row.
     ``matter``: whether each run may be the best. The scale fits the runs that may be the best, and
-    includes all other runs as far as it remains readable.
+        includes all other runs as far as it remains readable.
     ``zero``: whether the scale has a line at 0.
     """
     finite = []

@@ -339,8 +339,7 @@ class Verification:
     ``removed``: data that belong to a feature that cmtrack no longer has, and what to use instead.
     ``not_recomputed``: parts of the review that could not be recomputed, and why.
     ``stated``: facts that are stated in a bundle but cannot be verified, such as facts about runs
-    that were not
-        evaluated.
+        that were not evaluated.
     ``sha256``: digest of the manifest, which lists the digests of all files.
     ``rule``: the file name and the digest of the rule.
     ``made_with``: version of cmtrack that made the bundle.

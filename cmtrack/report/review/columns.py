@@ -67,13 +67,13 @@ class Column:
     """A column of a ranking's table.
 
     ``key``: name of the column in frames and in JSON. A key is used for two columns if the column's
-    position or values differ between frames and JSON.
+        position or values differ between frames and JSON.
     ``value``: function that returns an entry's value for programs; by default, the entry's
-    attribute with the same name as the column.
+        attribute with the same name as the column.
     ``frame``, ``json``: whether frames and JSON files contain the column.
     ``dtype``: the type of the column in a frame; empty for text.
     ``heading``, ``cell``: the heading and the cells that people read. If ``cell`` is missing,
-    people never see the column.
+        people never see the column.
     ``shown``: function that returns whether people see the column in the table of a ranking.
     ``terminal``: the column on a terminal, or None if a terminal does not show it.
     ``metric``: the metric whose values the column shows.

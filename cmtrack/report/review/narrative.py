@@ -87,7 +87,7 @@ def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
     """Return the sentences that a reader needs first: the recommended run and the reasons.
 
     ``beside_tables``: whether the page contains a table of the gates, so that the sentences need
-    not state their values.
+        not state their values.
     """
     sentences = _decision(review, beside_tables)
     if review.assumed:
