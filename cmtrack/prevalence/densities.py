@@ -1,8 +1,8 @@
 """Densities of labelled scores by class: fine cells, and models of the ratio of two densities.
 
 The densities of a prevalence estimate must come from labelled scores that the scorer was not
-trained on: held out, or out of fold. Densities of training scores are badly wrong for flexible
-scorers, and the scores give no hint of it.
+trained on: held out, or out of fold. If the scorer is flexible, the densities of its training
+scores are badly wrong, and you cannot see this from the scores.
 
 Sources of the models: logistic, Platt (1999); beta, Kull, Silva Filho & Flach (2017); isotonic,
 Zadrozny & Elkan (2002); kernel densities for quantification, Moreo, González & del Coz (2025), here
@@ -28,16 +28,19 @@ _STEPS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class ScoreCells:
-    """Counts of labelled scores by cell, with a position of each cell on the real line.
+    """Counts of labelled scores by cell, and the position of each cell on the real line.
 
-    ``cells``: edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the
-        labelled scores of neighbouring cells.
-    ``place``, shape (B,): the cells' positions for the models. For probabilities, it is the mean
-        logit of the cell's labelled scores. Otherwise it is the logit of the class-balanced
-        mid-rank, which no increasing transformation changes.
-    ``lower``, shape (B-1,) or None: set only if the scores are not probabilities: the lowest
-        labelled score of each cell but the first. ``edges`` are then the highest scores, and half
-        of a target score in the gap between two cells is counted in each.
+    ``cells``: edges and counts. Each edge is halfway between the labelled scores of two
+        neighbouring cells. If scores are in [0, 1], the edge is halfway between the logits of these
+        scores.
+    ``place``, shape (B,): the position of each cell, which the models use. For probabilities, it is
+        the mean logit of the cell's labelled scores. Otherwise it is the logit of the
+        class-balanced mid-rank, which does not change if an increasing transformation is applied to
+        the scores.
+    ``lower``, shape (B-1,) or None: the lowest labelled score of each cell except the first, or
+        None if the scores are probabilities. If it is not None, ``edges`` contains the highest
+        labelled score of each cell, and a target score in the gap between two cells counts half in
+        each of these cells.
     """
 
     cells: BinnedDensities
@@ -46,16 +49,16 @@ class ScoreCells:
 
     @property
     def positives(self) -> FloatArray:
-        """Labelled positives of each cell."""
+        """Number of labelled positives in each cell."""
         return self.cells.positives
 
     @property
     def negatives(self) -> FloatArray:
-        """Labelled negatives of each cell."""
+        """Number of labelled negatives in each cell."""
         return self.cells.negatives
 
     def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
-        """Return the target rows in each cell, by the scores or by their counts (one channel)."""
+        """Count the target rows in each cell, from their scores or from counted scores."""
         size = len(self.place)
         counts = _tally(self.cells.edges, "left", scores, size)
         if self.lower is None:
@@ -66,7 +69,7 @@ class ScoreCells:
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     """Return cells at class-balanced quantiles of labelled scores.
 
-    If there are few distinct scores, each gets its own cell.
+    If there are few distinct scores, each distinct score forms a separate cell.
 
     ``labelled``: negatives, positives.
     """
@@ -87,10 +90,10 @@ def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
 def _tally(
     keys: FloatArray, side: Literal["left", "right"], scores: FloatArray | ScoreCounts, size: int
 ) -> FloatArray:
-    """Return the number of scores in each gap between the keys, as by ``searchsorted``.
+    """Count the scores in each gap between the keys, with the same result as ``searchsorted``.
 
-    Many scores are first assigned to the steps of an even grid. Only steps that a key may cut are
-    then searched.
+    Many scores are first assigned to the steps of an even grid. Only the scores in steps that may
+    contain a key are then searched.
     """
     if isinstance(scores, ScoreCounts):
         index = np.searchsorted(keys, scores.values, side=side)
@@ -119,11 +122,11 @@ def _counted(index: IntArray, size: int) -> FloatArray:
 
 _SMALLEST = 1e-12
 _RIDGE = 1e-6
-"""Penalty that makes the fit unique if all cells have the same position and no slope exists."""
+"""Penalty that makes the fit unique if all cells have the same position."""
 
 
 def kde_logit(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Return the log ratio of Gaussian kernel densities, with Silverman's bandwidth by class."""
+    """Return the log ratio of Gaussian kernel densities, each with Silverman's bandwidth."""
     return np.log(_kernel_density(place, positives)) - np.log(_kernel_density(place, negatives))
 
 
@@ -141,8 +144,9 @@ def beta(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> Flo
 def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
     """Return the log ratio of each block of a non-decreasing fit (pooled adjacent violators).
 
-    Half a count is added to each block and class. It keeps outer blocks of one class finite, and
-    can let a small block step back.
+    Half a count is added to each block and class. With it, the ratio is finite even in an outer
+    block with rows of only one class. But it may also make the ratio of a small block lower than
+    the ratio of the block before it.
     """
     return np.stack([_pooled(a, c) for a, c in zip(positives, negatives, strict=True)])
 
@@ -152,10 +156,10 @@ MODELS = {"isotonic": isotonic, "kde_logit": kde_logit, "beta": beta, "logistic"
 
 
 def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return densities at the cells, one for each row of counts, all with the same bandwidth.
+    """Return a density over the cells for each row of counts, all with the same bandwidth.
 
-    Each row of counts leaves out one fold. So each labelled row is in the sum of all rows of counts
-    once less than there are rows of counts.
+    Each row of counts leaves out one fold. If there are F rows of counts, their sum therefore
+    counts each labelled row F - 1 times.
     """
     total = counts.sum(axis=0)
     width = _silverman(place, total, float(total.sum()) / max(len(counts) - 1, 1))
@@ -177,9 +181,9 @@ def _silverman(place: FloatArray, counts: FloatArray, size: float) -> float:
 
 
 def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Return the log ratios of a logistic regression of each row of counts.
+    """Fit a logistic regression to each row of counts, and return the log ratios.
 
-    Platt's targets give separated classes a finite fit.
+    With Platt's targets, the coefficients are finite even if a score separates the classes.
     """
     x = features / np.maximum(np.abs(features).max(axis=1, keepdims=True), 1.0)
     ratios = []

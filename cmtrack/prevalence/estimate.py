@@ -35,60 +35,66 @@ def estimate_prevalence(
     Parameters
     ----------
     scores : array-like of shape (n,) or (n, 2), or frame or mapping of one column per label
-        Scores of the target: any real numbers that are higher for rows more likely to be of the
-        positive class. K > 2 classes need probabilities (n, K). With ``fold_ids``, you can also
-        pass a list of such scores of the same n rows, one by each fold's model in the sorted order
-        of the ids, or an array (folds, n) or (folds, n, K).
+        Scores of the target, which may be any real numbers. A higher score must mean that the row
+        is more likely to be positive. If there are K > 2 classes, the scores must be probabilities,
+        shape (n, K). With ``fold_ids``, you can also pass a list with the scores that each fold's
+        model predicts for the same n rows, in the sorted order of the ids. An array of shape
+        (folds, n) or (folds, n, K) is also accepted.
     calibration : (y, scores) or (y, scores, fold_ids)
         Labelled scores of the same scorer, **held out or out of fold**. cmtrack cannot recognise
-        scores of rows that the scorer was trained on. With flexible scorers they make the estimate
-        badly wrong: in a documented case with 69 positives, the estimate was 412.6 with training
-        scores and 80.1 with out-of-fold scores. Out-of-fold scores come from other fits than the
-        fit that scores the target, which ruins the estimate for some learners. If you pass each
-        row's fold id, and the target's scores by every fold's model, both sides are the same
-        mixture of fits. If you pass ids and a single target array, you get a warning, and the
-        interval includes the estimates without each fold (with more than 50 folds, without several
-        folds at a time).
+        scores of rows that the scorer was trained on. If the scorer is flexible, such scores make
+        the estimate badly wrong. In a documented case with 69 positives, the estimate was 412.6
+        with training scores and 80.1 with out-of-fold scores. Out-of-fold scores come from
+        different fits than the scores of the target. For some learners, this makes the estimate
+        badly wrong. To avoid this, pass the fold id of each row, and score the target with the
+        model of every fold. Both sides then come from the same mixture of fits. If you pass ids and
+        a single target array, you get a warning, and the interval is widened to include the
+        estimates that leave out one fold. If there are more than 50 folds, several folds are left
+        out at a time.
     positive : label, optional
         The positive class; by default the last label in sorted order.
     density : {"auto", "bins"}, default "auto"
         Model of the scores of each class. "auto", for two classes, stacks four models of the ratio
-        of the two score densities (isotonic, kernel densities on the logit, beta and logistic). It
-        weights them by the cross-validated log score of the labelled scores and cross-fits them in
-        two ways. The interval covers both. "auto" matches a moment of the scores that the ratio
-        makes efficient, so a wrong ratio makes the interval wider but causes no bias. If there are
-        no more distinct labelled scores than bins, "auto" uses "bins", which then lose nothing.
-        "auto", for K > 2, stacks recalibrated probabilities (unchanged, with one slope, up to 50
-        classes with a slope per class, and up to 20 with all slopes). The stack matches moments of
-        the posteriors, cross-fitted, and moves towards maximum likelihood as far as the two agree.
-        "bins": class-balanced quantile bins with half counts, by maximum likelihood.
+        of the two score densities (isotonic, kernel densities on the logit, beta and logistic). The
+        weights of the models maximise the cross-validated log score of the labelled rows. The stack
+        is cross-fitted with two sets of folds, and the interval covers the results of both. "auto"
+        matches a moment of the scores that the ratio makes efficient, so a wrong ratio makes the
+        interval wider but causes no bias. If the number of distinct labelled scores is at most the
+        number of bins, "auto" uses "bins", which then lose no information. "auto", for K > 2,
+        stacks recalibrated probabilities (unchanged, with one slope, up to 50 classes with a slope
+        per class, and up to 20 with all slopes). The cross-fitted stack is used to match moments of
+        the posteriors. The better the result agrees with the maximum-likelihood estimate, the
+        closer the estimate is moved towards it. "bins" computes the maximum-likelihood estimate
+        over class-balanced quantile bins, after adding half a count to each bin.
     interval : {"adjusted", "naive"}, default "adjusted"
-        "adjusted": the profile-likelihood interval for the prevalence of the target's population,
-        widened for the error of the densities. For K > 2 it is Wald's interval, and for up to 30
-        classes no share in it needs another class's share to be below 0. "naive", for two classes
-        only, ignores the error of the densities and covers the prevalence far too seldom.
-        ``count_low`` and ``count_high`` are the interval of the number of positives in this target,
-        by the same method.
+        "adjusted" is the profile-likelihood interval for the prevalence in the target's population.
+        It is widened to allow for the error of the densities. If K > 2, it is Wald's interval. If
+        there are at most 30 classes, it excludes shares that are possible only if the share of a
+        different class is below 0. "naive" is available for two classes only. It ignores the error
+        of the densities, so it contains the true prevalence far too rarely. ``count_low`` and
+        ``count_high`` are the interval of the number of positives in this target, by the same
+        method.
     confidence_level : float, default 0.95
 
     Returns
     -------
     PrevalenceEstimate, or ClassPrevalenceEstimate for K > 2
         ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` for this
-        target; for K > 2 also ``by_class``. If the target's scores do not fit the labelled ones
-        (``fit_pvalue`` below 0.01), all are NaN, with the reason in ``undefined``. ``shift`` then
-        has the refused value and its interval.
+        target; for K > 2 also ``by_class``. If the target's scores do not fit the labelled scores
+        (``fit_pvalue`` below 0.01), all of these numbers are NaN, and ``undefined`` contains the
+        reason. In this case, ``shift`` contains the refused value and its interval.
 
     Raises
     ------
     ValueError
-        Invalid input; calibration scores of one class only; not one score array for each fold.
+        If the input is invalid, if all calibration rows belong to one class, or if the number of
+        score arrays differs from the number of folds.
 
     Notes
     -----
-    "auto" fits and cross-fits four models to the labelled scores and sorts the target, which is
-    O(n log n): 10⁴ labelled and 10⁵ target scores take less than 1 s on one core. "bins" takes
-    milliseconds.
+    "auto" fits and cross-fits four models to the labelled scores and sorts the target, which takes
+    O(n log n) time. For 10⁴ labelled and 10⁵ target scores, this takes less than 1 s on one core.
+    "bins" takes milliseconds.
 
     Examples
     --------
@@ -153,7 +159,7 @@ def estimate_prevalence(
             counted = folds.per_row(counted)
 
     def estimate(rows: slice | BoolArray) -> PrevalenceEstimate | ClassPrevalenceEstimate:
-        """Return the estimate from a selection of the labelled rows."""
+        """Compute the estimate from a selection of the labelled rows."""
         if not is_binary:
             return class_estimate(
                 actual[rows],
@@ -177,7 +183,7 @@ def estimate_prevalence(
 
 
 def _check_options(density: Any, interval: Any) -> None:
-    """Raise unless both options are supported; name the replacement of an option of 0.2."""
+    """Raise an error unless both options are supported; it names replacements of 0.2 options."""
     if callable(density):
         raise RemovedFeature(reason("estimate_prevalence(density=function)"))
     for name, value, choices in (
@@ -193,7 +199,7 @@ def _check_options(density: Any, interval: Any) -> None:
 
 
 def _one_score(name: str, data: Any, labels: tuple[Label, ...], positive: Label) -> FloatArray:
-    """Return the positive class's score, shape (n,)."""
+    """Return the score of the positive class for each row, shape (n,)."""
     names = column_names(data)
     if names is not None:
         by_text = {str(column): column for column in names}

@@ -68,10 +68,12 @@ def binned_estimate(
 ) -> PrevalenceEstimate:
     """Estimate by maximum likelihood over class-balanced quantile bins of counted scores.
 
-    ``labelled``: negatives, positives; scores that the scorer was not trained on.
-    ``target``: None if the target is the labelled rows. Each row is then left out of its
-        class's density (:func:`leave_one_out`).
-    ``sizes``, (n, m1, m0): effective sizes if rows have weights; the counts by default.
+    ``labelled``: counts of the negatives and of the positives, by score. The scorer must not have
+        been trained on these rows.
+    ``target``: None if the target consists of the labelled rows. Each row is then left out of the
+        density of its class (:func:`leave_one_out`).
+    ``sizes``, (n, m1, m0): effective numbers of rows, if rows have weights. By default, the numbers
+        of rows are used.
     """
     is_same = target is None
     if target is None:
@@ -132,7 +134,7 @@ def binned_estimate(
 
 
 def _untested(fit: _Fit) -> dict[str, str]:
-    """Return the reason why the fit has no p-value, if it has none."""
+    """Return the reason why the fit has no p-value; empty if there is a p-value."""
     if not math.isnan(fit["fit_pvalue"]):
         return {}
     return {"fit_pvalue": "two bins leave no degree of freedom, so the fit cannot be tested"}
@@ -141,7 +143,7 @@ def _untested(fit: _Fit) -> dict[str, str]:
 def fit_diagnostic(
     bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float
 ) -> _Fit:
-    """Test how the target's bin counts fit the mixture, by chi-square with B - 2 degrees."""
+    """Test the fit of the mixture to the target's bin counts, by chi-square with B - 2 degrees."""
     n = float(binned.sum())
     df = len(bands.p) - 2
     mix = value * bands.p + (1 - value) * bands.q
@@ -160,9 +162,9 @@ def fit_diagnostic(
 def warnings_of(
     bands: BinnedDensities, spread: Variance, fit_pvalue: float, ends: Interval | None
 ) -> tuple[str, ...]:
-    """Return reasons to distrust an estimate, or to read it with care.
+    """Return reasons to be cautious about an estimate.
 
-    ``ends``: the interval. An end at 0 or 1 is also a reason.
+    ``ends``: the interval. One such reason is an interval that ends at 0 or 1.
     """
     warnings = []
     fewest = min(bands.m1, bands.m0)
@@ -203,11 +205,11 @@ def modelled_estimate(
 ) -> PrevalenceEstimate:
     """Estimate with a stack of density ratios.
 
-    If each distinct labelled score can have its own bin, bins are used instead.
+    If there are enough bins for all distinct labelled scores, bins are used instead.
 
-    ``labelled``: negatives, positives, by distinct score.
+    ``labelled``: counts of the negatives and of the positives, by distinct score.
     ``target``, shape (n,), or ScoreCounts with one channel: the target's scores.
-    ``effective``: effective size of the target, if its rows have weights.
+    ``effective``: effective number of target rows, if these rows have weights.
     """
     if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
         labelled = labelled.to_grid()
@@ -286,13 +288,13 @@ def modelled_estimate(
 def _match(
     fitted: FittedRatio, target: FloatArray, sizes: tuple[float, float, float]
 ) -> MomentMatch:
-    """Return the moments of a target with the given share in each cell."""
+    """Return the moments of a target in which the cells contain the given shares of the rows."""
     _, m1, m0 = sizes
     return MomentMatch(fitted.left, target, fitted.positives / m1, fitted.negatives / m0, sizes)
 
 
 def few_distinct(labelled: ScoreCounts) -> bool:
-    """Return whether each distinct labelled score can have its own bin."""
+    """Return whether there are enough bins for all distinct labelled scores."""
     negatives, positives = labelled.counts.sum(axis=1).tolist()
     n_used = int(np.count_nonzero(labelled.counts.sum(axis=0)))
     return min(negatives, positives) > 0 and n_used <= n_bins(float(positives), float(negatives))
@@ -313,7 +315,8 @@ def class_estimate(
     """Estimate the shares of more than two classes in a target (n, K).
 
     ``labelled``, shape (m, K): probabilities of the labelled rows.
-    ``weights``, shape (n,): their sum is the number of rows for which the target's rows count.
+    ``weights``, shape (n,): weights of the target rows. Their sum is the number of rows that the
+        target counts as.
     """
     if interval != "adjusted":
         raise ValueError(f"for more than two classes interval must be 'adjusted', got {interval!r}")
@@ -386,7 +389,7 @@ def class_estimate(
 
 
 def _variance_of_class(shares: ClassShares, k: int) -> Variance:
-    """Return the variance of one class's share by source."""
+    """Return the variance of the share of one class, divided by source."""
     total = float(shares.covariance[k, k])
     of_class = float(shares.of_labelled[k, k])
     of_labelled = float(shares.of_labelled[:, k].sum())
@@ -394,7 +397,7 @@ def _variance_of_class(shares: ClassShares, k: int) -> Variance:
 
 
 def _not_identified() -> dict[str, Any]:
-    """Return the fields of an estimate from scores that do not separate the classes."""
+    """Return the fields of an estimate whose scores do not separate the classes."""
     reasons = dict.fromkeys(("value", "low", "high", "fit_pvalue"), _NOT_IDENTIFIED)
     unknown = dict.fromkeys(("value", "low", "high"), math.nan)
     return {

@@ -1,4 +1,4 @@
-"""Decision whether to refuse an estimate or warn about it, by the p-value of its fit.
+"""The decision to refuse an estimate or warn about it, based on the p-value of its fit.
 
 The test checks whether the target's scores can be a mixture of the labelled classes' scores. If the
 fit cannot be tested, the p-value is NaN, and the estimate is neither refused nor warned about.
@@ -13,8 +13,9 @@ DOUBTFUL = 0.05
 REFUSED = 0.01
 """Below this p-value, the estimate is refused.
 
-If the assumption holds, one estimate in a hundred is refused by chance. A warning would not be
-enough: people use a number in spite of its warning, and most refused estimates are far off.
+Even if the assumption is true, one in a hundred estimates is refused by chance. A warning would not
+be enough, because people use a number despite the warning, and most refused estimates are far from
+the true share.
 """
 _CAUSE = (
     "either more than the shares of the classes changed, or the labelled scores are training scores"
@@ -27,14 +28,14 @@ def misfit(pvalue: float) -> str:
 
 
 def refusal(pvalue: float) -> str:
-    """Return the reason why the estimate is refused; empty if it is not."""
+    """Return the reason why the estimate is refused; empty if it is not refused."""
     if not pvalue < REFUSED:
         return ""
     return f"{misfit(pvalue)}; {_CAUSE}"
 
 
 def doubt(pvalue: float) -> str:
-    """Return the warning about an estimate with a doubtful fit; else empty."""
+    """Return the warning about an estimate with a doubtful fit; empty if there is none."""
     if not REFUSED <= pvalue < DOUBTFUL:
         return ""
     return f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate"

@@ -1,6 +1,7 @@
 """Metrics of the section ``prevalence/``: shares of the positive group or of each class.
 
-The shares are actual, predicted, expected by the scores, and estimated.
+The section contains the actual share, the predicted share, the share that the scores imply, and the
+estimated share.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 class Estimated(Samples):
     """An estimated share of positives, or the reason why there is none.
 
-    ``actual``: the actual share, if the estimate is of the evaluated rows.
+    ``actual``: the actual share, if the estimate describes the evaluated rows.
     """
 
     kinds = ("calibrated", "calibrated rows")
@@ -78,7 +79,7 @@ class EstimatedShares(Samples):
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
-    """Return the calibrated prevalence of the positive group; None without scores of the group.
+    """Return the calibrated prevalence of the positive group; None if the group has no scores.
 
     Raises
     ------
@@ -127,7 +128,7 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
 
 
 def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
-    """Return the calibrated shares of all classes; None without scores of the classes."""
+    """Return the calibrated shares of all classes; None if there are no scores of the classes."""
     if statistics.tops is None:
         return None
     scale = effective_share(statistics)
@@ -172,7 +173,7 @@ def _fit_of_classes(
     shares: ClassShares,
     scales: tuple[float, float],
 ) -> float:
-    """Return the p-value of the fit of the target to the labelled classes; NaN without a test."""
+    """Return the p-value of the test that the target fits the labelled classes; NaN if untested."""
     if not (shares.identified.all() and np.isfinite(shares.values).all()):
         return math.nan
     binned = BinnedShares.of_tops(labelled, target, shares.values)
@@ -182,7 +183,7 @@ def _fit_of_classes(
 
 
 def effective_share(statistics: Statistics) -> float:
-    """Return Kish's effective sample size divided by the sum of weights; 1 for whole weights."""
+    """Return Kish's effective sample size / sum of weights, or 1 if weights are whole numbers."""
     totals = statistics.counts.map(lambda table: float(table.sum()))
     return totals.sums / totals.squares
 
@@ -204,7 +205,7 @@ class Actual(Fraction):
 
 
 class Called(Proportion):
-    """Share of the predictions in the positive group or class."""
+    """Share of the rows that are predicted as the positive group or class."""
 
     def applies(self, views: EvaluationViews) -> bool:
         """Return whether there are scores."""
@@ -247,12 +248,12 @@ class Read(Function):
 
 @dataclass(frozen=True)
 class OfEstimate(Read):
-    """A number of an estimate, with its interval if it has one."""
+    """A number from an estimate, with an interval if the estimate contains one."""
 
     named: str = "value"
 
     def __call__(self, e: Estimated) -> float:
-        """Return the number of the estimate; NaN without an estimate."""
+        """Return the number from the estimate; NaN if there is no estimate."""
         if e.estimate is None:
             return math.nan
         return self.value(e.estimate)
@@ -268,14 +269,14 @@ class Bias(OfEstimate):
     """Estimated share minus the actual share."""
 
     def __call__(self, e: Estimated) -> float:
-        """Return the estimated minus the actual share; NaN without an actual share."""
+        """Return the estimated minus the actual share; NaN if the actual share is unknown."""
         if e.actual is None:
             return math.nan
         return super().__call__(e) - e.actual
 
 
 class OfShares(Read):
-    """A number of every class's estimated share."""
+    """A number that describes the estimated share of each class."""
 
     def why(self, shares: ClassShares, k: int) -> str:
         """Return the reason why it is undefined."""
@@ -299,14 +300,14 @@ _CALIBRATED = "Gubbels (2023), section 0.4"
 def _share(
     name: str, value: Any, of: str, formula: str, source: str = _CALIBRATED, **words: Any
 ) -> Metric:
-    """Return a metric of the section, in [0, 1] and not ranked unless ``words`` differ."""
+    """Return a metric of the section, in [0, 1] and not ranked unless ``words`` say otherwise."""
     usual = {"low": 0.0, "high": 1.0, "better": "", "headline": False, "needs": "probabilities"}
     words = {**usual, "source": source, **words}
     return Metric(f"prevalence/{name}", value, of=of, formula=formula, **words)
 
 
 def _variance_share(name: str, index: int, formula: str, part: str) -> Metric:
-    """Return the share of the estimate's variance that rows of one kind cause."""
+    """Return the share of the estimate's variance that one kind of rows causes."""
     return _share(
         name,
         OfEstimate(lambda e: e.shares[index]),

@@ -1,9 +1,10 @@
-"""Maximum likelihood of the shares of a mixture with known densities, its variance and intervals.
+"""Maximum-likelihood shares of a mixture with known densities, with variance and intervals.
 
-Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores, so only the
-prevalence differs. The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4,
-equations 2-7. Here, the prior is the same in numerator and denominator of equation 2, and the data
-of equation 6 are a multiset.
+The model assumes that target scores have the density pi f1 + (1-pi) f0, in which f1 and f0 are the
+densities of the labelled positives and negatives. Only the prevalence pi may differ from the
+labelled rows. The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4, equations
+2-7. Unlike the source, this module uses the same prior in the numerator and the denominator of
+equation 2, and allows repeated values in the data of equation 6.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from cmtrack.statistics.inputs import FloatArray
 
 _PLAIN_STEPS = 1_000
 _LONG_STEPS = 5_000
-"""Most steps of expectation-maximisation, plain or extrapolated (three products per step)."""
+"""Largest number of expectation-maximisation steps; each step computes three products."""
 _SLACK = 1e-4
-"""Largest loss of log-likelihood per row that an extrapolation may cause for a while."""
+"""Largest temporary decrease of the log-likelihood per row that an extrapolation may cause."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
     """A weighted sample from a two-part mixture.
 
-    ``p``, ``q``, shape (B,): density of the positives and of the negatives at each point or bin, up
-        to one common factor.
+    ``p``, ``q``, shape (B,): densities of the positives and of the negatives at each point or bin.
+        Both may be multiplied by the same factor.
     ``w``, shape (B,): number of target rows at each point or bin.
     """
 
@@ -42,7 +43,7 @@ class Mixture:
         return prevalence * self.p + (1 - prevalence) * self.q
 
     def by_class(self, prevalence: float) -> tuple[FloatArray, FloatArray]:
-        """Return the expected positives and negatives among the target rows at each point."""
+        """Return the expected numbers of positives and negatives in the target at each point."""
         mix = self.mix(prevalence)
         chance = np.divide(prevalence * self.p, mix, out=np.zeros_like(mix), where=mix > 0)
         return self.w * chance, self.w * (1 - chance)
@@ -58,7 +59,8 @@ class Mixture:
     def maximise(self) -> float:
         """Return the maximum-likelihood prevalence in [0, 1]; NaN if the densities are equal.
 
-        Newton's method from 1/2, safeguarded by bisection; at most 60 steps, tolerance 1e-12.
+        The method is Newton's method with the starting value 1/2, safeguarded by bisection. It
+        stops after 60 steps, or at a tolerance of 1e-12.
         """
         used = self.w > 0
         p = self.p[used]
@@ -97,12 +99,11 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Variance:
-    """Variance of an estimated prevalence by source.
+    """Variance of an estimated prevalence, divided by source.
 
     Attributes
     ----------
-    target : float
-        From the finite target.
+    target : float From the finite target.
     positives, negatives : float
         From the finite labelled scores of each class (0 if the densities are known).
     information : float
@@ -121,16 +122,16 @@ class Variance:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """Shares of the parts: (target, positives, negatives)."""
+        """Share of each part in the sum: (target, positives, negatives)."""
         return self.target / self.total, self.positives / self.total, self.negatives / self.total
 
     @property
     def naive(self) -> Variance:
-        """The target's part alone, with the densities assumed known."""
+        """The part that the target causes, which is the variance if the densities are known."""
         return Variance(self.target, 0.0, 0.0, self.information)
 
     def about_target(self, prevalence: float, n: float) -> float:
-        """Return the variance about the share of positives in one specific target of n rows."""
+        """Return the error variance for the share of positives in one specific target of n rows."""
         return max(self.total - prevalence * (1 - prevalence) / n, 1e-3 * self.total)
 
 
@@ -155,8 +156,8 @@ def profile_interval(
 ) -> tuple[float, float]:
     """Return all prevalences whose deviance is at most ``inflation`` times the chi-square quantile.
 
-    ``inflation`` is total variance over target variance. A value of 1 gives the ordinary (naive)
-    likelihood interval.
+    ``inflation`` is the total variance divided by the variance that the target causes. If it is 1,
+    the result is the ordinary (naive) likelihood interval.
     """
     limit = deviance_limit(confidence_level) * inflation / 2
     top = mixture.log_likelihood(estimate)
@@ -173,7 +174,7 @@ def deviance_limit(confidence_level: float) -> float:
 
 
 def _edge(inside: float, end: float, is_outside: Callable[[float], bool]) -> float:
-    """Return the last prevalence on the way from ``inside`` to ``end`` that is not outside."""
+    """Return the last prevalence between ``inside`` and ``end`` that is in the interval."""
     if not is_outside(end):
         return end
     for _ in range(80):
@@ -196,7 +197,7 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
         Target rows (or shares) at each point or bin.
     tolerance : float
         Stop when ``max g - 1`` is at most this, with g the Karush-Kuhn-Tucker ratios. The
-        log-likelihood is then at most this far (per row) below its maximum.
+        log-likelihood per row is then at most this much below its maximum.
 
     Returns
     -------
@@ -227,12 +228,13 @@ def climb(
     size: int,
     tolerance: float = 1e-9,
 ) -> FloatArray:
-    """Return the shares of :func:`em_shares` from products with the densities D (B, K).
+    """Compute the shares of :func:`em_shares` from matrix products with the densities D (B, K).
 
     The first steps are plain steps of expectation-maximisation. They are enough if the densities
     differ clearly. Later steps are extrapolated from two plain steps (Varadhan and Roland 2008,
-    Scand. J. Statist. 35, 335-353, scheme S3), unless the likelihood falls far below the highest
-    so far. Without extrapolation, similar classes would take tens of thousands of steps.
+    Scand. J. Statist. 35, 335-353, scheme S3), unless the likelihood would fall far below its
+    highest value so far. Without extrapolation, similar classes would take tens of thousands of
+    steps.
 
     ``mix``, ``pull``: functions that return ``D @ shares`` and ``D.T @ ratio``.
     ``weights``, shape (B,): target rows at each point or bin.
@@ -271,7 +273,7 @@ def climb(
 
 
 def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return shares far along the direction of two steps; ``second`` if a share would reach 0."""
+    """Extrapolate two steps; a share that would be 0 or less is taken from ``second``."""
     step = first - start
     bend = second - 2 * first + start
     length = 1.0
@@ -286,9 +288,9 @@ def _to_one(shares: FloatArray) -> FloatArray:
 
 
 def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatArray:
-    """Return posteriors at another prevalence, from posteriors at the training prevalence.
+    """Convert posteriors at the training prevalence to posteriors at a different prevalence.
 
-    Source: Gubbels (2023), equation 2 with one prior per side.
+    Source: Gubbels (2023), equation 2, with the same prior in the numerator and the denominator.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Out-of-fold labelled scores with their folds, and a target's scores by the models of all folds.
 
-Out-of-fold scores of a class are a mixture of the scores of K models. A single model that was
-fitted on all rows gives the target scores with another distribution. For some learners it is very
-different. If each of the K models scores the target, and its target scores have the weight of its
-fold among the labelled rows, both sides are the same mixture. The estimate then does not depend on
-the learner. This is cross-fitting, as in CV+ (Barber, Candès, Ramdas & Tibshirani 2021). The K
-score sets of n rows count as n rows.
+The out-of-fold scores of a class are a mixture of scores from K models. If a single model fitted on
+all rows scores the target, the distribution of its scores is different. For some learners, the
+difference is large. Suppose that each of the K models scores the target, and that its target scores
+are weighted by the share of its fold among the labelled rows. Both sides are then the same mixture.
+The estimate then does not depend on the learner. The method is cross-fitting, as in CV+ (Barber,
+Candès, Ramdas & Tibshirani 2021). The K sets of scores for n rows count as n rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EXPOSED = (
 )
 """Warning about a target scored by one model, with labelled rows scored by others."""
 _MOST_LEFT_OUT = 50
-"""With more folds than this, several are left out together."""
+"""If there are more folds than this, several folds are left out together."""
 _TARGET = "one score array for each fold, in the sorted order of the fold ids"
 
 Counted = TypeVar("Counted", ScoreCounts, TopScoreCounts)
@@ -44,8 +44,8 @@ def _is_array(part: Any) -> bool:
 def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
     """Return the labels, the scores, and the fold ids (or None) of calibration data.
 
-    The data are ``(y, scores)`` or ``(y, scores, fold_ids)``. Their rows are put in a common order
-    (:func:`cmtrack.statistics.inputs.align_rows`).
+    The data are ``(y, scores)`` or ``(y, scores, fold_ids)``. The rows of all parts are put in the
+    same order (:func:`cmtrack.statistics.inputs.align_rows`).
     """
     try:
         parts = () if isinstance(calibration, str) else tuple(calibration)
@@ -92,11 +92,11 @@ class Folds:
 
     @property
     def sizes(self) -> IntArray:
-        """Labelled rows of each fold, shape (K,)."""
+        """Number of labelled rows in each fold, shape (K,)."""
         return np.bincount(self.codes)
 
     def score_sets(self, target: Any, n_classes: int, what: str) -> list[Any] | None:
-        """Return the K score arrays of a target; None if it is one array.
+        """Return the K score arrays of a target; None if the scores are a single array.
 
         Several score arrays are a list of arrays or frames, an array of three dimensions, or, for
         two classes, a two-dimensional array that does not have one or two columns.
@@ -116,7 +116,7 @@ class Folds:
         return sets
 
     def joined(self, sets: Sequence[FloatArray], what: str) -> tuple[FloatArray, IntArray]:
-        """Return all K score sets of n rows one after the other, and weights that sum to n m.
+        """Join the K sets of scores for n rows, and return them with weights that sum to n m.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class Folds:
         return np.concatenate(sets), np.repeat(self.sizes, lengths[0])
 
     def per_row(self, counted: Counted) -> Counted:
-        """Return counts by the weights of :meth:`joined`, scaled to the number of target rows."""
+        """Scale counts that use the weights of :meth:`joined` to the number of target rows."""
         n_labelled = len(self.codes)
         if isinstance(counted, TopScoreCounts):
             return TopScoreCounts(replace(counted.table, sums=counted.sums / n_labelled))
@@ -141,14 +141,14 @@ class Folds:
 
     @property
     def groups(self) -> IntArray:
-        """The group of each row; the folds of a group are left out together."""
+        """The group of each row; all folds in a group are left out together."""
         n = len(self.sizes)
         return self.codes * min(n, _MOST_LEFT_OUT) // n
 
     def left_out(self, actual: IntArray, n_classes: int) -> Iterator[BoolArray]:
         """Yield flags of the rows without each group of folds, if these rows have every class.
 
-        With more than two classes, they must have each class twice.
+        If there are more than two classes, the rows must contain each class at least twice.
         """
         least = min(n_classes - 1, 2)
         for group in range(int(self.groups.max()) + 1):
@@ -161,7 +161,7 @@ class Folds:
 
 
 def by_fold(codes: IntArray, folds: Folds | None, size: int) -> tuple[IntArray, int]:
-    """Return codes 0..size-1 with one block of codes for each fold, and the number of codes."""
+    """Return codes 0..size-1, of which each fold uses a separate block, and the number of codes."""
     if folds is None:
         return codes, size
     return codes + size * folds.groups, size * (int(folds.groups.max()) + 1)
@@ -176,7 +176,7 @@ def pooled(labelled: Counted, size: int) -> Counted:
 
 
 def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
-    """Return the labelled scores without each fold, if every class remains."""
+    """Return the labelled scores without each fold, if the remaining rows contain every class."""
     whole = pooled(labelled, size)
     if isinstance(labelled, TopScoreCounts):
         remaining = [whole - block for block in labelled.blocks(size)]
@@ -192,7 +192,7 @@ def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
 
 
 def classes_of(labelled: ScoreCounts | TopScoreCounts) -> IntArray:
-    """Return the class codes that have at least one row."""
+    """Return the codes of the classes with at least one row."""
     if isinstance(labelled, TopScoreCounts):
         return np.unique(labelled.cells[0])
     return np.flatnonzero(labelled.counts.any(axis=1))

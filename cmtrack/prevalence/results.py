@@ -1,10 +1,11 @@
 """Results of a prevalence estimate: shares, counts, plans, and labels that agree with a count.
 
-Source: Gubbels (2023), section 0.4 ("Bayesian calibration"). Here, the densities do not come from
-training scores, the variance includes the error of the labelled scores, and the interval is the
-adjusted profile likelihood's. The source publishes the square root of sum(tau (1-tau)) as the error
-of the count (Table 2.4). It is only the spread of the labels given correct probabilities: the
-actual counts there are 12 to 29 of these spreads away.
+Source: Gubbels (2023), section 0.4 ("Bayesian calibration"). Unlike the source, cmtrack does not
+compute the densities from training scores, and its variance includes the error of the labelled
+scores. The interval is computed from the adjusted profile likelihood. The source publishes the
+square root of sum(tau (1-tau)) as the error of the count (Table 2.4). This number only measures the
+random variation of the labels if the probabilities are correct. In the table, the estimated and
+actual counts differ by 12 to 29 times this number.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ The test of the fit detects only gross violations, so a large p-value does not c
 
 
 class ClassShare(NamedTuple):
-    """The share of a class with its interval."""
+    """The share of a class, with an interval."""
 
     value: float
     low: float
@@ -61,7 +62,7 @@ class ClassShare(NamedTuple):
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """Numbers of additional rows, of one kind alone, that give a requested half-width.
+    """Numbers of additional rows that result in a requested half-width, for each kind of row.
 
     Attributes
     ----------
@@ -70,9 +71,9 @@ class SamplePlan:
     now : float
         The half-width z sqrt(V) of this estimate.
     target, positives, negatives : int or None
-        Additional target scores, labelled positives or labelled negatives. 0 if none are needed,
-        None if more of this kind alone cannot give the half-width, because the other two parts of
-        the variance are already too large.
+        Number of target scores, labelled positives or labelled negatives to add if only this kind
+        is added. It is 0 if no rows are needed. It is None if adding only this kind is not enough,
+        because the other two parts of the variance are already too large.
     """
 
     half_width: float
@@ -90,8 +91,9 @@ class CountedLabels:
     ----------
     positive : ndarray of shape (n,) of bool
     tied : int
-        Number of rows at the lowest positive score if the count falls within a block of equal
-        scores, else 0. The whole block gets the label that comes nearer to the count.
+        If the count would divide a block of rows with equal scores, the number of rows in this
+        block, and otherwise 0. All rows in the block get the label for which the number of
+        positives is closer to the count.
     """
 
     positive: BoolArray
@@ -101,10 +103,10 @@ class CountedLabels:
 def sample_plan(
     spread: Variance, sizes: tuple[float, float, float], half_width: float, confidence_level: float
 ) -> SamplePlan:
-    """Return how many additional rows of each kind alone give a half-width.
+    """Return the number of rows to add to reach a half-width, if only one kind is added.
 
-    For the target it solves z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n', and accordingly for
-    the labelled rows of each class.
+    For the target, the function solves z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n'. For the
+    labelled rows of each class, it solves the corresponding equation.
     """
     if not half_width > 0:
         raise ValueError(f"half_width must be positive, got {half_width!r}")
@@ -130,7 +132,7 @@ def sample_plan(
 
 
 def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
-    """Label the round(count) highest scores positive; equal scores get one label."""
+    """Label the round(count) highest scores as positive, with one label for equal scores."""
     wanted = round(count)
     if wanted <= 0:
         return CountedLabels(np.zeros(len(scores), dtype=bool), 0)
@@ -151,16 +153,17 @@ def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
 class Likelihood(NamedTuple):
     """Deviance of each prevalence on a grid.
 
-    It is 0 at the estimate, and equals the chi-square quantile at the ends of an interval.
+    The deviance is 0 at the estimate, and equals the chi-square quantile at the ends of an
+    interval.
 
     Attributes
     ----------
     prevalence : ndarray of shape (P,)
     adjusted : ndarray of shape (P,)
-        By the variance of the estimate's interval. It includes the error of the labelled scores,
-        except for ``interval="naive"``.
+        Deviance for the variance that the estimate's interval uses. This variance includes the
+        error of the labelled scores, unless ``interval="naive"``.
     naive : ndarray of shape (P,)
-        With the densities assumed known.
+        Deviance if the densities are assumed to be known.
     """
 
     prevalence: FloatArray
@@ -178,8 +181,9 @@ class BasePrevalence(ABC):
     Attributes
     ----------
     value, low, high : float
-        Prevalence and its interval, in [0, 1]; NaN if the prevalence is not identified, or if the
-        test of its fit refuses it (p < 0.01): see :attr:`shift`.
+        Prevalence and its interval, in [0, 1]; NaN if the prevalence is not identified. They are
+        also NaN if the estimate is refused because the p-value of its fit is below 0.01; see
+        :attr:`shift`.
     confidence_level : float
     positive : label
     n_target, n_positives, n_negatives : float
@@ -191,17 +195,19 @@ class BasePrevalence(ABC):
     density : str
         The density model.
     fit_statistic, fit_df, fit_pvalue : float, int, float
-        Test that the target's scores are a mixture of the labelled densities. A small p-value means
-        that more than the prevalence changed. Below 0.05, a warning says not to trust the estimate.
-        Below 0.01, there is no estimate. A large p-value proves nothing, because the test detects
-        only gross changes. NaN if the fit cannot be tested.
+        Results of the test whether the target's scores are a mixture of the labelled densities. A
+        small p-value means that not only the prevalence differs from the labelled rows. If it is
+        below 0.05, a warning advises against using the estimate. If it is below 0.01, there is no
+        estimate. A large p-value does not prove anything, because the test detects only large
+        changes. The p-value is NaN if the fit cannot be tested.
     realised : (float, float)
-        Interval of the target's own share of positives, by the same method.
+        Interval for the actual share of positives in the target itself, computed with the same
+        method.
     undefined : dict of str to str
-        The reason why a number is NaN, by name.
+        For the name of each number that is NaN, the reason why it is NaN.
     warnings : tuple of str
     refused : BasePrevalence or None
-        The estimate if the test of its fit refuses it. Do not use its numbers.
+        The refused estimate, if the p-value of the fit is below 0.01. Do not use its numbers.
 
     Examples
     --------
@@ -234,12 +240,12 @@ class BasePrevalence(ABC):
 
     @property
     def shift(self) -> ClassShare:
-        """The value and interval under the estimate's assumption, even if its test refuses them."""
+        """The value and interval if the assumption holds, even if the test refuses them."""
         estimate = self.refused or self
         return ClassShare(estimate.value, estimate.low, estimate.high)
 
     def unless_refused(self) -> Self:
-        """Return the estimate; without numbers, but with the reason, if the test refuses it."""
+        """Return the estimate; if the test refuses it, a reason replaces its numbers."""
         reason = refusal(self.fit_pvalue)
         if not reason:
             return self
@@ -298,7 +304,8 @@ class BasePrevalence(ABC):
     def shares(self) -> tuple[float, float, float]:
         """Shares of the variance due to (target, labelled positives, labelled negatives).
 
-        The largest shows what to add: more scored target rows, or more labelled rows of that class.
+        The largest share shows which rows to add: scored target rows, or labelled rows of one
+        class.
         """
         if not math.isfinite(self.variance.total):
             return (math.nan, math.nan, math.nan)
@@ -306,7 +313,7 @@ class BasePrevalence(ABC):
 
     @property
     def inflation(self) -> float:
-        """Total variance over target variance; 1 is what the naive likelihood interval assumes."""
+        """Total variance / target variance, which the naive likelihood interval assumes to be 1."""
         if not math.isfinite(self.variance.total):
             return math.nan
         return self.variance.total / self.variance.target
@@ -326,16 +333,17 @@ class BasePrevalence(ABC):
 
     @property
     def efficiency(self) -> float:
-        """Number of labelled target rows that would give equal precision with known densities.
+        """Number of labelled target rows that would be as informative as the scores.
 
-        It is n sPCC^2.
+        The number is n sPCC^2, and it assumes that the densities are known.
         """
         return self.n_target * self.implied_spcc**2
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """Return the estimate with the warning that the labelled scores come from other fits.
+        """Return the estimate with the warning that its labelled scores come from different fits.
 
-        Both intervals are widened to include the estimates without each fold of labelled scores.
+        Both intervals are widened to include the estimates that leave out one fold of labelled
+        scores.
         """
         warnings = (EXPOSED, *self.warnings)
         if math.isnan(self.value):
@@ -351,7 +359,7 @@ class BasePrevalence(ABC):
         )
 
     def plan(self, half_width: float) -> SamplePlan:
-        """Return how many additional rows, of each kind alone, give a half-width.
+        """Return the number of rows to add to reach a half-width, if only one kind is added.
 
         The kinds are target scores, labelled positives and labelled negatives.
 
@@ -400,10 +408,10 @@ class BasePrevalence(ABC):
 
     @abstractmethod
     def _ordering(self, scores: FloatArray) -> FloatArray:
-        """Return numbers that grow with the positive class's posterior, shape (n,)."""
+        """Return numbers that increase with the posterior of the positive class, shape (n,)."""
 
     def _check_estimated(self, use: str) -> None:
-        """Raise ValueError if there is no estimate; ``use`` is what it is needed for."""
+        """Raise ValueError if there is no estimate; ``use`` says why an estimate is needed."""
         if math.isnan(self.value) or math.isnan(self.variance.total):
             raise ValueError(
                 f"{use} needs an identified prevalence; this estimate is NaN: {self.why}"
@@ -411,7 +419,7 @@ class BasePrevalence(ABC):
 
     @property
     def _notes(self) -> list[str]:
-        """The assumption of an estimate, and all warnings and reasons except :attr:`why`."""
+        """The assumption of the estimate, all warnings, and all reasons except :attr:`why`."""
         notes = [] if math.isnan(self.value) else [f"This {ASSUMES}."]
         remarks = dict.fromkeys((*self.warnings, *self.undefined.values()))
         notes.extend(remark for remark in remarks if remark != self.why)
@@ -426,7 +434,7 @@ class BasePrevalence(ABC):
 class PrevalenceEstimate(BasePrevalence):
     """An estimated share of positives in a target of two classes, with its standard error.
 
-    It adds these attributes to :class:`BasePrevalence`:
+    The class adds these attributes to :class:`BasePrevalence`:
 
     Attributes
     ----------
@@ -441,7 +449,7 @@ class PrevalenceEstimate(BasePrevalence):
         Quasi-deviance as a function of a grid of prevalences and the interval's method, for
         estimates without a likelihood.
     fit_contributions : tuple of (int, float)
-        The bins with the worst fit, with their parts of the statistic.
+        The bins with the worst fit, and the contribution of each bin to the statistic.
 
     Examples
     --------
@@ -495,11 +503,12 @@ class PrevalenceEstimate(BasePrevalence):
 
     @cached_property
     def missed_move(self) -> float:
-        """The largest effect on the value of a shift that the test of fit would miss.
+        """The largest change in the value caused by a shift of scores that the test would miss.
 
-        The scores of both classes are tilted: their densities are multiplied by exp(d s), with s
-        the score's logit in standard deviations. d is the smallest tilt, down and up, that the test
-        detects in half of all cases (at most 5). NaN without a test.
+        The scores of both classes are tilted, which means that their densities are multiplied by
+        exp(d s). Here s is the logit of the score in standard deviations, and d is the smallest
+        downward or upward tilt that the test detects in half of all cases (at most 5). The change
+        is NaN if there is no test.
         """
         if math.isnan(self.fit_pvalue):
             return math.nan
@@ -532,8 +541,8 @@ class PrevalenceEstimate(BasePrevalence):
         """Return the deviance 2 (l_max - l) on a grid of prevalences, adjusted and naive.
 
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high`, unless
-        the interval was widened to include estimates without one fold. Without an estimate, the
-        deviance is 0 everywhere.
+        the interval was widened to include estimates that leave out one fold. If there is no
+        estimate, the deviance is 0 everywhere.
         """
         if math.isnan(self.value):
             flat = np.zeros(n_points)
@@ -554,7 +563,7 @@ class PrevalenceEstimate(BasePrevalence):
 
     @property
     def _effective(self) -> float:
-        """Effective size of the target, less than the sum of weights if rows have weights."""
+        """Effective size of the target, which is below the sum of weights if rows have weights."""
         information = self.variance.target * self.variance.information
         if math.isfinite(information) and information > 0:
             return 1 / information
@@ -569,7 +578,7 @@ class PrevalenceEstimate(BasePrevalence):
         method : "interpolated" or "bins"
             "interpolated": log ratios interpolated between bin centres, shifted so that the
             probabilities sum to the estimated count over the target. "bins": one value per bin.
-            Their sum is exactly the count, but ranks change.
+            The probabilities then sum exactly to the count, but the order of the rows changes.
 
         Examples
         --------
@@ -614,7 +623,7 @@ class PrevalenceEstimate(BasePrevalence):
         return scores
 
     def figure(self) -> Figure:
-        """Draw the likelihood of the prevalence with its interval."""
+        """Draw the likelihood of the prevalence, with the interval of the estimate."""
         from cmtrack import plots
 
         return plots.prevalence_figure(self)
@@ -656,7 +665,7 @@ class PrevalenceEstimate(BasePrevalence):
         return f"{self.count:,.0f} [{self.count_low:,.0f}, {self.count_high:,.0f}]"
 
     def _repr_html_(self) -> str:
-        """Return the numbers in sentences, the likelihood and the warnings as HTML."""
+        """Return HTML that shows the numbers, the likelihood and the warnings."""
         subject = f"The share of “{self.positive}” in the population"
         if math.isnan(self.value):
             sentence = notebook.sentence(f"{subject} is not estimated: {self.why}.")
@@ -691,16 +700,16 @@ class ClassPrevalenceEstimate(BasePrevalence):
     ----------
     classes : tuple of length K
     class_shares : ClassShares
-        All classes' shares and their covariance.
+        Shares of all classes, with the covariance of the shares.
     n_labelled : ndarray of shape (K,)
         Labelled rows of each class.
     scaling : Scaling or None
         The recalibration; None for ``density="bins"``.
     at_target : ndarray of shape (n, K)
-        The target's probabilities. If the models of all K folds scored the target, these are the
-        probabilities by one model after the other.
+        The target's probabilities. If the models of all K folds scored the target, the array
+        contains the rows once for each model, one model after the other.
     target_weights : ndarray of shape (n,) or None
-        How much each of these rows counts; None if each counts 1.
+        Weight of each of these rows; None if the weight of each row is 1.
     binned : BinnedShares or None
         The bins for the test of the fit; None if the fit is not tested.
 
@@ -727,11 +736,11 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @cached_property
     def missed_move(self) -> dict[Label, float]:
-        """The largest effect on each share of a shift that the test of fit would miss.
+        """The largest change in each share caused by a shift of scores that the test would miss.
 
-        It is defined as :attr:`PrevalenceEstimate.missed_move`, with a tilt of each class's own
-        score. With more than ten classes the largest probability is tilted, which moves shares
-        less. Empty without a test.
+        It is defined as :attr:`PrevalenceEstimate.missed_move`, but the score of each class is
+        tilted separately. If there are more than ten classes, only the largest probability is
+        tilted, which changes the shares less. The result is empty if there is no test.
         """
         if self.binned is None:
             return {}
@@ -751,12 +760,12 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return notes
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """Return the estimate with the warning, and with wider intervals for every class."""
+        """Add the warning, widen the intervals of all classes, and return the estimate."""
         shares = self.class_shares.covering([estimate.class_shares for estimate in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
 
     def unless_refused(self) -> Self:
-        """Return the estimate; without the classes' shares if the test of its fit refuses it."""
+        """Return the estimate; if the test refuses it, the shares of the classes are removed."""
         estimate = super().unless_refused()
         if estimate.refused is None:
             return estimate
@@ -768,7 +777,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @property
     def by_class(self) -> dict[Label, ClassShare]:
-        """Share of every class as (value, low, high)."""
+        """The share of each class as (value, low, high)."""
         shares = self.class_shares
         numbers = map(ClassShare, shares.values.tolist(), shares.low.tolist(), shares.high.tolist())
         return dict(zip(self.classes, numbers, strict=True))
@@ -794,7 +803,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @property
     def sd_labels_only(self) -> float:
-        """Spread of the positive class's labels alone, not the standard error of the count.
+        """Spread of the labels of the positive class, which is not the standard error of the count.
 
         It is sqrt(sum tau (1-tau)) of its posteriors tau.
         """
@@ -834,7 +843,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return self.posterior(scores)[:, self.classes.index(self.positive)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class: label, share and number in this target, with intervals."""
+        """Return one row per class, with the label, and the share and number in this target."""
         from cmtrack._pandas import pd
 
         rows = [{"label": label, **share._asdict()} for label, share in self.by_class.items()]
