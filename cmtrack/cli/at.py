@@ -99,7 +99,7 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
 )
 @of_stored
 def plan_command(runs: Sequence[str], difference: float, metric: str, store: Store) -> Answer:
-    """Print how many test rows you need to show a difference.
+    """Print how many test rows you need to detect a difference.
 
     With the printed number of rows, a test detects the difference in 80% of cases. For two runs on
     the same rows, the number is computed from the standard error of their difference. For a single

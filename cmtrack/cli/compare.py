@@ -207,7 +207,7 @@ def check_prefix(prefix: str) -> None:
 
 
 def read_rank_by(metrics: Sequence[str]) -> str | list[str] | None:
-    """Return a single metric as text, or several metrics as a list; None without any metrics."""
+    """Return a single metric as text, or several metrics as a list; None if no metric is given."""
     if not metrics:
         return None
     from cmtrack.comparison.criterion import Criterion

@@ -51,9 +51,9 @@ class TerminalColumn:
 
     ``key``: key of the column in the unranked rows below the table.
     ``cell``: function from a row to the text of its cell.
-    ``keep``: priority if not all columns fit. ``ALWAYS`` keeps a column at any width. A column with
-        priority ``DECIDES`` or higher is dropped only if the table is too wide even with brief
-        forms and folded names.
+    ``keep``: priority of the column if not all columns fit. ``ALWAYS`` keeps a column at any width.
+        A column with priority ``DECIDES`` or higher is dropped only if the table is too wide even
+        with brief forms and folded names.
     ``right``: whether the column is right-aligned.
     ``brief``: shorter replacement if a column with priority ``DECIDES`` or higher does not fit.
     ``folds``: whether the column contains names that may continue on the next line.

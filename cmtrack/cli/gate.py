@@ -142,8 +142,8 @@ def gate_command(
 
     Without --require, the run fails if it is significantly worse than the baseline in the metric of
     --rank-by (by default the Matthews correlation). You can omit --against if no gate refers to a
-    .difference. If several pipelines log runs, use --latest and a --filter on a tag of your
-    pipeline.
+    .difference. If several pipelines log runs, combine --latest with a --filter on a tag that your
+    pipeline sets.
 
     \b
     Exit codes:
@@ -355,7 +355,7 @@ def _found(check: GateResult | NotWorse) -> str:
 
 
 def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str) -> str:
-    """Return a text on the loss that a passed check allows and a gate that limits it, or ""."""
+    """Return a text on the loss that a passed check allows, and on a gate that would limit it."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
     from cmtrack.report import formatting as fmt
 

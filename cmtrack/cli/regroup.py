@@ -77,7 +77,7 @@ def regroup_command(
     tracking_uri: str | None,
     **options: Any,
 ) -> Answer:
-    """Evaluate past runs under another grouping.
+    """Evaluate past runs with a different grouping.
 
     The command needs neither data nor models. It adds the new numbers to the same runs under a
     prefix, and changes nothing else. `cmtrack compare --prefix PREFIX` then ranks the runs by the

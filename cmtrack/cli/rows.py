@@ -80,7 +80,7 @@ def rows_command(
     """Print the rows behind a number.
 
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote. The run must contain its
-    row-level predictions. Several runs must have been evaluated on the same rows.
+    row-level predictions. If you pass several runs, they must have been evaluated on the same rows.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs on different
     rows.

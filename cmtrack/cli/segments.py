@@ -168,7 +168,7 @@ class _Segments(NamedTuple):
     searched: SegmentSearch | None
 
     def data(self) -> dict[str, Any]:
-        """Return the answer as JSON data."""
+        """Return the result as JSON data."""
         data: dict[str, Any] = {"runs": []}
         for run, views, evaluation in zip(self.runs, self.views, self.evaluations, strict=True):
             run_data = {"run": run, "columns": [_as_data(view) for view in views]}

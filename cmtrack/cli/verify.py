@@ -35,9 +35,9 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
 
     BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. The command
     compares every file in the bundle with its digest in the manifest. It recomputes the comparison
-    from the statistics and the rule, and every number in the review must agree to within 1e-9. It
-    does not check the page in the bundle, so read the new page instead. It also prints the digest
-    of the manifest, which you can sign or compare.
+    from the statistics and the rule. Every number in the review must agree to within 1e-9. It does
+    not check the page in the bundle, so read the new page instead. It also prints the digest of the
+    manifest, which you can sign or compare.
 
     \b
     Exit codes:

@@ -15,6 +15,6 @@ text and the figures differ, cmtrack follows the figures. A code is out of famil
 contains no *unmatched* code of the same family, although the text of assumption 3 says "no code
 from that family". If both sides contain several unmatched codes of a family, every pair of these
 codes counts (figure 1). The right panel of figure 2 ignores assumption 1: according to the rules,
-the code 364.03 in this panel is out of family. The source uses rows for predictions. In cmtrack,
-rows are actual codes and columns are predicted codes.
+the code 364.03 in this panel is out of family. In the source, the rows of a matrix are predictions.
+In cmtrack, rows are actual codes and columns are predicted codes.
 """

@@ -170,7 +170,7 @@ def _pieces(ends: IntArray, most: int = _PAIRS) -> list[tuple[int, int]]:
 
 
 def _share(n: IntArray) -> IntArray:
-    """Return UNIT / n, rounded to a whole number."""
+    """Return UNIT / n rounded to a whole number."""
     return (2 * UNIT + n) // (2 * n)
 
 

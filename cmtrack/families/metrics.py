@@ -267,7 +267,7 @@ OF_FAMILIES = Sections(FAMILY, places=("cmtrack.families.metrics.OF_FAMILIES",))
 
 
 class Codes(Samples):
-    """Counts of documents for each code, from which macro averages are computed."""
+    """Document counts by code, from which macro averages are computed."""
 
     def __init__(self, codes: IntArray) -> None:
         self.codes = codes

@@ -68,7 +68,7 @@ class FamilyEvaluation(BaseEvaluation):
     macro_errors : dict of str to float, optional
         Standard errors of the macro averages, with documents as the sampling units.
     rows : DocumentRows or None
-        Numbers of each individual document, which paired comparisons require. None if the
+        Numbers stored for each individual document; paired comparisons require them. None if the
         evaluation was not computed from documents. These numbers are dropped if evaluations are
         merged, and they are ignored when evaluations are tested for equality.
 
@@ -99,7 +99,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def matching(self) -> str:
-        """The default matching of :meth:`matrix`: "product", "row", "column" or "balanced"."""
+        """The default matching for :meth:`matrix`: "product", "row", "column" or "balanced"."""
         return self.spec.matching
 
     @property

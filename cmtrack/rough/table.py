@@ -38,7 +38,7 @@ class GranuleTable(RemovedAttributes):
     Attributes
     ----------
     counts : ndarray of shape (S, K), int64
-        Number of rows of each granule and class; no granule is empty.
+        Number of rows in each granule and class; no granule is empty.
     labels : tuple of length K
         The classes in order.
     attributes : tuple of length A

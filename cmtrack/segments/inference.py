@@ -511,7 +511,7 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     ----------
     estimates : Estimates
     support : array-like of shape (S,)
-        Number of rows of each segment.
+        Number of rows in each segment.
     better : "higher" or "lower"
         Whether higher or lower values are better.
 

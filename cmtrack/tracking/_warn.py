@@ -13,7 +13,7 @@ from types import FrameType
 from cmtrack import untrusted
 
 MAX_MESSAGE = 2000
-"""Number of characters after which a server's message is cut, because it may have any length."""
+"""Number of characters after which a server's message, which may be arbitrarily long, is cut."""
 _PACKAGES = ("cmtrack", "cmtrack_integrations")
 _log = logging.getLogger("cmtrack")
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("cmtrack")
 class EvaluationWarning(UserWarning):
     """Warning that part of an evaluation could not be created or sent.
 
-    The training continues.
+    Training continues after the warning.
     """
 
 
@@ -51,7 +51,7 @@ def _frames_inside() -> int:
 
 
 def note(message: str) -> None:
-    """Log a message at level INFO, without raising an error if a handler of the script fails."""
+    """Log a message at level INFO; if one of the script's handlers fails, no error is raised."""
     with suppress(Exception):
         _log.info(message)
 

@@ -1,4 +1,4 @@
-"""Artifact files of runs: the servers that may be used, and reading a file with one request.
+"""Functions that read artifact files with a single request, and only from allowed servers.
 
 The address of a run's files comes from the tracking store. Every request for files includes the
 user's password or token. Therefore cmtrack sends requests only to the tracking server and to
@@ -7,7 +7,8 @@ ensures this for reading, listing, uploading and removing. Only regular files up
 are read.
 
 MLflow's own download requests the run, lists a folder and asks for the server's capabilities before
-it reads a file. The artifact address in the list of runs is enough to read a file directly.
+it reads a file. cmtrack reads a file directly from the artifact address that the list of runs
+contains.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
 HOSTS = "CMTRACK_ARTIFACT_HOSTS"
 """Environment variable that lists additional servers to which requests are allowed.
 
-Commas separate the servers. If a server is listed without a scheme, ``https`` is used.
+Separate the servers with commas. If a server is listed without a scheme, ``https`` is used.
 """
 
 _PORTS = {"http": 80, "https": 443}
 _CHUNK = 1 << 20
-"""Number of bytes that are read at a time."""
+"""Number of bytes to read at a time."""
 _MAX_SIGNED = 1 << 16
 """Maximum size, in bytes, of a response that contains a signed address."""
 _SIGNED_SECONDS = (5.0, 60.0)

@@ -11,7 +11,7 @@ from cmtrack import untrusted
 from cmtrack.files import write_whole
 
 MAX_BYTES = 2 << 30
-"""Maximum size of the cache in bytes; beyond it, the least recently used files are removed."""
+"""Maximum size of the cache in bytes; above it, the least recently used files are removed."""
 
 
 def digest_of(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""``compare``: rank runs of tracking stores, or evaluations in memory."""
+"""The function ``compare``, which ranks runs from tracking stores or evaluations in memory."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ def _read(
 def _with_model_sizes(
     runs: Sequence[TrackedRun], clients: Mapping[str, MlflowClient]
 ) -> tuple[TrackedRun, ...]:
-    """Add the sizes of the models to the runs, which takes a request for each model."""
+    """Add the sizes of their models to the runs; this takes one request per model."""
 
     def with_model_size(run: TrackedRun) -> TrackedRun:
         return replace(run, model_size=model_size(run, clients[run.tracking_uri]))

@@ -179,7 +179,7 @@ def _marks(prefix: str) -> tuple[str, str]:
 
 
 def _shortened(note: str) -> str:
-    """Cut the longest blocks to their first lines until the description is short enough."""
+    """Shorten the longest blocks to their first lines until the description is short enough."""
     blocks = sorted(_WHOLE_BLOCK.finditer(note), key=lambda block: len(block[0]), reverse=True)
     for block in blocks:
         if len(note) <= MAX_NOTE:

@@ -58,7 +58,7 @@ _STORED = (
 
 
 class State(Enum):
-    """State of an entry, which ``cmtrack spool`` lists as its kind."""
+    """State of an entry; ``cmtrack spool`` lists this state as the entry's kind."""
 
     UNFINISHED = "unfinished"
     """The entry is being written, or the process that wrote it ended too early."""

@@ -42,7 +42,7 @@ _TAGS = (
     STALE,
     STEP,
 )
-"""Tags of an evaluation, which the next evaluation under its prefix replaces or removes."""
+"""Tags that the next evaluation under the same prefix replaces or removes."""
 
 
 @dataclass(frozen=True, eq=False)

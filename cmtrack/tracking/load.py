@@ -48,8 +48,8 @@ def load_evaluation(
         The prefix under which the evaluation was logged; ``"test"`` also finds ``"test/"``.
     rows : bool, default False
         Whether to also load the row-level predictions, for paired comparisons. If the evaluation
-        was made with both ``groups=`` and segments, stored predictions are always loaded, because
-        the confidence intervals of the segments need them.
+        was computed with both ``groups=`` and segments, stored predictions are always loaded,
+        because the segments' confidence intervals require them.
     extra_metrics : sequence of Metric, optional
         The custom metrics that were used in the evaluation, because a run does not store their
         functions. If you do not pass them, you can read the logged numbers, but you cannot regroup
@@ -65,8 +65,8 @@ def load_evaluation(
     Raises
     ------
     ValueError
-        If the run does not exist, if it contains no evaluation or not the requested predictions, or
-        if the evaluation is damaged or has a newer schema.
+        If the run does not exist, if it does not contain the evaluation or the requested
+        predictions, or if the evaluation is damaged or uses a newer schema.
     ConnectionError
         If the tracking server does not answer.
 
@@ -99,7 +99,7 @@ def load_evaluation(
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
     """Read the evaluation of a listed run.
 
-    Raises ValueError if the run contains no evaluation, or if the evaluation is damaged or has a
+    Raises ValueError if the run contains no evaluation, or if the evaluation is damaged or uses a
     newer schema.
     """
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
@@ -127,7 +127,7 @@ def with_predictions(
 def with_kept_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> tuple[BaseEvaluation, str]:
-    """Return the evaluation with its stored rows, and the reason if the rows cannot be read."""
+    """Return the evaluation with its stored rows, and a reason if the rows cannot be read."""
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except (ValueError, ImportError) as error:  # PyArrow may be missing

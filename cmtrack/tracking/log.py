@@ -112,9 +112,10 @@ def log_evaluation(
     row contains the actual label, the predicted label, the probabilities, the weight, the group,
     and the segment for each declared column. Row ids are sent only as a digest. The environment
     variable ``CMTRACK_PREDICTIONS``, or ``[tool.cmtrack] predictions`` in the nearest
-    ``pyproject.toml`` with this setting, limits this regardless of the code: with ``off``, all rows
-    stay on this machine; with ``labels``, the probabilities stay on it
-    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO what is sent.
+    ``pyproject.toml`` with this setting, limits what is sent, regardless of the code: with ``off``,
+        all rows stay on this machine; with ``labels``, the probabilities stay on this machine (see
+        :mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO what is
+        sent.
     Statistics are always sent. They include the counts of each distinct score of the positive
     group, and counts for each value of a segment column.
 
@@ -140,8 +141,8 @@ def log_evaluation(
         evaluations. ``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
         ``val_multiclass/accuracy``.
     metrics : "headline", "all" or list of names, default "headline"
-        Which metrics become MLflow metrics; the JSON file contains all metrics. A name that ends in
-        ``/*`` stands for all metrics of a section.
+        Which metrics to log as MLflow metrics; the JSON file always contains all metrics. A name
+        that ends in ``/*`` stands for all metrics of a section.
     predictions : "auto", "labels", True or False
         Which rows are written to a compact Parquet file: "auto" writes all rows, up to 32 MB before
         compression; "labels" writes them without probabilities; True writes all rows, regardless of
@@ -519,7 +520,7 @@ def not_sent(
 
 
 def _raise_or_warn(error: BaseException, sentence: str, strict: bool) -> str:
-    """Raise the error if ``strict``; else warn that the evaluation was not logged, and return why.
+    """Raise the error if ``strict``; otherwise issue a warning and return the reason.
 
     ``sentence``: a sentence that says where the evaluation is stored.
     """

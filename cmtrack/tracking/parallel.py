@@ -29,7 +29,7 @@ def each(
     report_progress: Callable[[Item, int], object] = lambda *_: None,
     workers: int = WORKERS,
 ) -> list[Future[Result]]:
-    """Apply a function to many items in a thread pool.
+    """Apply ``action`` to many items in a thread pool.
 
     If the user interrupts the work, or ``report_progress`` raises an error, items in progress are
     completed, no further items are started, and the error is raised.

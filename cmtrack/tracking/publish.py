@@ -180,7 +180,7 @@ def _compared(comparison: Comparison) -> Iterator[Run]:
 
 
 def _review_experiment(client: MlflowClient, experiment_id: str, problems: list[str]) -> str:
-    """Return the experiment for reviews, or the runs' experiment if none can be created."""
+    """Return the experiment for reviews, or the runs' experiment if this one cannot be created."""
     from mlflow.exceptions import MlflowException
 
     home = client.get_experiment(experiment_id)

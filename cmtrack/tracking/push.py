@@ -72,9 +72,9 @@ def push(
 ) -> list[PushedEntry]:
     """Send the evaluations that wait in the spool to their runs.
 
-    Sending an entry twice has the same effect as sending it once, and an entry that was partly sent
-    is sent completely. If the store does not answer within ten seconds, the entry is kept. If a
-    connection to a store fails, or if the store does not answer for two entries, all remaining
+    Sending an entry twice has the same effect as sending it once, and an entry that was only partly
+    sent is sent again in full. If the store does not answer within ten seconds, the entry is kept.
+    If a connection to a store fails, or if the store does not answer for two entries, all remaining
     entries for that store are kept without another attempt.
 
     ``folder``: the spool folder to send. By default, entries are sent from every folder in which

@@ -57,8 +57,8 @@ class RegroupedRun:
         Headline metrics under the old grouping and under the new grouping. Their names do not
         include the prefix.
     already_done : bool
-        Whether the run already had this regrouping. In that case nothing was read or written, and
-        ``before`` and ``after`` contain the logged metrics.
+        Whether the run already contained this regrouping. In that case nothing was read or written,
+        and ``before`` and ``after`` contain the logged metrics.
 
     Examples
     --------
@@ -100,8 +100,8 @@ def regroup_runs(
     The new metrics, files and tags are added under a prefix, which you can pass to
     ``compare(prefix=...)`` and ``load_evaluation(prefix=...)``. An earlier regrouping under the
     same prefix is overwritten, and nothing else in the runs changes. Several runs are processed in
-    parallel. After an interrupt, each run is either completely regrouped or unchanged, and a second
-    call regroups the remaining runs.
+    parallel. If the work is interrupted, each run is either completely regrouped or unchanged, and
+    a second call regroups the remaining runs.
 
     Parameters
     ----------
@@ -111,17 +111,17 @@ def regroup_runs(
     positive : label, optional
         The positive group, if the grouping consists of two groups.
     prefix : str, optional
-        The prefix of the new metrics and files; by default the name of the grouping's last step and
-        an underscore, such as ``"party_"``.
+        The prefix of the new metrics and files; by default the name of the grouping's last step,
+        followed by an underscore, such as ``"party_"``.
     source_prefix : str, default ""
         The prefix of the evaluations to regroup.
     figures : bool or "auto", default "auto"
         Whether to draw figures; "auto" draws them for up to 100 runs.
     force : bool, default False
-        Also regroup runs for which this version of cmtrack has already logged the same regrouping
-        of the same evaluation.
+        Whether to regroup runs again if this version of cmtrack has already logged the same
+        regrouping of the same evaluation.
     dry_run : bool, default False
-        Compute the results without writing anything.
+        Whether to compute the results without writing anything.
     progress : callable, optional
         A function that is called each time a run is finished, in any order, with (name of the run,
         number of finished runs, total number of runs).

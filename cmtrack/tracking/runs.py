@@ -283,7 +283,7 @@ def find(
 def _matching(
     condition: str, clients: Sequence[MlflowClient], experiments: Sequence[str]
 ) -> list[TrackedRun]:
-    """Return runs from all stores that meet a condition, sorted by id, up to a limit."""
+    """Return runs that meet a condition, from all stores, sorted by id, up to a limit."""
     by_id: dict[str, TrackedRun] = {}
     for client in clients:
         searched: list[Any] = [client.get_experiment_by_name(name) for name in experiments]
@@ -455,7 +455,7 @@ def as_references(runs: Any) -> list[Any]:
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
     """Return the only model version that belongs to a run or to its logged models.
 
-    Raises ValueError if there is no model version, or more than one.
+    Raises ValueError if no model version or more than one model version exists.
     """
     versions = versions_of(run, client)
     model = ""

@@ -68,8 +68,8 @@ class KeptRows:
 
     ``content``: "off", "labels" or "all".
     ``limited``: whether all rows are omitted if their size exceeds 32 MB.
-    ``reason``: the setting because of which content is omitted, such as
-        ``CMTRACK_PREDICTIONS=off``; empty if nothing is omitted.
+    ``reason``: the setting that causes an omission, such as ``CMTRACK_PREDICTIONS=off``; empty if
+        nothing is omitted.
     """
 
     content: str
@@ -78,7 +78,7 @@ class KeptRows:
 
 
 def kept_rows(asked: bool | str = "auto") -> KeptRows:
-    """Apply the settings to a caller's ``predictions=``.
+    """Combine the settings with the caller's argument ``predictions=``.
 
     Raises ValueError if ``predictions=`` is not a valid option.
     """
@@ -229,7 +229,7 @@ def safe(asked: bool | str) -> bool | str:
 
 
 def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
-    """Remove rows that may no longer be sent from an entry; return a text on what was removed.
+    """Remove the rows that may no longer be sent; return a text that describes the removed rows.
 
     The rows are also removed from the entry's folder, so that they cannot be sent later.
     """
@@ -344,7 +344,7 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 
 
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
-    """Warn that a setting cannot be read, and return "off" with the source."""
+    """Warn that a setting cannot be read, and return "off" and the setting's source."""
     _tell_once(f"{problem}: no rows are written or sent until this is corrected")
     return "off", source
 

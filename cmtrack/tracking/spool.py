@@ -29,16 +29,16 @@ from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 DEFAULT = "cmtrack_spool"
 ENTRY = "entry.json"
 INTENT = "intent.json"
-"""File of cmtrack 0.1 and 0.2 with the destination of an unfinished entry."""
+"""File in which cmtrack 0.1 and 0.2 stored the destination of an unfinished entry."""
 MANIFEST = "manifest.json"
-"""File of cmtrack 0.1 and 0.2 with the content of a complete entry."""
+"""File in which cmtrack 0.1 and 0.2 stored the content of a complete entry."""
 INPUTS = "inputs.npz"
 LOCK = ".lock"
 STAMP = "%Y%m%dT%H%M%S%f"
 """Format of the creation time (in UTC) at the beginning of an entry's name."""
 SENT = ".sent"
 GRACE = 600.0
-"""Seconds without a write after which an unlocked, unfinished entry counts as abandoned."""
+"""Seconds since the last write after which an unlocked, unfinished entry counts as abandoned."""
 
 _TEMPORARY = "cmtrack-spool-"
 _MEMORY = Path("/dev/shm")

@@ -55,7 +55,7 @@ def later(place: Place, make: Callable[[], object], step: int = 0) -> None:
 
 
 def finish() -> None:
-    """Make all pending reports."""
+    """Create all pending reports."""
     for place in list(_waiting):
         _make(place)
 

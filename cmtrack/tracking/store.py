@@ -1,4 +1,4 @@
-"""Tracking stores: clients, temporary settings of MLflow, experiments and runs.
+"""Tracking stores: clients, temporary MLflow settings, experiments and runs.
 
 Context managers restore the settings that they change.
 """
@@ -127,7 +127,7 @@ def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence MLflow's progress bars, and log messages of MLflow and Alembic below errors."""
+    """Silence MLflow's progress bars, and log messages from MLflow and Alembic except errors."""
     import mlflow  # noqa: F401 - the import sets the levels
 
     loggers = [logging.getLogger(name) for name in _LOGGERS]

@@ -1,4 +1,4 @@
-"""Saved views: MLflow's list of runs and charts, saved as a view that is arranged for a ranking.
+"""Saved views: MLflow's list of runs and charts, arranged for a ranking.
 
 A view is a tag of the experiment (``mlflow.sharedViewState.<key>``). An MLflow page loads the view
 if the page's address contains the key. MLflow documents neither the tag nor its value. The format
@@ -62,7 +62,7 @@ _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
 
 @dataclass(frozen=True)
 class Form:
-    """The format of saved views in a range of MLflow versions.
+    """Format of saved views that a range of MLflow versions can read.
 
     ``longest``: maximum number of characters in an experiment's tag.
     ``named``: whether the tag also contains the view's name, for MLflow's menu of views.
@@ -79,7 +79,7 @@ The formats were checked on the pages of MLflow 3.5.1, 3.15.2 and 3.17.2, and ag
 MLflow 3.10.1 and 3.16.0.
 """
 _BEYOND = (4, 0)
-"""The first version whose pages have not been checked."""
+"""The first MLflow version whose pages have not been checked."""
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ _PLAIN_STATE = {
         "selectedXAxisMetricKey": "",
     },
 }
-"""The constant part of the state; MLflow's page requires all of these keys."""
+"""The constant part of the page's state; MLflow's page requires all of these keys."""
 
 
 def _unused_cards(

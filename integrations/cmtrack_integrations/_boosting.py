@@ -26,7 +26,7 @@ class Rounds(Hook):
     Attributes
     ----------
     trained : int
-        Number of training rounds completed so far.
+        Number of training rounds that were completed so far.
     used : int
         Number of rounds that the last evaluated model uses.
     """

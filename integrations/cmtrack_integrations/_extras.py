@@ -8,7 +8,7 @@ from cmtrack import _lazy
 
 
 def needs(extra: str) -> AbstractContextManager[None]:
-    """If a framework cannot be imported, raise an error that names the extra to install."""
+    """Raise an error that names the extra to install if a framework cannot be imported."""
     return _lazy.needs(
         f"cmtrack_integrations.{extra}", f"'.[{extra}]' in the folder of cmtrack's source"
     )

@@ -36,7 +36,7 @@ def log_fitted(
     ``cmtrack.rounds`` contains the number of rounds used, such as ``"24 of 50, by early
     stopping"``.
 
-    If ``set_probability_threshold`` has changed the model's threshold from 0.5, the decisions at
+    If you have changed the model's threshold with ``set_probability_threshold``, the decisions at
     the new threshold are evaluated, unless you pass the option ``threshold``.
 
     Parameters

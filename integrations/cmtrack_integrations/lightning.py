@@ -30,11 +30,11 @@ _PARTS = frozenset(
 class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     """Callback that evaluates a model on the validation or test batches of all ranks.
 
-    ``validation_step`` (``test_step``) must return a mapping with ``"y_true"`` and one of
-    ``"logits"``, ``"y_prob"`` and ``"y_pred"``. Optional keys are ``"sample_weight"``,
-    ``"groups"``, ``"row_ids"`` and ``"segments"`` (a mapping of columns). If the step returns
-    something else, ``collect`` must build such a mapping from the batch and the value that the step
-    returned.
+    Your ``validation_step`` or ``test_step`` must return a mapping that contains ``"y_true"`` and
+    one of the keys ``"logits"``, ``"y_prob"`` and ``"y_pred"``. Optional keys are
+    ``"sample_weight"``, ``"groups"``, ``"row_ids"`` and ``"segments"`` (a mapping of columns). If
+    the step returns something else, ``collect`` must build such a mapping from the batch and the
+    value that the step returned.
 
     Rank 0 logs the evaluation to the run ``run_id``. If ``run_id`` is not set, the evaluation is
     logged to the run of the trainer's ``MLFlowLogger`` or, if the trainer does not use this logger,

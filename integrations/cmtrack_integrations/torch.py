@@ -2,7 +2,8 @@
 
 If there are several ranks, they exchange no data before the epoch ends. At the end of the epoch,
 every rank takes part in each ``_gather``, even if its own rows caused an error. Otherwise the other
-ranks would wait forever. Errors are therefore sent as values and raised on all ranks at once.
+ranks would wait forever. Errors are therefore sent to all ranks as values, and then raised on every
+rank.
 """
 
 from __future__ import annotations
@@ -376,7 +377,7 @@ def _single_column(outputs: Any) -> Any:
 def _with_row_axis(outputs: Any, y_true: Any) -> Any:
     """Return a batch's outputs, with an axis for the rows even if the batch has only one row.
 
-    A call of ``squeeze`` removes this axis from the output for a single row.
+    If a model calls ``squeeze``, this axis is missing from its output for a single row.
     """
     if not isinstance(outputs, torch.Tensor):
         outputs = as_array(outputs)

@@ -49,7 +49,7 @@ def log_candidates(
     Parameters
     ----------
     search : fitted GridSearchCV, RandomizedSearchCV or the like
-        Any fitted search that has ``estimator``, ``cv`` and ``cv_results_``.
+        Any fitted search with the attributes ``estimator``, ``cv`` and ``cv_results_``.
     X, y : array-like of n rows
         The rows on which the search was fitted.
     max_candidates : int or None, default 10
