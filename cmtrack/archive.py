@@ -96,8 +96,8 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
         rows_path.unlink(missing_ok=True)
     if why_not:
         warnings.warn(
-            f"the rows are not kept: {why_not}; without them, comparisons of the loaded evaluation "
-            "are not paired",
+            f"the rows are not kept: {why_not}. Without rows, comparisons with the loaded "
+            "evaluation are not paired",
             UserWarning,
             stacklevel=3,
         )
@@ -108,8 +108,8 @@ def _why_not_kept(size: int) -> str:
     """Return the reason why ``rows="auto"`` does not save rows of this size, or an empty text."""
     if size > MAX_ROWS_BYTES:
         return (
-            f"they need {size / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by "
-            "default (rows=True keeps them)"
+            f"they need {size / 2**20:,.0f} MB, more than the {MAX_ROWS_BYTES >> 20} MB that "
+            "are kept by default (rows=True keeps them)"
         )
     try:
         parquet()
@@ -186,12 +186,12 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
     data = EVALUATION.migrated(data)
     if not isinstance(stored_kind, str):
         raise ValueError(
-            f"the evaluation is damaged: its kind must be a text, got {stored_kind!r:.40}"
+            f"the evaluation is damaged: its kind must be a string, got {stored_kind!r:.40}"
         )
     if kind is not None and stored_kind != kind:
         reader = _READERS.get(stored_kind, "a newer cmtrack")
         raise ValueError(
-            f"this is an evaluation of the kind {stored_kind!r}, not {kind!r}: {reader} reads it"
+            f"the kind of this evaluation is {stored_kind!r}, not {kind!r}: use {reader} to load it"
         )
     try:
         _check_sizes(data)
@@ -224,7 +224,7 @@ def _check_sizes(data: dict[str, Any]) -> None:
         n_classes = len(labels)
     allowed = MAX_ARRAYS + _BYTES_BY_PAIR * n_classes**2
     if total > allowed:
-        raise ValueError(f"its arrays must have at most {allowed:,} bytes, got {total:,}")
+        raise ValueError(f"its arrays must not be larger than {allowed:,} bytes, got {total:,}")
 
 
 def read_level(level: Any) -> float:
@@ -284,7 +284,7 @@ def checked_table(
         size = max(_stored_size(file.metadata, names), 8 * rows * len(names))
         if size > allowed:
             raise _Refused(
-                f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}"
+                f"the unpacked predictions must not be larger than {allowed:,} bytes, got {size:,}"
             )
         batches = []
         unpacked = 0
@@ -293,7 +293,7 @@ def checked_table(
             unpacked += batch.nbytes
             if unpacked > allowed:
                 raise _Refused(
-                    f"the predictions must have at most {allowed:,} bytes when unpacked, got more"
+                    f"the unpacked predictions must not be larger than {allowed:,} bytes, got more"
                 )
             batches.append(batch)
         table = pa.Table.from_batches(batches, schema=pa.schema(fields))

@@ -167,8 +167,8 @@ class BaseEvaluation(ABC):
         """
         if self.rows is None:
             raise ValueError(
-                "this evaluation has no rows (loaded without them, or merged): influence values "
-                "need them"
+                "influence values need rows, but this evaluation was merged or loaded without "
+                "its rows"
             )
         return self._influence_of(metric)
 
@@ -203,8 +203,8 @@ class BaseEvaluation(ABC):
         if extra_metrics:
             names = listed([metric.name for metric in extra_metrics])
             raise TypeError(
-                "extra_metrics are functions of counts of single labels: "
-                f"a {type(self).__name__} takes none, got {names}"
+                "extra_metrics are computed from counts of single labels, so a "
+                f"{type(self).__name__} does not accept them, got {names}"
             )
         return self
 

@@ -53,7 +53,8 @@ _BY_CLASS = (
     "Missed.to_frame() for numbers by class"
 )
 _SUSPECT = (
-    "--missed N lists the rows that at least N runs get wrong, starting with those most runs do"
+    "--missed N lists the rows that at least N runs get wrong, starting with the rows that "
+    "most runs get wrong"
 )
 _ONLY_ONE = "--broken and --fixed list the rows that only one of two runs gets right"
 _ONE_FIT = "calibration/slope and calibration/intercept come from one fit and have intervals"
@@ -87,8 +88,9 @@ _ONE_BAND = (
     "calibration/error and calibration/slope have intervals"
 )
 _MISCALIBRATION = (
-    "CalibrationCurve.ece() returns the calibration error and the value that a calibrated score "
-    "has by chance; calibration/pvalue is the p-value of the calibration test"
+    "CalibrationCurve.ece() returns the calibration error and the value that a perfectly "
+    "calibrated score reaches by chance; calibration/pvalue is the p-value of the calibration "
+    "test"
 )
 _NO_BAND = "CalibrationCurve.no_band says why the curve has no band, and is empty otherwise"
 _DATA_SETS = (
@@ -199,7 +201,7 @@ INSTEAD: dict[str, str] = {
     'estimate_prevalence(interval="wald")': _ADJUSTED,
     'estimate_prevalence(interval="score")': _ADJUSTED,
     'estimate_prevalence(interval="bootstrap")': _ADJUSTED,
-    "plot_prevalence_likelihood(interval=)": "every interval is now made from the curve",
+    "plot_prevalence_likelihood(interval=)": "every interval is now computed from the curve",
     "Outcome.ON_FRONT": _FRONT,
     "Outcome.NOT_DOMINATED": _FRONT,
     "Outcome.DOMINATED": _FRONT,
@@ -220,7 +222,7 @@ STORED: frozenset[str] = frozenset(
 )
 """Keys in ``review.json`` that only a removed feature wrote; positions in lists are omitted."""
 
-FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
+FAREWELL = "it was made by a feature that cmtrack 0.3 no longer has; use cmtrack 0.2"
 """The text that ``cmtrack verify`` prints for a bundle that needs a removed feature."""
 
 

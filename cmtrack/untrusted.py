@@ -334,9 +334,7 @@ def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_each_key_once, **parsers)
     except RecursionError:
-        raise ValueError(
-            "a JSON text must not be nested so deeply that Python cannot read it"
-        ) from None
+        raise ValueError("JSON must not be nested more deeply than Python can read") from None
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -344,14 +342,14 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(data) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"a JSON text must have each key once, got {twice!r:.80} twice")
+        raise ValueError(f"a JSON object must contain each key only once, got {twice!r:.80} twice")
     return data
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"a JSON text must have finite numbers, got {text:.40}")
+        raise ValueError(f"numbers in JSON must be finite, got {text:.40}")
     return number
 
 
@@ -369,7 +367,7 @@ def array_bytes(shape: Any, limit: int) -> int:
     )
     if not is_shape or 8 * math.prod(shape) > limit:
         raise ValueError(
-            f"an array must have a shape of at most {limit >> 20} MB, got {shape!r:.80}"
+            f"an array must not need more than {limit >> 20} MB, got the shape {shape!r:.80}"
         )
     return 8 * math.prod(shape)
 
@@ -402,7 +400,7 @@ def tracking_uri(value: Any) -> str:
         or _CONTROL.search(value)
         or "\n" in value
     ):
-        raise ValueError(f"a tracking URI must be a text of one line, got {str(value)!r:.80}")
+        raise ValueError(f"a tracking URI must be a single-line string, got {str(value)!r:.80}")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", value)
     if scheme and scheme[1].split("+")[0].lower() not in _SCHEMES:
         schemes = ", ".join(_SCHEMES)
@@ -437,7 +435,7 @@ def parsed_yaml(content: bytes, what: str) -> Any:
             for key_node, _ in node.value:
                 key = self.construct_object(key_node, deep=True)
                 if key in keys:
-                    raise yaml.YAMLError(f"a key must be given once, got {key!r:.40} twice")
+                    raise yaml.YAMLError(f"each key must be given only once, got {key!r:.40} twice")
                 keys.add(key)
             return super().construct_mapping(node, deep=deep)
 
@@ -516,7 +514,7 @@ def _check_entry(entry: zipfile.ZipInfo, earlier: Container[str]) -> None:
     if not _ENTRY.fullmatch(name) or ".." in name or kind not in (0, stat.S_IFREG):
         raise ValueError(f"an archive must contain plain files in plain folders, got {name!r:.80}")
     if name in earlier:
-        raise ValueError(f"an archive must contain each file once, got {name!r:.80} twice")
+        raise ValueError(f"an archive must contain each file only once, got {name!r:.80} twice")
     is_encrypted = entry.flag_bits & 1
     if is_encrypted or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(

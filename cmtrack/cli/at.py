@@ -32,7 +32,10 @@ _MOST_SHARES = 8
     "--rows",
     type=click.FloatRange(min=1),
     metavar="N",
-    help="Number of rows in the target data, for intervals of the metrics on these rows.",
+    help=(
+        "Number of rows in the target data. The intervals then describe the metrics on that "
+        "many rows."
+    ),
 )
 @of_stored
 def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store) -> Answer:
@@ -113,14 +116,14 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, store: Sto
     from cmtrack.comparison.planning import rows_of_one
 
     n = evaluations[0].n_samples
-    shows = f"rows show a difference of {difference:g} in {metric}"
+    shows = f"rows are needed to detect a difference of {difference:g} in {metric}"
     with bad_input(KeyError):
         if len(evaluations) == 1:
             smallest = math.nan
             low, high = map(math.ceil, rows_of_one(evaluations[0], metric, difference))
             sentence = (
-                f"{low:,} to {high:,} {shows}. You need fewer if another model makes the same "
-                f"errors. This run has {n:,.0f}."
+                f"{low:,} to {high:,} {shows}. You need fewer rows if the other model makes "
+                f"the same errors. This run has {n:,.0f} rows."
             )
         else:
             pair = dict(zip(("first", "second"), evaluations, strict=True))
@@ -131,7 +134,8 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, store: Sto
             if low > n:
                 missing = f"{low - n:,.0f} more than you have"
             sentence = (
-                f"{low:,} {shows}, {missing}. Your {n:,.0f} rows show {significant(smallest)}."
+                f"{low:,} {shows}, {missing}. With your {n:,.0f} rows you can detect a "
+                f"difference of {significant(smallest)}."
             )
     data = {
         "rows": n,

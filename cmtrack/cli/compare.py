@@ -92,7 +92,7 @@ def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Com
 
     def made(function: Callable[..., Answer]) -> click.Command:
         csv = click.option(
-            "--csv", "csv_file", type=NEW_FILE, help="Write a CSV file with a row per run."
+            "--csv", "csv_file", type=NEW_FILE, help="Write a CSV file with one row for each run."
         )
         with_csv = click.argument("runs", nargs=-1, metavar="[RUN]...")(csv(answering(function)))
         return main.command(name, cls=asking(of_compare))(with_csv)
@@ -196,7 +196,9 @@ def check_gates(require: Sequence[str], against: str | None) -> None:
 
     gates = [parsed(Gate.parse, text) for text in require]
     if against is None and any(gate.against for gate in gates):
-        raise click.UsageError("a gate on flips or on a .difference needs --against, the baseline")
+        raise click.UsageError(
+            "a gate on flips or on a .difference needs a baseline: give --against"
+        )
 
 
 def check_prefix(prefix: str) -> None:

@@ -70,15 +70,19 @@ def _print(result: DemoResult, command: str) -> None:
     from cmtrack.demo import QUESTION
 
     console = terminal()
-    console.print(plain(f"{QUESTION} Evaluated on people whom no model has seen.\n"))
+    console.print(
+        plain(
+            f"{QUESTION} The models were evaluated on people who were not in their training data.\n"
+        )
+    )
     print_comparison(console, result.comparison)
     leader = result.runs[0]
     echo(f"\nReview of the decision:\n  {_shown(result.review)}")
     echo(f"Report of the leader:\n  {_shown(leader.report)}")
     store = shlex.quote(_pasteable(result))
     show = f"{_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}"
-    echo(f"Its numbers on the terminal:\n  {show}")
-    echo(f"All runs in the browser:\n  {command}")
+    echo(f"The leader's numbers in the terminal:\n  {show}")
+    echo(f"To see all runs in the browser:\n  {command}")
 
 
 def _tool(name: str) -> str:

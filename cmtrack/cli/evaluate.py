@@ -63,19 +63,22 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--y-pred",
     metavar="COLUMN",
-    help="Column of predicted labels. By default the class with the highest probability.",
+    help=(
+        "Column of predicted labels. By default, the class with the highest probability is "
+        "predicted."
+    ),
 )
 @click.option(
     "--y-prob",
     metavar="'p_*'|COLUMN",
-    help="Columns of probabilities; * stands for the label. Or one column, with lists or with the "
-    "probability of the positive class.",
+    help="Columns of probabilities, in which * stands for the label. You can also name one "
+    "column that contains lists or the probability of the positive class.",
 )
 @click.option(
     "--y-score",
     metavar="'d_*'|COLUMN",
-    help="Columns of decision values, such as from an SVC, instead of probabilities. Only ranking "
-    "metrics are computed from them.",
+    help="Columns of decision values instead of probabilities, for example from an SVC. Only "
+    "ranking metrics are computed from them.",
 )
 @click.option(
     "--labels", metavar="A,B,C", help="All classes in order, including classes without rows."
@@ -92,20 +95,23 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--groups",
     metavar="COLUMN",
-    help="Column of clusters. Rows with one value belong together, such as rows of a person.",
+    help=(
+        "Column of clusters. Rows with the same value belong together, such as all rows about "
+        "one person."
+    ),
 )
 @click.option(
     "--row-ids",
     metavar="COLUMN",
-    help="Column of row ids. Comparisons use them to check that runs have the same rows.",
+    help="Column of row ids. Comparisons use them to check that all runs have the same rows.",
 )
 @click.option(
     "--segment",
     "segments",
     metavar="COLUMN",
     multiple=True,
-    help="Column that divides the rows, such as region, for metrics by segment; repeatable. A,B "
-    "crosses two columns.",
+    help="Column that divides the rows into segments, such as region; repeatable. Metrics are "
+    "also computed for each segment. A,B crosses two columns.",
 )
 @click.option(
     "--calibration",
@@ -118,8 +124,8 @@ _PREDICTIONS: dict[str | None, bool | str] = {
     "--missing",
     metavar="TEXT",
     multiple=True,
-    help="Text that is a missing value in a CSV file, such as ''; repeatable. By default an empty "
-    "field, NA, None, NaN and the other texts that pandas reads as missing.",
+    help="Text that marks a missing value in a CSV file, such as ''; repeatable. By default, an "
+    "empty field, NA, None, NaN and the other strings that pandas reads as missing.",
 )
 @click.option(
     "--output",
@@ -131,7 +137,7 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @click.option(
     "--experiment",
     metavar="NAME",
-    help="Experiment of the new run. It is created if it does not exist.",
+    help="Experiment for the new run. The experiment is created if it does not exist.",
 )
 @click.option("--run-name", metavar="NAME", help="Name of the new run.")
 @click.option(
@@ -143,11 +149,13 @@ _PREDICTIONS: dict[str | None, bool | str] = {
     "--predictions",
     type=click.Choice(["auto", "labels", "on", "off"]),
     help="Rows to log: auto (the default) logs rows up to 32 MB, labels logs them without "
-    "probabilities, on logs them at any size, and off logs none. "
-    "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
+    "probabilities, on logs them at any size, and off logs none. CMTRACK_PREDICTIONS and "
+    "pyproject.toml may restrict this further.",
 )
 @click.option(
-    "--dataset", metavar="NAME", help="Name of the data. By default the number of rows and classes."
+    "--dataset",
+    metavar="NAME",
+    help="Name of the data. By default, the name is made from the number of rows and classes.",
 )
 @tracking_uri_option
 @answering

@@ -79,10 +79,13 @@ def _read_gates(
         against = against or rule_of_file.values.get("against")
         metrics = rule_of_file.values.get("rank_by")
     if not require and against is None:
-        raise click.UsageError("give --against, --require, or both, or a --rule that has them")
+        raise click.UsageError(
+            "give --against or --require (or both), or a --rule file that contains them"
+        )
     if require and rank_by:
         raise click.UsageError(
-            "give --rank-by or --require, not both; --rank-by is the metric if there are no gates"
+            "give --rank-by or --require, not both; --rank-by names the metric to check if "
+            "there are no gates"
         )
     with working() as step:
         step("loading libraries", 0, 1)
@@ -224,7 +227,8 @@ def _read_rule(
     has_other_baseline = baseline is not None and against not in (None, baseline)
     if require or rank_by or has_other_baseline:
         raise click.UsageError(
-            "a rule file is the whole rule; leave out --require, --rank-by and another --against"
+            "a rule file contains the whole rule; leave out --require, --rank-by and any other "
+            "--against"
         )
     if "block" in rule.values:
         raise BadInput(
@@ -314,7 +318,7 @@ def _remarks(answer: _Verdict) -> list[str]:
     lines = []
     if verdict.pairing is not None and verdict.baseline is not None:
         reason = verdict.pairing.between(evaluation, verdict.baseline.evaluation)
-        lines.append(f"Not compared row by row: {reason}.")
+        lines.append(f"The runs were not compared row by row: {reason}.")
     lines += [_hint(check, evaluation, answer.samples) for check in verdict.checks]
     notes = []
     for constant in verdict.constants:
@@ -368,7 +372,10 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
         return ""
     direction = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
     room = f"{fmt.number(loss, interval)} {direction}"
-    text = f"Not significantly worse does not mean equally good. With {samples}, it may be {room}."
+    text = (
+        f"“Not significantly worse” does not mean “equally good”. With {samples}, the metric "
+        f"may be {room}."
+    )
     if better not in ("higher", "lower"):
         return text
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"

@@ -19,7 +19,7 @@ _FOLDER = click.option(
     "--folder",
     type=FOLDER,
     help="Folder of the spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and the folders "
-    "that replaced it]",
+    "that were used in its place]",
 )
 
 
@@ -28,16 +28,18 @@ _FOLDER = click.option(
 @click.option(
     "--tracking-uri",
     metavar="URI",
-    help="Send all evaluations to this store. By default each goes to the store that it was meant "
-    "for.",
+    help="Send all evaluations to this store. By default, each evaluation goes to the store for "
+    "which it was written.",
 )
 @click.option(
     "--experiment",
     metavar="NAME",
-    help="Experiment for the new run of an evaluation without a run.",
+    help="Experiment for evaluations that do not name a run. Each of them gets a new run.",
 )
 @click.option(
-    "--replace", is_flag=True, help="Also send evaluations that are older than the one in the run."
+    "--replace",
+    is_flag=True,
+    help="Also send evaluations that are older than the evaluation in the run.",
 )
 @answering
 def push_command(

@@ -243,7 +243,7 @@ def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
             # bool("false") is True
             return booleans[text.strip().lower()] if kind is bool else kind(text.strip())
         except (KeyError, ValueError):
-            raise BadInput(f"{text!r} is not a label of {name!r}, which has {holds}") from None
+            raise BadInput(f"{text!r} is not a label in {name!r}, which contains {holds}") from None
 
     return convert
 

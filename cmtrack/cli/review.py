@@ -26,7 +26,7 @@ _ENDINGS = (".html", ".md", ".json")
     "outputs",
     multiple=True,
     type=NEW_FILE,
-    help="Write this file, .html, .md or .json; repeatable.  [default: review.html]",
+    help="Write the review to this file (.html, .md or .json); repeatable.  [default: review.html]",
 )
 @click.option(
     "--bundle",
@@ -40,7 +40,10 @@ _ENDINGS = (".html", ".md", ".json")
     "bundle_rows",
     default=True,
     show_default=True,
-    help="Put the predictions by row into the bundle, to recompute paired differences.",
+    help=(
+        "Include the prediction of every row in the bundle, so that paired differences can be "
+        "recomputed."
+    ),
 )
 @click.option(
     "--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs."
@@ -132,7 +135,10 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
     tagged = fmt.counted(len(logged.tagged_runs), "run")
     if logged.tagged_models:
         tagged += f" and {fmt.counted(len(logged.tagged_models), 'logged model')}"
-    echo(f"Logged as run {logged.run_id}. Tagged with cmtrack.rank and cmtrack.review: {tagged}.")
+    echo(
+        f"The review was logged as run {logged.run_id}. {tagged} got the tags cmtrack.rank "
+        "and cmtrack.review."
+    )
     if logged.versions:
         echo(f"Described: {', '.join(logged.versions)}")
     if logged.alias:

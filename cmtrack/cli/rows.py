@@ -31,7 +31,9 @@ _OF_ONE_RUN = ("cell", "wrong")
 @click.option(
     "--cell", nargs=2, metavar="ACTUAL PREDICTED", help="Rows in a cell of the confusion matrix."
 )
-@click.option("--wrong", is_flag=True, help="Errors of RUN; the default with one RUN.")
+@click.option(
+    "--wrong", is_flag=True, help="Errors of RUN. This is the default if you name one run."
+)
 @click.option(
     "--confident",
     type=float,
@@ -41,12 +43,17 @@ _OF_ONE_RUN = ("cell", "wrong")
 @click.option(
     "--step",
     metavar="NAME",
-    help="Step of the grouping whose groups must agree. By default the classes must agree.",
+    help=(
+        "Step of the grouping. A prediction is then correct if it has the actual group in this "
+        "step. By default, it must have the actual class."
+    ),
 )
 @click.option(
     "--broken",
     is_flag=True,
-    help="Rows that only the first RUN predicts correctly; the default with two.",
+    help=(
+        "Rows that only the first RUN predicts correctly. This is the default if you name two runs."
+    ),
 )
 @click.option("--fixed", is_flag=True, help="Rows that only the second RUN predicts correctly.")
 @click.option("--changed", is_flag=True, help="Rows that the two runs predict differently.")

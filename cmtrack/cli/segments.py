@@ -35,7 +35,7 @@ _NAME = 12
     "by",
     multiple=True,
     metavar="COLUMN",
-    help="Column that divides the rows; repeatable. By default all columns of the run.",
+    help="Column that divides the rows; repeatable. By default, all columns of the run are used.",
 )
 @click.option(
     "--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable."
@@ -49,8 +49,8 @@ _NAME = 12
     "--min-rows",
     type=click.IntRange(1),
     metavar="N",
-    help="Minimum number of rows in a searched segment, of the rows that the metric uses. By "
-    "default 100, or a fifth of these rows if there are fewer than 500.",
+    help="Minimum number of rows in a searched segment. Only rows that the metric uses count. "
+    "By default 100, or a fifth of these rows if there are fewer than 500.",
 )
 @click.option(
     "--leave-out",
@@ -296,11 +296,14 @@ def _print_view(
         else:
             _print_values(views, names, metric)
     if pairs:
-        console.print(plain(f"{segment_reading(pairs, quoted)} * marks an interval without 0."))
+        console.print(
+            plain(f"{segment_reading(pairs, quoted)} * marks an interval that excludes 0.")
+        )
     if alone:
         level = fmt.level(view.table.evaluation.confidence_level)
         text = (
-            f"The {level} intervals hold for all segments at once. * marks an interval without 0."
+            f"The {level} intervals hold for all segments at once. * marks an interval that "
+            "excludes 0."
         )
         notes = {run_view.table.evaluation.segments.note for run_view in views} - {""}
         if notes:  # the notes say why the segments have no intervals
@@ -397,7 +400,10 @@ def _print_worst(searched: SegmentSearch) -> None:
     worst = searched.found(level)
     verb = "is" if len(worst) == 1 else "are"
     head = f"{len(worst)} of {searched.searched:,} searched segments {verb} significantly worse"
-    test = f"one-sided test over all searched segments, p at most {significant(level)}"
+    test = (
+        f"p-value of at most {significant(level)} in a one-sided test that covers all searched "
+        "segments"
+    )
     rows = [
         (
             segment.text,

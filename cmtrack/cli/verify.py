@@ -94,7 +94,7 @@ def _print(bundle: Path, check: Verification, output: Path | None) -> None:
         recomputed = "no number was recomputed"
         if check.numbers:
             recomputed = f"{check.numbers} numbers were recomputed and agree"
-        echo(f"{check.files} files are as in the manifest; {recomputed}.")
+        echo(f"{check.files} files match the manifest; {recomputed}.")
     for text in check.not_recomputed:
         echo(f"Not recomputed: {text}.")
     for text in check.stated:

@@ -90,8 +90,8 @@ class Blocks:
             )
         if self.kind == "folds" and not all_different and same_digest_means_same_rows:
             raise ValueError(
-                "block_kind='folds' needs different rows in all blocks (row_ids= distinguishes "
-                f"rows of the same labels); the same rows are in: {shown}"
+                "block_kind='folds' needs different rows in all blocks (row_ids= "
+                f"distinguishes rows that have the same labels); the same rows are in: {shown}"
             )
         if self.kind != "auto":
             return self.kind

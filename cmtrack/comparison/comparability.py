@@ -44,7 +44,7 @@ class Reason(Enum):
     )
     KIND = "some by single labels, some by sets of codes in families"
     LABELS = "with different classes"
-    KIND_OF_LABELS = "with labels that differ only in kind (text in some, numbers in others)"
+    KIND_OF_LABELS = "with labels that differ only in type (text in some runs, numbers in others)"
     GROUPING = "under different groupings"
     POSITIVE = "for different positive groups"
     COSTS = "with different costs"
@@ -52,22 +52,24 @@ class Reason(Enum):
     SPANS = "some as spans, some as rows"
     WEIGHT = "with different weights"
     # Why two evaluations are not compared row by row.
-    OTHER_ROWS = "the evaluations are of different rows (their labels' digests differ)"
-    OTHER_IDS = "the evaluations are of different rows (their row ids differ)"
-    ROW_ORDER = "the rows are in another order"
-    ORDER_WITHOUT_IDS = "the rows are in another order, and their ids were not kept"
-    ORDER_OF_HASHES = "the rows are in another order, and only the ids of one evaluation are hashed"
-    REPEATED_IDS = "the rows are in another order, and some of their ids repeat"
-    RELABELLED = "the evaluations have different actual labels for some of the same row ids"
+    OTHER_ROWS = "the evaluations have different rows (the digests of their labels differ)"
+    OTHER_IDS = "the evaluations have different rows (their row ids differ)"
+    ROW_ORDER = "the rows are in a different order"
+    ORDER_WITHOUT_IDS = "the rows are in a different order, and their ids were not kept"
+    ORDER_OF_HASHES = (
+        "the rows are in a different order, and only the ids of one evaluation are hashed"
+    )
+    REPEATED_IDS = "the rows are in a different order, and some of their ids repeat"
+    RELABELLED = "some row ids have different actual labels in the two evaluations"
     FIRST_WITHOUT_ROWS = (
         "the first evaluation has no rows (load it with its predictions, or evaluate again)"
     )
     SECOND_WITHOUT_ROWS = (
         "the second evaluation has no rows (load it with its predictions, or evaluate again)"
     )
-    LABEL_ORDER = "the labels are in another order: {first} and {second}"
+    LABEL_ORDER = "the labels are in different orders: {first} and {second}"
     OTHER_CLASSES = "the evaluations have different classes: {first} and {second}"
-    OTHER_KIND = "the labels differ only in kind (text against number): {first} and {second}"
+    OTHER_KIND = "the labels differ only in type (text and numbers): {first} and {second}"
     SAMPLE_WEIGHTS = "the sample weights differ"
     # Why a run is not compared row by row with the others.
     NOT_KEPT = "its predictions by row were not kept"
@@ -496,7 +498,7 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
     """
     if not isinstance(evaluation, Evaluation):
         raise ValueError(
-            f"a grouping needs single labels, but the evaluation is of the kind {evaluation.kind!r}"
+            f"a grouping needs single labels, but the kind of the evaluation is {evaluation.kind!r}"
         )
     return evaluation
 
@@ -568,10 +570,10 @@ def _describe(evaluation: BaseEvaluation, reason: Reason) -> str:
 
 _REMEDIES = {
     Reason.DATA: "evaluate all on the same rows in the same order",
-    Reason.OUTDATED: "evaluate the runs of cmtrack 0.2 again",
+    Reason.OUTDATED: "use the current version to evaluate the runs of cmtrack 0.2 again",
     Reason.KIND: "evaluate all on single labels, or all on sets of codes",
     Reason.LABELS: "evaluate all with the same labels= (--labels A,B,C)",
-    Reason.KIND_OF_LABELS: "use the same kind of labels for every run",
+    Reason.KIND_OF_LABELS: "use the same type of labels for every run",
     Reason.GROUPING: "compare under the same grouping= (--grouping FILE)",
     Reason.POSITIVE: (
         "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)"

@@ -158,14 +158,14 @@ def why_no_break_even(first: Evaluation, second: Evaluation) -> str:
     """Return the reason why two evaluations have no break-even ratio; empty if they have one."""
     reason = why_unpaired(first, second)
     if reason is not None:
-        return f"a break-even needs paired rows: {reason.between(first, second)}"
+        return f"a break-even cost needs paired rows: {reason.between(first, second)}"
     if first.binary is None or second.binary is None:
-        return f"a break-even needs two groups or two classes, got {len(first.labels)} classes"
+        return f"a break-even cost needs two groups or two classes, got {len(first.labels)} classes"
     read = frozenset({"grouping", "positive"})
     for difference in differences_of(Traits.of(first), Traits.of(second), read):
         if difference is not Reason.WEIGHT:
             how = difference.value
-            return f"a break-even needs evaluations of the same two groups, got runs {how}"
+            return f"a break-even cost needs evaluations of the same two groups, got runs {how}"
     return ""
 
 

@@ -105,7 +105,7 @@ class Criterion:
 
 def _checked(name: object, catalog: Catalog) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"a metric must be named by a text, got {name!r}")
+        raise TypeError(f"the name of a metric must be a string, got {name!r}")
     try:
         better = catalog.lookup(name).better
     except KeyError:
@@ -114,7 +114,8 @@ def _checked(name: object, catalog: Catalog) -> str:
         ) from None
     if not better:
         raise ValueError(
-            f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it"
+            f"{name!r} describes the data, and neither high nor low values are better: runs "
+            "cannot be ranked by it"
         )
     return name
 

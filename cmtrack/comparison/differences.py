@@ -192,7 +192,11 @@ class Differences:
         return printable(f"Differences({len(self.rows)} metrics, {how})")
 
     def _repr_html_(self) -> str:
-        note = "Paired: both have the same rows." if self.paired else f"Unpaired: {self.reason}."
+        note = (
+            "The comparison is paired, because both evaluations have the same rows."
+            if self.paired
+            else f"Unpaired: {self.reason}."
+        )
         note += f" No standard error: {self.reason}." if self.paired and self.reason else ""
         return notebook.view(notebook.sentence(note), notebook.table(self.to_frame()))
 
@@ -281,13 +285,16 @@ def paired_differences(
 
 def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
     """Return why the standard error of a metric cannot be computed from an evaluation's rows."""
-    return _not_by_row(evaluation, name) or f"{name} has no standard error by row"
+    return (
+        _not_by_row(evaluation, name)
+        or f"the standard error of {name} cannot be computed from the rows"
+    )
 
 
 def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     """Return what is missing to compute a metric's standard error from rows, or an empty text."""
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
-        return f"{name} has no standard error by row: {UNKNOWN}"
+        return f"the standard error of {name} cannot be computed from the rows: {UNKNOWN}"
     labels_only = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
     if labels_only and evaluation.catalog.lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"

@@ -157,7 +157,7 @@ def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
     compared = f"{join_names(names, len(names))} are compared on {int(same.sum()):,} rows"
     left_out = f"{', '.join(counts)}, and {int((~same).sum()):,} with different labels"
     return (
-        f"{compared} with the same ids, and row numbers count only these; not compared: {left_out}"
+        f"{compared} with the same ids. Row numbers count only these rows. Not compared: {left_out}"
     )
 
 
@@ -207,7 +207,7 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
             f"at least two runs must have the same rows: {why or 'there is only one run'}"
         )
     warnings.warn(
-        f"{len(reasons):,} of {len(evaluations):,} runs are not compared by rows: {why}",
+        f"{len(reasons):,} of {len(evaluations):,} runs are not compared row by row: {why}",
         UserWarning,
         stacklevel=4,
     )
@@ -338,7 +338,8 @@ def judged_by_flips(
         needed = _rows_to_pass(gate, flips.level)
         if n < needed:
             return failed(
-                f"no outcome of {n:,.5g} rows can pass: the gate needs {needed:,}", undecided=True
+                f"no outcome of {n:,.5g} rows can pass: the gate needs {needed:,} rows",
+                undecided=True,
             )
     return gate.check({gate.metric: value}, {gate.metric: ends})
 

@@ -141,8 +141,8 @@ class Rule:
             else:
                 clause = f"does not have {name!r}" if silent else f"has {holds!r:.60}"
                 raise ValueError(
-                    f"a rule file is the whole rule: {self.name} {clause}, but the argument is "
-                    f"{name}={given[name]!r:.60}"
+                    f"a rule file contains the whole rule: {self.name} {clause}, but the "
+                    f"argument is {name}={given[name]!r:.60}"
                 )
         return out
 

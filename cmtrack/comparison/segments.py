@@ -453,7 +453,7 @@ def _sample(
     first_table, second_table = tables
     if first.catalog.lookup(metric).better == "nearest zero":
         others = "only metrics whose highest or lowest value is best"
-        return f"{metric} is best near 0, and {others} are compared by segment"
+        return f"{metric} is best near 0, but {others} are compared by segment"
     place = {value: k for k, value in enumerate(second_table.values)}
     if set(place) != set(first_table.values):
         return "their rows are divided into different segments"

@@ -46,7 +46,7 @@ class TieBreaker:
         Raises TypeError or ValueError if the text does not have one of the three forms.
         """
         if not isinstance(text, str):
-            raise TypeError(f"a tie-breaker must be a text such as 'params.depth', got {text!r}")
+            raise TypeError(f"a tie-breaker must be a string such as 'params.depth', got {text!r}")
         match = _FORM.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"a tie-breaker must name a metric or a parameter, got {text!r}")

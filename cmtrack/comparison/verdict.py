@@ -29,7 +29,7 @@ class NotJudged(Enum):
     APART = "the run and the baseline were evaluated on different data, or in different ways"
     NO_METRIC = "a gate is on a metric that the run, or the baseline, does not have"
     NO_ERROR = "the standard error of the difference from the baseline is unknown"
-    UNDECIDED = "the rows cannot decide if a gate is met, because there is no interval"
+    UNDECIDED = "it is unknown if a gate is met, because there is no interval"
 
 
 class Outcome(Enum, metaclass=RemovedMembers):
@@ -330,7 +330,7 @@ def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) 
         for row in differences.rows:
             if row.reason:
                 return f"{row.metric} against the baseline: {row.reason}"
-    return f"the difference from the baseline has no standard error in {comparison.criterion}"
+    return f"the difference in {comparison.criterion} from the baseline has no standard error"
 
 
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:

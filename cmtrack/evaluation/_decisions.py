@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cmtrack.evaluation.result import Evaluation
 
-_NO_ROWS = "the evaluated rows belong to groups, which are not known without the rows"
+_NO_ROWS = "the evaluated rows belong to groups, which are unknown if the rows are missing"
 
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
@@ -101,7 +101,7 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
     table = _hits(evaluation, step)
     if table is None:
         raise ValueError(
-            "rejecting rows needs the probabilities that their predictions are hits, got "
+            "rejecting rows needs the probability that each prediction is correct, got "
             f"{evaluation!r}"
         )
     outcome, accepted = reject(table, share)

@@ -38,8 +38,8 @@ from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.moments import MAX_CLASSES
 
 _DECISION_VALUES = (
-    "y_score: decision values rank rows but are not probabilities, so they give metrics of "
-    "ranking only: no log loss, calibration, sPCC or calibrated prevalence"
+    "y_score: decision values rank rows but are not probabilities, so only ranking metrics are "
+    "computed: no log loss, calibration, sPCC or calibrated prevalence"
 )
 _FEW_ROWS = 20
 """Number of rows below which the intervals of a class or group are approximate."""
@@ -153,11 +153,11 @@ def _warn_of_rare_classes(warned: Warned) -> Iterator[str]:
     absent = [quoted(label) for label, size in warned.class_sizes if size == 0]
     names = join_names(absent, 8)
     if len(absent) == 1:
-        yield f"no rows of {names}: ratios of this class are undefined, and averages leave it out"
+        yield f"{names} has no rows: ratios of this class are undefined, and averages leave it out"
     elif absent:
         yield (
-            f"no rows of {names}: ratios of these classes are undefined, and averages leave them "
-            "out"
+            f"{names} have no rows: ratios of these classes are undefined, and averages leave "
+            "them out"
         )
     yield from _few_rows(
         "class", "classes", warned.rare(warned.class_sizes), warned.words_of_few_rows

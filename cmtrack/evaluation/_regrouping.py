@@ -54,7 +54,10 @@ class Lost(Enum):
         "their actual share by construction"
     )
     COSTS = "regrouped: the costs name groups that this grouping does not have, so cost/ is missing"
-    THRESHOLD = "regrouped: the predictions come from a threshold of another positive group's score"
+    THRESHOLD = (
+        "regrouped: the predictions were made with a threshold for the score of another "
+        "positive group"
+    )
     ROWS = "regrouped without the rows: the intervals ignore which rows belong together"
     CLUSTERS = (
         "sections or metrics were added without the rows: their intervals ignore which rows belong "

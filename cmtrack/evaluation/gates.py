@@ -112,8 +112,8 @@ class Gate:
         name, suffixes = _split_suffixes(left, text)
         if name.split("/")[0] == FLIPS.name and (column or "difference" in suffixes):
             raise ValueError(
-                f"gate {text!r}: {name} compares all rows with a baseline, so it takes no segment "
-                "and no .difference"
+                f"gate {text!r}: {name} compares all rows with a baseline, so it accepts no "
+                "segment and no .difference"
             )
         return cls(
             text.strip(),

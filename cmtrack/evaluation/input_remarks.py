@@ -272,9 +272,9 @@ def columns_in_text_order(labels: Sequence[Label]) -> str:
     if by_number == list(labels):
         return ""
     return (
-        "labels= is not given: "
-        "the columns of the scores are read in the order of the labels as texts, "
-        f"{listed(labels, 8)}; the order of their numbers is {listed(by_number, 8)}"
+        "labels= is not given: the columns of the scores are read in the order of the labels "
+        f"sorted as strings, {listed(labels, 8)}; the order of their numbers is "
+        f"{listed(by_number, 8)}"
     )
 
 
@@ -386,8 +386,8 @@ def padding(matrix: ConfusionMatrix) -> str:
             label == _VOID and not predictions[k] and _are_below(matrix.labels, _VOID // 2)
         ):
             return (
-                f"{label:g} is the usual mark for rows that do not count; "
-                f"here it is a class of {rows[k]:,.6g} rows"
+                f"{label:g} usually marks rows to ignore, but here it is a class with "
+                f"{rows[k]:,.6g} rows"
             )
     return ""
 

@@ -19,7 +19,7 @@ def loads(text: str) -> BaseEvaluation:
     kind = data.get("kind", archive.CLASSES)
     if kind not in _KINDS:
         raise ValueError(
-            f"the evaluation has the kind {kind!r}, but this version reads only {list(_KINDS)}: "
-            "upgrade cmtrack"
+            f"the kind of the evaluation is {kind!r}, but this version reads only "
+            f"{list(_KINDS)}: upgrade cmtrack"
         )
     return _KINDS[kind].from_data(data)

@@ -569,7 +569,7 @@ class Evaluation(BaseEvaluation):
     def _influence(self) -> Influence:
         rows = self.rows
         if rows is None:
-            raise ValueError("an influence by row needs the rows, which this evaluation lacks")
+            raise ValueError("influence values need rows, which this evaluation does not have")
         if isinstance(rows, SpanRows):
             rows = rows.matches
         return Influence(rows, self._views)

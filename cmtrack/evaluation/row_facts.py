@@ -65,8 +65,8 @@ class RowFacts:
         for name, number in (facts["effective_clusters"] or {}).items():
             if not (math.isfinite(number) and number > 0):
                 raise ValueError(
-                    f"the effective clusters of {name!r:.80} must be a positive number, "
-                    f"got {number!r}"
+                    f"the effective number of clusters of {name!r:.80} must be a positive "
+                    f"number, got {number!r}"
                 )
         return cls(n_clusters=n, **facts)
 

@@ -43,8 +43,8 @@ def rows_of(evaluation: Evaluation) -> Predictions:
     if rows is None:
         raise ValueError(
             "the evaluation does not have its rows: they were not stored, or not loaded "
-            "(load_evaluation(run, rows=True) loads them); an evaluation of a table or a sum of "
-            "evaluations has no rows"
+            "(load_evaluation(run, rows=True) loads them); an evaluation that was made from a "
+            "table or merged from others has no rows"
         )
     if not isinstance(rows, Predictions):
         raise ValueError(
@@ -158,7 +158,7 @@ def rows_where(
     if confident is not None and confident is not False:
         least = CONFIDENT if confident is True else confident
         if scores is None or evaluation.statistics.ranking_only:
-            raise ValueError("confident needs probabilities, which the rows do not have")
+            raise ValueError("confident= needs probabilities, which the rows do not have")
         if not isinstance(least, (int, float, np.number)) or not 0 < least <= 1:
             raise ValueError(
                 f"confident must be a probability above 0 and at most 1, got {confident!r}"
@@ -317,7 +317,8 @@ def joined_columns(
     row_order = places_in(table, columns, row_ids, n_rows, digest, "evaluate with row_ids=")
     if row_ids is None:
         warnings.warn(
-            "rows of the table are matched by their order alone: pass row_ids= to check the match",
+            "the rows of the table are matched only by their order: pass row_ids= to check the "
+            "match",
             UserWarning,
             stacklevel=stacklevel,
         )

@@ -96,8 +96,8 @@ class Segments(Mapping[str, "SegmentTable"]):
         """Sentence that states that segments lack intervals because clustered rows are missing."""
         if any(table.without_clusters for table in self._tables.values()):
             return (
-                "metrics of segments have no intervals: they need the rows, because rows belong "
-                "together"
+                "the metrics of the segments have no intervals: rows belong to clusters, so "
+                "the intervals need the rows"
             )
         return ""
 
@@ -416,7 +416,9 @@ class SegmentTable:
         whole = self.evaluation
         segments = self._rows
         if segments is None or not isinstance(whole.rows, Predictions):
-            raise ValueError(f"this evaluation does not have its rows by {self.name!r}")
+            raise ValueError(
+                f"this evaluation does not contain the rows of the segments by {self.name!r}"
+            )
         rows = replace(whole.rows, segments=()).take((segments.codes == k) != outside)
         statistics = collect_rows(rows, whole.counting)
         return replace(_like(whole, statistics, sections), rows=rows).with_cluster_errors()

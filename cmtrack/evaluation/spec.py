@@ -134,8 +134,9 @@ class Spec(Question):
         check=late("cmtrack.statistics.probabilities:check_normalize"),
         flag="--normalize",
         help=(
-            "Rows of rounded probabilities that sum to 0.98 to 1.02: scale them and warn, scale "
-            "them, or exit with an error."
+            "What to do with rounded probabilities if a row sums to a number between 0.98 and "
+            "1.02: scale them with a warning, scale them without a warning, or exit with an "
+            "error."
         ),
         choices={"warn": "warn", "yes": True, "no": False},
         compare=False,
@@ -143,17 +144,17 @@ class Spec(Question):
     )
     weights_are: str | None = entry(
         '"frequency" or "sampling", optional',
-        'The meaning of ``sample_weight``. "frequency": a weight is a number of equal rows that '
-        'were all observed. "sampling": a weight is the part of the population that a row '
-        "represents; standard errors and intervals are robust (sandwich) and do not depend on the "
-        "scale of the weights. By default, integers are frequencies and floats are sampling "
-        "weights, even if they are whole numbers. :attr:`Evaluation.weights_are` has the kind "
-        "that was used.",
+        'The meaning of ``sample_weight``. "frequency": a weight is a number of identical rows '
+        'that were all observed. "sampling": a weight is the part of the population that a row '
+        "represents; standard errors and intervals are robust (sandwich) and do not depend on "
+        "the scale of the weights. By default, integers are frequencies and floats are "
+        "sampling weights, even if they are whole numbers. :attr:`Evaluation.weights_are` has "
+        "the kind that was used.",
         check=_weights_are,
         flag="--weights-are",
         help=(
-            "Meaning of --weight: frequencies (numbers of equal rows) or sampling weights. With "
-            "auto, integers are frequencies and floats are sampling weights."
+            "Meaning of --weight: frequencies (numbers of identical rows) or sampling weights. "
+            "With auto, integers are read as frequencies and floats as sampling weights."
         ),
         choices={"auto": None, "frequency": "frequency", "sampling": "sampling"},
         read=_weights_are,

@@ -154,7 +154,7 @@ def _read_weights_are(spec: Spec, statistics: Statistics) -> str | None:
 def _read_labels(labels: Any) -> tuple[Any, ...]:
     is_list = isinstance(labels, list)
     if not is_list or not all(isinstance(label, (str, int, float)) for label in labels):
-        raise ValueError(f"labels must be texts or numbers, got {labels!r:.80}")
+        raise ValueError(f"labels must be strings or numbers, got {labels!r:.80}")
     if not all(math.isfinite(label) for label in labels if isinstance(label, float)):
         raise ValueError(f"labels that are numbers must be finite, got {labels!r:.80}")
     if len(set(labels)) < len(labels):
@@ -182,7 +182,8 @@ def _check_whole(statistics: Statistics) -> None:
                 raise ValueError(f"target must have fewer than 2**63 rows, got {counts.max():g}")
         elif counts.dtype.kind == "f" and not_whole(counts).any():
             raise ValueError(
-                f"{name} must have whole numbers of rows below 2**63, unless weights are fractions"
+                f"{name} must contain whole numbers of rows below 2**63, unless the weights "
+                "are fractions"
             )
 
 
@@ -403,8 +404,8 @@ def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
     if column == _HASHES:
         if values.dtype != np.uint64 or len(np.unique(values)) < len(values):
             raise ValueError(
-                "the predictions must have hashes of row ids that are whole numbers, each of one "
-                "row"
+                "the row-id hashes in the predictions must be whole numbers, and no two rows "
+                "may share one"
             )
         return RowIds(values, hashed=True, stored=True)
     digest = evaluation.statistics.row_ids
@@ -412,7 +413,7 @@ def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
     if digest is not None and digest.ordered:  # only digests of ordered ids can be compared
         is_same = LabelDigest.from_codes(*encode_row_ids(values, len(values))) == digest
     if not is_same:
-        raise ValueError("the predictions must have the row ids of the evaluation, got other ids")
+        raise ValueError("the row ids in the predictions must match the row ids in the evaluation")
     return RowIds(values, stored=True)
 
 
@@ -420,7 +421,7 @@ def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:
     if column is None:
         return None
     if column.dtype.kind not in "if" or not np.isfinite(column).all() or column.min(initial=0) < 0:
-        raise ValueError("the predictions must have weights that are finite and not negative")
+        raise ValueError("the weights in the predictions must be finite and not negative")
     if column.dtype.kind == "i":
         return column.astype(np.int64)
     return column.astype(np.float64)
@@ -445,7 +446,8 @@ def _segments(
         values = counted.columns[name].values
         if column is None:
             raise ValueError(
-                f"the predictions must have segments for every column, got none by {name!r:.80}"
+                "the predictions must contain the segments of every column, got none for "
+                f"{name!r:.80}"
             )
         words = f"segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
         codes = _codes_below(len(values), column, "iu", words)
@@ -467,8 +469,8 @@ def _check_same(
         same = statistics.digest.is_of(actual, evaluation.labels)
     if not same:
         raise ValueError(
-            "the predictions must give the counts of the evaluation, but they belong to another "
-            "evaluation"
+            "the predictions do not add up to the counts in the evaluation, so they belong to "
+            "another evaluation"
         )
 
 

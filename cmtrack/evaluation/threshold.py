@@ -363,12 +363,13 @@ def _check_rows(evaluation: Evaluation) -> None:
     if evaluation.statistics.has_sampling_weights:
         raise ValueError(
             "a threshold cannot be chosen on rows with sampling weights: choose it on rows "
-            "without weights, and evaluate it on these rows by "
-            "evaluate(..., threshold=chosen, costs=...)"
+            "without weights, and evaluate it on these rows with evaluate(..., "
+            "threshold=chosen, costs=...)"
         )
     raise ValueError(
-        "a threshold cannot be chosen on rows in clusters (groups=): choose it on one row of each "
-        "cluster, and evaluate it on all rows by evaluate(..., threshold=chosen, costs=...)"
+        "a threshold cannot be chosen on rows in clusters (groups=): choose it on one row of "
+        "each cluster, and evaluate it on all rows with evaluate(..., threshold=chosen, "
+        "costs=...)"
     )
 
 
@@ -510,8 +511,8 @@ def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
         side = "below" if rule.bounds_from_below else "above"
         margin = "higher" if rule.bounds_from_below else "lower"
         notes.append(
-            f"the true {_title(bound.metric)} at such a threshold is {side} {bound.bound:g} about "
-            f"half of the time: set a {margin} bound if it must not be"
+            f"the true {_title(bound.metric)} at such a threshold is {side} {bound.bound:g} "
+            f"about half of the time: set a {margin} bound to make this less likely"
         )
     return notes
 

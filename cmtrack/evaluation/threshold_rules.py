@@ -160,8 +160,8 @@ class Rule:
         _check_six(metric, "subject_to")
         if metric.interval == "count":
             raise ValueError(
-                "subject_to must bound a share instead of a count, which grows with the rows, got "
-                f"{self.bound.text!r}"
+                "subject_to must bound a share instead of a count, because a count grows with "
+                f"the number of rows, got {self.bound.text!r}"
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
             raise ValueError(
@@ -233,8 +233,8 @@ def _check_six(metric: Metric, option: str) -> None:
     if metric.section != "binary" or metric.of != "binary":
         names = ", ".join(metric_of_six.name for metric_of_six in SIX)
         raise ValueError(
-            f"{option} must be a metric of the six counts, got {metric.name!r}; these metrics are "
-            f"{names}"
+            f"{option} must be a metric that is computed from the six counts, got "
+            f"{metric.name!r}; these metrics are {names}"
         )
 
 

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 ASSUMES = "assumes that within each class the predictions are distributed as in the labelled rows"
-_UNTESTED = "stated shares cannot test this; an estimate from the target's scores can"
+_UNTESTED = (
+    "the shares that you stated cannot show if this holds; an estimate from the target's scores can"
+)
 _SAME = 1e-12
 """Largest change of a metric that is treated as a rounding error."""
 _MOST_ANSWERS = 20
@@ -389,7 +391,10 @@ class Transported(RemovedAttributes):
         else:
             stratum = int(np.argmax((after - before) * (parts.means * np.sign(change))))
         there = short_percent(after[stratum])
-        return f"{target.names[stratum]} has {there} instead of {short_percent(before[stratum])}"
+        return (
+            f"{target.names[stratum]} has a share of {there} instead of "
+            f"{short_percent(before[stratum])}"
+        )
 
     def _repr_html_(self) -> str:
         return notebook.view(
@@ -461,8 +466,8 @@ def _warn_of_heavy_negatives(result: Transported) -> Iterator[str]:
     weight = result.moved.heavy_negative
     if weight >= _HEAVY:
         yield (
-            "the average precision tends to be too high: each labelled negative weighs "
-            f"{short_percent(weight)} of all labelled positives"
+            "the average precision tends to be too high: the weight of each labelled negative "
+            f"is {short_percent(weight)} of the total weight of the labelled positives"
         )
 
 
@@ -481,7 +486,9 @@ def _warn_of_clusters(result: Transported) -> Iterator[str]:
     has_rows = isinstance(result.evaluation.rows, Predictions)
     is_summed = has_rows and result.moved.target.estimated is None
     if result.evaluation.cluster_errors is not None and not is_summed:
-        yield "rows belong to groups, but the errors at other shares assume independent rows"
+        yield (
+            "rows belong to groups, but the standard errors at other shares assume independent rows"
+        )
 
 
 _WARNINGS = (

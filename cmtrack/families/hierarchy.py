@@ -54,8 +54,8 @@ class Prefix:
     def __post_init__(self) -> None:
         if (self.separator is None) == (self.length is None):
             raise ValueError(
-                "Prefix must have either separator or length, "
-                f"got {self.separator!r} and {self.length!r}"
+                f"Prefix needs either separator or length, got {self.separator!r} and "
+                f"{self.length!r}"
             )
         if self.separator == "" or (self.length is not None and self.length < 1):
             raise ValueError(f"a prefix must not be empty, got {self!r}")
@@ -302,7 +302,9 @@ def _check_texts(kind: str, names: Sequence[Label]) -> None:
     texts = Counter(map(str, names))
     if len(texts) != len(names):
         alike = [name for name in names if texts[str(name)] > 1][:6]
-        raise ValueError(f"{kind} must differ as texts, for metric names, got {alike}")
+        raise ValueError(
+            f"{kind} must differ as strings, because metric names contain them, got {alike}"
+        )
 
 
 def _paths_by(rule: Rule) -> tuple[Callable[[Label], Path | None], int]:
@@ -339,8 +341,8 @@ def _sorted(paths: Iterable[Path]) -> list[Path]:
     except TypeError:
         kinds = sorted({type(node).__name__ for path in paths for node in path})
         raise ValueError(
-            "codes and families must be of one kind that can be put in order, "
-            f"got {kinds}; codes= gives an order"
+            f"codes and families must be of one type that can be sorted, got {kinds}; codes= "
+            "defines their order"
         ) from None
 
 
@@ -627,7 +629,7 @@ def _sorted_documents(labels: Iterable[Label]) -> list[Label]:
     except TypeError:
         kinds = sorted({type(name).__name__ for name in names})
         raise ValueError(
-            "documents must be of one kind that can be sorted, or be listed in documents=, "
+            "documents must be of one type that can be sorted, or be listed in documents=, "
             f"got {kinds}"
         ) from None
 

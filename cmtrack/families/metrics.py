@@ -110,8 +110,8 @@ _OF_BOTH = (
         _FALIS,
         _NO_LABEL,
         (
-            "2 matches / labels, predicted and actual ones together; equals f1_micro",
-            "2 matches / labels of the family; equals f1_micro",
+            "2 matches / (predicted + actual labels); equals f1_micro",
+            "2 matches / (predicted + actual labels of the family); equals f1_micro",
         ),
         title="share of matching labels",
         brief="match share",
@@ -122,7 +122,7 @@ _OF_BOTH = (
         _FALIS,
         _NO_LABEL,
         (
-            "unmatched labels with an unmatched code of their family on the other side / labels",
+            "unmatched labels whose family has an unmatched code on the other side / labels",
             "confused labels / labels of the family",
         ),
         title="share of labels confused within their family",
@@ -135,7 +135,7 @@ _OF_BOTH = (
         _FALIS,
         _NO_LABEL,
         (
-            "unmatched labels without such a code on the other side (out of family) / labels",
+            "unmatched labels whose family has no unmatched code on the other side / labels",
             "labels out of family / labels of the family",
         ),
         title="share of labels out of family",
@@ -482,7 +482,10 @@ def _rare_families(statistics: FamilyStatistics) -> Iterator[str]:
     ]
     if rare:
         noun = "family" if len(rare) == 1 else "families"
-        yield f"fewer than {FEW} labels of the {noun} {some_of(rare, 8)}: approximate intervals"
+        yield (
+            f"fewer than {FEW} labels of the {noun} {some_of(rare, 8)}: their intervals are "
+            "approximate"
+        )
 
 
 _WARNINGS = (_repeated_codes, _codes_without_ratio, _rare_codes, _rare_families)

@@ -417,7 +417,7 @@ def _families(data: dict[str, Any]) -> Families:
         raise ValueError("every code must have a path")
     strange = [node for path in paths for node in path if not isinstance(node, (str, int, float))]
     if strange:
-        raise ValueError(f"codes and families must be texts or numbers, got {strange[0]!r:.80}")
+        raise ValueError(f"codes and families must be strings or numbers, got {strange[0]!r:.80}")
     return Families(paths, int(data["level"]), bool(data["chosen"]))
 
 
@@ -444,7 +444,7 @@ def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows
         raise ValueError("the predictions must be finite numbers")
     if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), statistics.sums):
         raise ValueError(
-            "the predictions must add up to the evaluation's tallies: "
-            "they are of another evaluation"
+            "the predictions do not add up to the counts in the evaluation, so they belong to "
+            "another evaluation"
         )
     return DocumentRows(tallies, macros)

@@ -92,7 +92,7 @@ class Costs:
         pairs = []
         for pair, cost in costs.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
-                raise ValueError(f"a cost must be of a pair (actual, predicted), got {pair!r:.60}")
+                raise ValueError(f"a cost must be for a pair (actual, predicted), got {pair!r:.60}")
             actual, predicted = pair
             number = _number(cost, f"the cost of {pair!r:.60}")
             pairs.append((plain(actual), plain(predicted), number))
@@ -304,8 +304,9 @@ class Costs:
             raise ValueError(self._no_such_names(labels, steps))
         if any(not np.array_equal(matrices[0], other) for other in matrices[1:]):
             raise ValueError(
-                f"costs must be of one step, which step= names: the costs of {names[:10]} differ "
-                f"in the steps {[step.name for step in fitting]}, got step=None"
+                "costs must be for one step, which you name with step=: the costs of "
+                f"{names[:10]} differ in the steps {[step.name for step in fitting]}, got "
+                "step=None"
             )
         return matrices[0]
 
@@ -327,9 +328,9 @@ class Costs:
         names = self._names()
         # All names may exist, although some are classes and others are groups.
         unknown = [name for name in names if name not in known] or names
-        rule = "costs must be of the classes, or of the groups of one step"
+        rule = "costs must be for the classes, or for the groups of one step"
         if self.mismatch and not steps:
-            rule = f"mismatch costs are of groups: {rule}"
+            rule = f"mismatch costs are for groups: {rule}"
         if self.step is not None:
             rule += f" of the step {self.step!r}"
         return f"{rule}, got {unknown[:10]}; {'; '.join(allowed)}"
@@ -376,7 +377,7 @@ def as_costs(costs: Any) -> Costs:
         try:
             return Costs.from_file(costs)
         except OSError as error:
-            raise ValueError(f"there is no file of costs that can be read: {error}") from None
+            raise ValueError(f"the file of costs cannot be read: {error}") from None
     if not isinstance(costs, Mapping):
         raise TypeError(
             "costs must be Costs, a file, or map (actual, predicted) to costs, "
@@ -409,6 +410,6 @@ def _costs_by_key(rows: Any, length: int, rule: str) -> dict[Any, Any]:
         *names, cost = row
         key = names[0] if len(names) == 1 else tuple(names)
         if key in costs:
-            raise ValueError(f"a cost must be given once, got {key!r:.60} twice")
+            raise ValueError(f"each cost must be given only once, got {key!r:.60} twice")
         costs[key] = cost
     return costs

@@ -93,7 +93,9 @@ def stored_label(value: Any) -> Label:
         try:
             label = label.decode("utf-8")
         except UnicodeDecodeError:
-            raise ValueError(f"labels of bytes must be texts in UTF-8, got {label!r:.80}") from None
+            raise ValueError(
+                f"labels that are bytes must be valid UTF-8, got {label!r:.80}"
+            ) from None
     elif isinstance(label, (date, time, Decimal, UUID)):
         label = str(label)
     if isinstance(label, str):
@@ -101,12 +103,12 @@ def stored_label(value: Any) -> Label:
             label.encode("utf-8")
         except UnicodeEncodeError:
             raise ValueError(
-                f"labels must be texts that UTF-8 can encode, got {label!r:.80}"
+                f"labels that are strings must be encodable in UTF-8, got {label!r:.80}"
             ) from None
     elif not isinstance(label, (bool, int, float)):
         raise TypeError(
-            "labels must be texts, numbers, booleans, dates, decimals, UUIDs or bytes, "
-            f"got {label!r:.80} of type {type(label).__name__}"
+            "labels must be strings, numbers, booleans, dates, decimals, UUIDs or bytes, got "
+            f"{label!r:.80} of type {type(label).__name__}"
         )
     return label
 
@@ -132,7 +134,10 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
     members: list[tuple[Label, tuple[Label, ...]]] = []
     group_of: dict[Label, Label] = {}
     if len({str(plain(name)) for name in groups}) < len(groups):
-        raise ValueError(f"group names must differ as texts, for metric names, got {list(groups)}")
+        raise ValueError(
+            "group names must differ as strings, because metric names contain them, got "
+            f"{list(groups)}"
+        )
     for name, classes in groups.items():
         if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
             raise ValueError(f"group {name!r} must list its classes, got {classes!r}")
@@ -215,8 +220,8 @@ def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
     unknown = [member for member in members if member not in wanted]
     if missing or unknown:
         raise ValueError(
-            f"step {step.name!r} must group {what} {list(names)}: missing {missing}, not among "
-            f"them {unknown}"
+            f"step {step.name!r} must group {what} {list(names)}: missing {missing}, unknown "
+            f"{unknown}"
         )
 
 
@@ -267,7 +272,8 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(mode, list):
         if len(mode) != len(groups):
             raise ValueError(
-                f"a list of modes needs one per group, got {len(mode)} for {len(groups)} groups"
+                f"a list of modes must contain one mode for each group, got {len(mode)} for "
+                f"{len(groups)} groups"
             )
         mode = dict(zip(groups, mode, strict=True))
     return {

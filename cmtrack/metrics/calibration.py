@@ -50,7 +50,7 @@ FEW_OF_A_GROUP = 20
 """With fewer positives or fewer negatives than this number, the calibration test detects only large
 errors.
 """
-_CLUSTERED = "rows are in clusters, but labels are drawn for independent rows"
+_CLUSTERED = "the test draws labels for independent rows, but the rows are in clusters"
 
 
 class ReliabilityTable(ScoreTable):
@@ -145,7 +145,7 @@ class ReliabilityTable(ScoreTable):
     def no_band(self) -> str:
         """The reason why there is no consistency band; empty if there is one."""
         if self.fractional:
-            return "rows have sampling weights, but labels are drawn for whole rows"
+            return "the test draws one label for each row, but the rows have sampling weights"
         return self.no_test
 
     @property
@@ -298,8 +298,8 @@ class CalibrationCurve(RemovedAttributes):
             raise ValueError(f"there is no consistency band: {self.no_band}")
         if len(self.scores) > blockwise.MAX_BLOCKS:
             raise ValueError(
-                f"a consistency band needs at most {blockwise.MAX_BLOCKS} distinct scores, "
-                f"got {len(self.scores)}: CalibrationCurve.drawn has fewer"
+                f"a consistency band needs at most {blockwise.MAX_BLOCKS} distinct scores, got "
+                f"{len(self.scores)}: use CalibrationCurve.drawn, which has fewer"
             )
         if level == self.table.level:
             return self.table.band
@@ -393,7 +393,7 @@ class Part(Function):
         """Return a text with the number of rows that make the log loss infinite."""
         blocks = table.blocks
         rows = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
-        return f"infinite: {rows:g} rows give their actual group probability 0"
+        return f"infinite: {rows:g} rows have probability 0 for their actual group"
 
 
 class Coefficient(Function):
@@ -418,7 +418,7 @@ class Coefficient(Function):
 PVALUE_SOURCE = "Arrieta-Ibarra et al. (2022); Cox (1958)"
 _CORP = "Dimitriadis, Gneiting & Jordan (2021)"
 _COX = "Cox (1958)"
-_LABELS = "a group has no rows, the scores separate the groups, or all are equal"
+_LABELS = "a group has no rows, the scores separate the groups, or all scores are equal"
 
 
 def _metric(name: str, function: Any, **words: Any) -> Metric:
@@ -444,7 +444,9 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             better="lower",
             one_sided=True,
             title=f"miscalibration{suffix}",
-            formula=f"{loss} − the loss after isotonic recalibration; also above 0 by chance",
+            formula=(
+                f"{loss} − the loss after isotonic recalibration; chance alone makes it positive"
+            ),
             **words,
         ),
         _metric(
@@ -482,9 +484,9 @@ CALIBRATION = Section(
             title="calibration error",
             brief="calibration error",
             source="Bröcker (2012); Kumar, Liang & Ma (2019)",
-            reason="none of the 15 bins has two rows",
-            formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, "
-            "less its bias: a lower bound",
+            reason="none of the 15 bins contains two or more rows",
+            formula="√ mean (observed − score)² over 15 bins with equal numbers of rows, corrected "
+            "for bias; a lower bound",
         ),
         _metric(
             "pvalue",
@@ -495,8 +497,8 @@ CALIBRATION = Section(
             title="p-value of calibration",
             brief="calibration p",
             source=PVALUE_SOURCE,
-            formula="small if the scores are not calibrated; Kuiper's and Cox's score test, "
-            "999 draws",
+            formula="small if the scores are not calibrated (Kuiper's test and Cox's score test, "
+            "with 999 draws)",
         ),
         _metric(
             "slope",
@@ -506,7 +508,10 @@ CALIBRATION = Section(
             title="calibration slope",
             source=_COX,
             reason=_LABELS,
-            formula="slope of the labels on logit(score); below 1 means over-confident",
+            formula=(
+                "slope in a logistic regression of the labels on logit(score); below 1 means "
+                "overconfident"
+            ),
         ),
         _metric(
             "intercept",
@@ -517,7 +522,7 @@ CALIBRATION = Section(
             few_errors=True,
             title="calibration intercept",
             source=_COX,
-            formula="intercept of the labels on logit(score)",
+            formula="intercept in a logistic regression of the labels on logit(score)",
         ),
         *_parts(log=False),
         *_parts(log=True),

@@ -311,8 +311,8 @@ class ClassCalibration:
         if not uncalibrated and self.least > 1 - self.level + 1e-12:
             limit = significant(1 - self.level)
             return (
-                f"No p-value by Holm can be as small as {limit}: with {len(tested)} tests it is at "
-                f"least {significant(self.least)}."
+                f"No Holm-adjusted p-value can be as small as {limit}: with {len(tested)} "
+                f"tests, the smallest possible value is {significant(self.least)}."
             )
         among = f"{len(tested)} tested classes (of {total})"
         if len(tested) == total:
@@ -344,8 +344,8 @@ class ClassCalibration:
             return ""
         has = "class has" if n_rare == 1 else "classes have"
         return (
-            f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} rows, for which the test finds only "
-            "gross faults"
+            f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} rows, so the test finds only large "
+            "errors in their probabilities"
         )
 
     def _p(self, value: float) -> str:
@@ -570,7 +570,7 @@ CLASS_CURVES = (
         interval="logit",
         title="area under the ROC curve",
         brief="ROC AUC",
-        formula="the class's probability, the class against all others",
+        formula="the class's probability, for the class against all others",
         source="DeLong et al. (1988)",
         **_EACH,
     ),
@@ -625,7 +625,7 @@ AVERAGES = (
         of="class curves",
         interval="logit",
         title="one-vs-rest ROC AUC, weighted",
-        formula=f"mean of class/<label>/roc_auc weighted by share; {_BOUND}",
+        formula=f"mean of class/<label>/roc_auc, weighted by class share; {_BOUND}",
         source="Hand & Till (2001)",
         **_SHARE,
     ),

@@ -103,9 +103,9 @@ def _section(
                 one_sided=True,
                 brief="confidence error",
                 source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
-                reason="none of the 15 bins has two rows",
-                formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, "
-                "less its bias: a lower bound",
+                reason="none of the 15 bins contains two or more rows",
+                formula="√ mean (hits − hit probability)² over 15 bins with equal numbers of rows, "
+                "corrected for bias; a lower bound",
                 **{**usual, "headline": headline},
             ),
             Metric(
@@ -116,7 +116,7 @@ def _section(
                 title="p-value of the confidence's calibration",
                 brief="confidence p",
                 source=PVALUE_SOURCE,
-                formula="small if hits are more or less frequent than the hit probabilities",
+                formula="small if the hit probabilities predict too many or too few hits",
                 **usual,
             ),
             Metric(
@@ -147,8 +147,8 @@ def _section(
                 better="lower",
                 interval="log",
                 brief="excess AURC",
-                title="excess area under risk by coverage",
-                formula="aurc − aurc if all errors came last",
+                title="excess area under the risk-coverage curve",
+                formula="aurc − the aurc if the errors had the lowest confidences",
                 source="Geifman, Uziel & El-Yaniv (2019)",
                 **usual,
             ),

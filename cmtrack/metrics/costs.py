@@ -469,7 +469,7 @@ COST = Section(
             MeanCost(),
             of="costs",
             better="lower",
-            formula="Σ C_ij c_ij / n, c the cost of a pair",
+            formula="Σ C_ij c_ij / n, where c_ij is the cost of a pair of classes",
             title="mean cost",
             source="Elkan (2001)",
         ),

@@ -290,7 +290,7 @@ class Metric:
             value = value[()]
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
             raise TypeError(
-                f"the metric {self.name!r} must give one real number, got {value!r:.60}"
+                f"the metric {self.name!r} must return one real number, got {value!r:.60}"
             )
         return float(value)
 

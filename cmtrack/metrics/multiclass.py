@@ -281,7 +281,7 @@ _beyond_chance = {
     "of": "whole table",
     "low": -1.0,
     "association": True,
-    "reason": "all rows are of one actual or one predicted class",
+    "reason": "all rows have the same actual class or the same predicted class",
 }
 _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
@@ -320,19 +320,20 @@ MULTICLASS = Section(
         _multiclass(
             "precision_macro_zero",
             macro(PRECISION, zero=True),
-            "precision_macro, a class that is never predicted counted as 0",
+            "precision_macro (classes that are never predicted count as 0)",
             source=_ZERO,
         ),
         _multiclass(
             "precision_weighted_zero",
             weighted(PRECISION, zero=True),
-            "precision_weighted, a class that is never predicted counted as 0",
+            "precision_weighted (classes that are never predicted count as 0)",
             source=_ZERO,
         ),
         _multiclass(
             "f1_macro_zero",
             macro(F1, zero=True),
-            "f1_macro, a class that is neither actual nor predicted counted as 0",
+            "f1_macro (classes that occur in neither the actual nor the predicted labels count "
+            "as 0)",
             source=_ZERO,
         ),
         _multiclass(
@@ -409,13 +410,14 @@ REDUCED = Section(
         _reduced(
             "precision_macro_zero",
             macro(PRECISION, zero=True),
-            "precision_macro, a group that is never predicted counted as 0",
+            "precision_macro (groups that are never predicted count as 0)",
             source=_ZERO,
         ),
         _reduced(
             "f1_macro_zero",
             macro(F1, zero=True),
-            "f1_macro, a group that is neither actual nor predicted counted as 0",
+            "f1_macro (groups that occur in neither the actual nor the predicted labels count "
+            "as 0)",
             source=_ZERO,
         ),
         _reduced(
@@ -425,7 +427,10 @@ REDUCED = Section(
             source=_GORODKIN,
             interval="atanh",
             **MATTHEWS,
-            **(_beyond_chance | {"reason": "all rows are of one actual or one predicted group"}),
+            **(
+                _beyond_chance
+                | {"reason": "all rows have the same actual group or the same predicted group"}
+            ),
         ),
         _reduced(
             "mismatch_rate",
@@ -470,25 +475,25 @@ SPANS = Section(
         _spans(
             "precision_macro",
             MACRO_PRECISION,
-            "mean of precision over the labels of spans",
+            "mean of precision over the span labels",
             **_unpredicted,
         ),
         _spans(
             "recall_macro",
             MACRO_RECALL,
-            "mean of recall over the labels of spans",
+            "mean of recall over the span labels",
         ),
-        _spans("f1_macro", macro(F1), "mean of F1 over the labels of spans", headline=True),
+        _spans("f1_macro", macro(F1), "mean of F1 over the span labels", headline=True),
         _spans(
             "precision_macro_zero",
             macro(PRECISION, zero=True),
-            "precision_macro, a label that is never predicted counted as 0",
+            "precision_macro (labels that are never predicted count as 0)",
             **_unpredicted,
         ),
         _spans(
             "recall_macro_zero",
             macro(RECALL, zero=True),
-            "recall_macro, a label that is never actual counted as 0",
+            "recall_macro (labels without an actual span count as 0)",
         ),
     ),
 )

@@ -49,11 +49,12 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """Check custom metrics and return them as a tuple."""
     if isinstance(extra_metrics, Metric):
         raise TypeError(
-            f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself"
+            "extra_metrics must be a list of Metric objects, got the Metric "
+            f"{extra_metrics.name!r} itself"
         )
     if not isinstance(extra_metrics, Iterable):
         raise TypeError(
-            f"extra_metrics must be a list of Metric, got {type(extra_metrics).__name__}"
+            f"extra_metrics must be a list of Metric objects, got {type(extra_metrics).__name__}"
         )
     metrics: dict[str, Metric] = {}
     twice = []
@@ -97,7 +98,8 @@ def _check(metric: Metric) -> None:
         )
     if metric.of not in ("counts", "binary"):
         raise ValueError(
-            f"the metric {name!r} must be of 'counts' or 'binary', got {metric.of!r:.40}"
+            f"the metric {name!r} must be computed from 'counts' or 'binary' (of=), got "
+            f"{metric.of!r:.40}"
         )
     if metric.better and metric.better not in BETTER:
         raise ValueError(
@@ -145,7 +147,7 @@ def put_own(
                 computed = computed._replace(spread=Spread())
             elif results.with_errors and math.isfinite(value) and computed.spread == Spread():
                 warnings.append(
-                    f"no standard error of {name}: the derivative by each of "
+                    f"no standard error of {name}: the derivatives with respect to the "
                     f"{len(samples.weight):,} counts would take too long; pass the metric's "
                     "influence"
                 )
@@ -238,7 +240,7 @@ def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Ke
 def _read_declaration(item: Any) -> Metric:
     texts = {name: item[name] for name in TEXTS}
     if any(not isinstance(text, str) or len(text) > _LONGEST for text in texts.values()):
-        raise ValueError(f"the words of a metric must be texts, got {texts!r:.80}")
+        raise ValueError(f"the descriptions of a metric must be strings, got {texts!r:.80}")
     low = _number(item["low"], -math.inf)
     high = _number(item["high"], math.inf)
     headline = item["headline"] is True
@@ -263,8 +265,8 @@ def _read_numbers(item: Any, metric: Metric, level: float) -> Kept:
         interval = (_number(first, math.nan), _number(last, math.nan))
         if not interval[0] <= interval[1]:
             raise ValueError(
-                f"the interval of {metric.name!r} must have its lower end first, "
-                f"got {item['ends']!r:.80}"
+                f"the interval of {metric.name!r} must start with its lower limit, got "
+                f"{item['ends']!r:.80}"
             )
     return Kept(value, error, interval, level, str(item["undefined"])[:_LONGEST])
 

@@ -287,7 +287,7 @@ PRECISION_RECALL = (
         reason=_NO_POSITIVES,
         brief="AP",
         few_errors=True,
-        formula="Σ (recall step) · precision; with mismatches at most the ceiling",
+        formula="Σ (recall step) · precision; with mismatches, at most the ceiling",
         **_AP,
     ),
     Metric(

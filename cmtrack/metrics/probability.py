@@ -120,7 +120,7 @@ class Skill(Mean):
         reference, _ = self.reference(losses)
         if reference > 0:
             return f"the reference has a share of 0 for a {losses.what} that occurs"
-        return f"the reference is perfect: all rows are of one {losses.what}"
+        return f"the reference is perfect: all rows belong to one {losses.what}"
 
 
 class LogSkill(Skill):
@@ -460,7 +460,7 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
         Mean(),
         "brier losses",
         _BRIER,
-        "mean of Σ (p − 1[actual])², halved for two classes",
+        "mean of Σ (p − 1[actual])², divided by 2 if there are two classes",
         {"high": 2.0, "title": "Brier score", "brief": "Brier", "headline": True},
     ),
     (
@@ -538,7 +538,7 @@ PROBABILITY_OF_STEP = _section(
     "Probabilities of the groups: {step}", "probability/<step>/", False, frozenset({"grouping"})
 )
 
-_TOP = "equal probabilities rank in class order, as in the arg-max"
+_TOP = "ties are ranked in class order, as in the arg-max"
 RANKS: tuple[Metric, ...] = (
     *(
         Metric(
@@ -547,7 +547,7 @@ RANKS: tuple[Metric, ...] = (
             of="ranks",
             interval="wilson",
             headline=False,
-            formula=f"share of rank ≤ {k}; {_TOP}",
+            formula=f"share of rows whose actual class has a rank of at most {k}; {_TOP}",
             title=f"top-{k} accuracy",
             brief=f"top {k}",
         )
@@ -559,7 +559,7 @@ RANKS: tuple[Metric, ...] = (
         of="ranks",
         interval="logit",
         headline=False,
-        formula=f"mean of 1 / rank; {_TOP}",
+        formula=f"mean of 1 / rank of the actual class; {_TOP}",
         title="mean reciprocal rank",
         brief="MRR",
     ),

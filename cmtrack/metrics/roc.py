@@ -503,7 +503,7 @@ AREAS = (
         reason=_NO_SIDE,
         title="area under the ROC curve",
         brief="ROC AUC",
-        formula="area under (FPR, TPR); with mismatches at most the ceiling",
+        formula="area under the curve of TPR against FPR; with mismatches, at most the ceiling",
         **_AREA,
     ),
     Metric(

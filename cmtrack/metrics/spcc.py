@@ -840,7 +840,7 @@ def _error_ends(
 _EQ = "Gubbels (2023), eq. 1.9-1.10"
 _MEAN = "Gubbels (2023), section 1.3.1, with the factor 1/m"
 _INDEX = "Gubbels (2023), section 1.2.2"
-_NO_ROWS = "a class has no rows, or has all rows"
+_NO_ROWS = "a class has no rows, or all rows belong to it"
 _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard error"
 
 
@@ -884,7 +884,7 @@ SPCC = Section(
             Fisher("ovo"),
             "class scores",
             _MEAN,
-            "tanh of the mean atanh of the one-vs-one correlations of at least 4 rows",
+            "tanh of the mean atanh of the one-vs-one correlations over at least 4 rows",
             title="correlation within pairs of classes (sPCC, Fisher mean)",
             brief="sPCC ovo",
         ),
@@ -902,7 +902,7 @@ SPCC = Section(
             Least("ovo"),
             "class scores",
             _MEAN,
-            "smallest one-vs-one correlation of at least 4 rows",
+            "smallest one-vs-one correlation over at least 4 rows",
             title="lowest correlation within a pair of classes (sPCC)",
             brief="sPCC ovo min",
         ),
@@ -947,7 +947,7 @@ SPCC = Section(
             BayesIndex(),
             "scores",
             _INDEX,
-            "−2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities",
+            "−2 Φ⁻¹(e), where e is the Bayes error of the binned densities at equal priors",
             reason="a class has no rows",
             title="distance of the groups d_b",
             brief="d_b",

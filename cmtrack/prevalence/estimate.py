@@ -111,7 +111,7 @@ def estimate_prevalence(
     y, calibration_scores, fold_ids = calibration_parts(calibration)
     labels, codes = number_as_they_come({"calibration y": y})
     if len(labels) < 2:
-        raise ValueError(f"calibration y: at least two classes are needed, got only {list(labels)}")
+        raise ValueError(f"calibration y must contain two or more classes, got only {list(labels)}")
     actual = codes["calibration y"].all()
     if positive is None:
         positive = labels[-1]

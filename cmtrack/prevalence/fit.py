@@ -18,13 +18,14 @@ be enough, because people use a number despite the warning, and most refused est
 the true share.
 """
 _CAUSE = (
-    "either more than the shares of the classes changed, or the labelled scores are training scores"
+    "either something other than the class shares changed, or the labelled scores come from "
+    "training rows"
 )
 
 
 def misfit(pvalue: float) -> str:
     """Return the phrase that reports a misfit of the scores, with the p-value."""
-    return f"the target's scores do not fit the labelled ones ({p_equals(pvalue)})"
+    return f"the target's scores do not fit the labelled scores ({p_equals(pvalue)})"
 
 
 def refusal(pvalue: float) -> str:

@@ -352,10 +352,10 @@ PREVALENCE = Section(
             "expected_count_sd_labels_only",
             _labels_sd,
             "spread",
-            "√Σ s (1 − s): the labels' spread, not the count's error",
+            "√Σ s (1 − s): the spread of the labels, not the error of the count",
             _EXPECTED,
             high=math.inf,
-            title="standard deviation of the expected count, labels only",
+            title="standard deviation of the expected count from the labels alone",
         ),
         _share(
             "classify_and_count",
@@ -416,26 +416,30 @@ PREVALENCE = Section(
             **_ZERO,
         ),
         _variance_share(
-            "share_target", 0, "share of the error that comes from the target's size", "the target"
+            "share_target",
+            0,
+            "share of the variance that comes from the size of the target",
+            "the target",
         ),
         _variance_share(
             "share_positives",
             1,
-            "share that comes from the labelled positives",
+            "share of the variance that comes from the labelled positives",
             "the labelled positives",
         ),
         _variance_share(
             "share_negatives",
             2,
-            "share that comes from the labelled negatives",
+            "share of the variance that comes from the labelled negatives",
             "the labelled negatives",
         ),
         _share(
             "fit_pvalue",
             OfEstimate(attrgetter("fit_pvalue"), named="fit_pvalue"),
             "calibrated",
-            "small: not only the prevalence changed; large: no proof that nothing else did",
-            "Pearson's X² of target against mixture",
+            "a small value shows that not only the prevalence changed; a large value proves "
+            "nothing",
+            "Pearson's X² statistic of the target's scores against the fitted mixture",
             interval="",
             title="p-value of the fit",
         ),
@@ -450,7 +454,7 @@ PREVALENCE = Section(
             "<label>/calibrated",
             OfShares(attrgetter("values"), attrgetter("low", "high")),
             "class shares",
-            "maximum-likelihood share of the class, all classes jointly",
+            "maximum-likelihood share of the class, estimated jointly for all classes",
             interval="profile",
         ),
         _share(

@@ -142,8 +142,8 @@ ROUGH = Section(
             source=f"{_DUENTSCH}, theorem 4.1",
             title="upper bound of the lower approximation",
             brief="lower at most",
-            formula="at least the lower approximation: C_ii, less 1 if the class is also predicted "
-            "for others",
+            formula="at least the lower approximation: C_ii, minus 1 if the class is also "
+            "predicted for other classes",
         ),
         Metric(
             "rough/<label>/upper_lower_bound",
@@ -194,7 +194,7 @@ ROUGH = Section(
         _granules(
             "<label>/lower",
             "lower",
-            "rows in granules inside the class",
+            "rows in granules that contain only rows of the class",
             title="lower approximation",
             brief="lower",
             **_SIZE,
@@ -202,7 +202,7 @@ ROUGH = Section(
         _granules(
             "<label>/upper",
             "upper",
-            "rows in granules that have a row of the class",
+            "rows in granules that contain a row of the class",
             title="upper approximation",
             brief="upper",
             **_SIZE,

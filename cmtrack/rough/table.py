@@ -65,7 +65,7 @@ class GranuleTable(RemovedAttributes):
         shape = (len(self.values), len(self.labels))
         if counts.shape != shape or not counts.size:
             raise ValueError(
-                f"counts must have shape (n_granules, n_classes), here {shape}, got {counts.shape}"
+                f"counts must have shape (n_granules, n_classes) = {shape}, got {counts.shape}"
             )
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise ValueError(
@@ -150,16 +150,16 @@ class GranuleTable(RemovedAttributes):
             ]
             raise ValueError(
                 f"y_pred must be constant within granules, got {' and '.join(classes)} in "
-                f"{other._granule(first)}; "
-                f"{len(mixed)} of {len(other.values)} granules have several"
+                f"{other._granule(first)}; {len(mixed)} of {len(other.values)} granules have "
+                "several predictions"
             )
         assigned = dict(zip(other.values, other.majority(), strict=True))
         granules = set(self.values)
         strange = [i for i, values in enumerate(other.values) if values not in granules]
         if strange:
             raise ValueError(
-                "X must have rows of the table's granules only, "
-                f"got also {other._granule(strange[0])}"
+                "every row of X must belong to a granule of the table, got "
+                f"{other._granule(strange[0])}"
             )
         missing = [i for i, values in enumerate(self.values) if values not in assigned]
         if missing:

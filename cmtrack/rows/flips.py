@@ -194,8 +194,8 @@ class Flips:
         fixed = round(self._total("fixed"), 6)
         rows = count(float(self.n.sum()))
         text = (
-            f"of {rows} rows, only the first run is correct in {broken:g}, "
-            f"only the second in {fixed:g}"
+            f"of {rows} rows, only the first run predicts {broken:g} correctly, and only the "
+            f"second run {fixed:g}"
         )
         if len(self.parts) > 1:
             text += f", {len(self.parts)} parts"

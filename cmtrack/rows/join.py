@@ -153,7 +153,7 @@ def _check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) 
     found = LabelDigest.from_codes(*encode_row_ids(ids, n_rows))
     if found == digest:
         return
-    why = "some are of other rows (the digest does not show which)"
+    why = "some ids belong to other rows (the digest does not show which)"
     if found.content_only == digest.content_only:
         why = "they are the same ids in another order"
-    raise ValueError(f"row_ids must be the run's ids, in its order, got others: {why}")
+    raise ValueError(f"row_ids must be the ids of the run, in the same order, got others: {why}")

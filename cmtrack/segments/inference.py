@@ -48,7 +48,7 @@ def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
     0.9949
     """
     if n < 1:
-        raise ValueError(f"n must be a number of intervals of at least 1, got {n!r}")
+        raise ValueError(f"n, the number of intervals, must be at least 1, got {n!r}")
     return float(check_level(confidence_level) ** (1 / n))
 
 
@@ -448,7 +448,9 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     ratio_low = nan
     ratio_high = nan
     if values.min() < 0 or values.max() <= 0:
-        reason = reason or "a ratio needs values that are not negative, and one that is not 0"
+        reason = (
+            reason or "a ratio needs values that are not negative, and at least one that is not 0"
+        )
     else:
         ratio = float(values.min() / values.max())
         if not lacking:

@@ -40,10 +40,14 @@ _NUMBERS_AT_ONCE = 1 << 23
 _DIGITS = 9
 """Number of decimal places to which z values are rounded before they are compared."""
 SAMPLING_WEIGHTS = (
-    "worst_segments works without weights and with integer weights, which count equal rows; "
-    'for sampling weights, evaluation.segments["region"].to_frame() compares declared segments'
+    "worst_segments works without weights and with integer weights, which count identical "
+    'rows; for sampling weights, evaluation.segments["region"].to_frame() compares declared '
+    "segments"
 )
-BIASED = "The value of a segment that was found is biased: it was chosen for being far off."
+BIASED = (
+    "The value of a segment that was found is biased, because the segment was chosen for its "
+    "extreme value."
+)
 
 
 @dataclass(frozen=True)
@@ -363,7 +367,8 @@ def _common_length(columns: Sequence[SegmentColumn]) -> int:
     for column in columns:
         if len(column.codes) != n_rows:
             raise ValueError(
-                f"segment columns must have one length, got {n_rows:,} and {len(column.codes):,}"
+                f"segment columns must have the same length, got {n_rows:,} and "
+                f"{len(column.codes):,}"
             )
     return n_rows
 
@@ -511,8 +516,8 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
         large = np.flatnonzero(is_part & (support >= options.min_rows))
         if len(where) + len(large) > MAX_SEGMENTS:
             raise ValueError(
-                f"a search must have at most {MAX_SEGMENTS:,} segments, got more: "
-                f"give fewer columns, or a min_rows above {options.min_rows}"
+                f"a search must cover at most {MAX_SEGMENTS:,} segments, got more: give fewer "
+                f"columns, or a min_rows above {options.min_rows}"
             )
         if not len(large):
             continue

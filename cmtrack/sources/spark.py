@@ -61,9 +61,9 @@ class SparkCluster(Cluster):
                 raise
             raise RuntimeError(
                 "cmtrack must be installed where Spark's workers run Python, but they have no "
-                f"module {missing[1]!r}: install cmtrack in their environment, send an environment "
-                "along by spark.archives, or set PYSPARK_PYTHON to a Python that has it "
-                "(sys.executable, if Spark runs on this machine)"
+                f"module {missing[1]!r}: install cmtrack in their environment, ship an "
+                "environment with spark.archives, or set PYSPARK_PYTHON to a Python that has "
+                "it (sys.executable, if Spark runs on this machine)"
             ) from error
 
 

@@ -162,7 +162,7 @@ class ProperScores(Record):
         """Merge the scores of disjoint sets of rows."""
         groups = parts[0].groups
         if any(not np.array_equal(part.groups, groups) for part in parts):
-            raise ValueError("proper scores must be of the same groups of classes to be merged")
+            raise ValueError("proper scores must be for the same groups of classes to be merged")
         n = np.stack([part.n for part in parts])
         impossible = np.stack([part.impossible for part in parts]).sum(axis=0)
         mean, m2 = merged_spread(

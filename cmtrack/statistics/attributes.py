@@ -55,7 +55,7 @@ def attribute_columns(
     if attributes is None:
         return columns
     if isinstance(attributes, (str, bytes)):
-        raise TypeError(f"{names} must be a sequence of names, got the text {attributes!r}")
+        raise TypeError(f"{names} must be a sequence of names, got the string {attributes!r}")
     chosen = [plain(name) for name in attributes]
     if not chosen:
         raise ValueError(
@@ -176,7 +176,7 @@ def _rows(data: Sequence[Any], name: str) -> npt.NDArray[Any]:
         raise ValueError(f"{name} must not be empty")
     widths = {len(row) for row in data if _is_row(row)}
     if len(widths) != 1 or not all(map(_is_row, data)):
-        raise ValueError(f"{name} must have rows of one length, got {data[0]!r:.40}, …")
+        raise ValueError(f"{name} must have rows of equal length, got {data[0]!r:.40}, …")
     array = np.empty((len(data), widths.pop()), dtype=object)
     for i, row in enumerate(data):
         array[i] = row

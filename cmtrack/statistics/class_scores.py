@@ -136,7 +136,7 @@ class HitCounts(Record):
     def __add__(self, other: HitCounts) -> HitCounts:
         """Merge the counts of disjoint sets of rows."""
         if not np.array_equal(self.accept, other.accept):
-            raise ValueError("hit counts must be of the same steps of grouping to be merged")
+            raise ValueError("hit counts must be for the same grouping steps to be merged")
         return HitCounts(self.accept, _merged(self.tables, other.tables))
 
 

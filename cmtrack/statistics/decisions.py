@@ -97,7 +97,7 @@ class DecisionCounts(Record):
     def merge(cls, parts: Sequence[DecisionCounts]) -> DecisionCounts:
         """Merge the counts of disjoint sets of rows."""
         if any(not np.array_equal(part.costs, parts[0].costs) for part in parts):
-            raise ValueError("decisions must be under the same costs to be merged")
+            raise ValueError("decisions must be based on the same costs to be merged")
         counts = np.stack([part.counts for part in parts])
         n = counts.sum(axis=2).astype(np.float64)[:, :, None]
         means = np.stack([part.mean for part in parts])

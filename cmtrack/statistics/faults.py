@@ -222,9 +222,9 @@ class Faults:
         for length, n_rows in sorted(self.lengths.items()):
             shown["null" if length < 0 else length] = n_rows
         raise ValueError(
-            f"y_prob must contain lists of one length in column {name!r}, got "
-            f"{total - self.lengths[usual]} of {total} rows that do not have {usual}: rows by "
-            f"length are {shown}"
+            f"y_prob must contain lists of equal length in column {name!r}, got "
+            f"{total - self.lengths[usual]} of {total} rows with a length other than {usual}; "
+            f"the numbers of rows by length are {shown}"
         )
 
     def _refuse_missing(self, name: str, shown_name: str) -> None:
@@ -240,13 +240,14 @@ class Faults:
             weights.refuse_missing(0, "sample_weight", " and not negative", self.n_rows, "")
             if weights.outside[0]:
                 raise ValueError(
-                    "sample_weight must be finite and not negative, got negative ones in "
-                    f"{weights.outside[0]} of {self.n_rows} rows, the least is {weights.low[0]}"
+                    "sample_weight must be finite and not negative, got negative weights in "
+                    f"{weights.outside[0]} of {self.n_rows} rows, the lowest is "
+                    f"{weights.low[0]}"
                 )
         if self.fractions:
             raise ValueError(
-                f"{WHOLE}, got {min(self.fractions)} and the like in {self.fractions.total()} of "
-                f"{self.n_rows} rows"
+                f"{WHOLE}, got values such as {min(self.fractions)} in "
+                f"{self.fractions.total()} of {self.n_rows} rows"
             )
 
     def _refuse_unknown(
@@ -275,11 +276,11 @@ class Faults:
             if normalize == DECISIONS:
                 example = high if high > LARGEST else low
                 raise ValueError(
-                    f"{what} must be between -{LARGEST:g} and {LARGEST:g}, got {example} and the "
-                    f"like in {rows}"
+                    f"{what} must be between -{LARGEST:g} and {LARGEST:g}, got values such as "
+                    f"{example} in {rows}"
                 )
             example = low if low < -ROUNDING else high
-            raise ValueError(out_of_range(what, f"{example} and the like in {rows}"))
+            raise ValueError(out_of_range(what, f"values such as {example} in {rows}"))
         if self.off:
             raise ValueError(
                 f"each row of {what} must sum to 1, {self.off} of {self.n_rows} rows do not: the "

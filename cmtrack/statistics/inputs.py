@@ -27,7 +27,7 @@ MOST_WEIGHT = 1e30
 errors need.
 """
 _MOST_ROWS = 2.0**63
-WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
+WHOLE = f'sample_weight must be whole numbers below 2**63 with weights_are="{FREQUENCY}"'
 
 
 def check_weights_are(weights_are: Any) -> str | None:
@@ -268,8 +268,9 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
         if part.has_default and _contradicts(part.index, leader.index):
             raise ValueError(
                 f"the rows of {leader.name} and {part.name} must be in the same order: their "
-                "indexes hold the same keys in another order, and one is the default 0 to n - 1, "
-                f"so it is unclear whether to match rows by index or by position; {_ADVICE}"
+                "indexes contain the same keys in different orders, and one is the default 0 "
+                "to n - 1, so it is unclear whether to match rows by index or by position; "
+                f"{_ADVICE}"
             )
     first = next(iter(columns))
     for part in named[1:]:
@@ -279,8 +280,8 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
         if leader.argument != first:
             raise ValueError(
                 f"the rows of {leader.name} and {part.name} must be in the same order: their "
-                f"indexes hold the same keys in another order, and {first} has no such index to go "
-                f"by; {_ADVICE}"
+                f"indexes contain the same keys in different orders, and {first} has no index "
+                f"to match by; {_ADVICE}"
             )
         aligned[part.argument] = _with_order(aligned[part.argument], part, order)
     return aligned
@@ -334,9 +335,9 @@ def _order(leader: _Indexed, part: _Indexed) -> Any:
     if (places < 0).any():
         lacking = wanted[np.flatnonzero(places < 0)].tolist()
         raise ValueError(
-            f"{leader.name} and {part.name} must contain the same rows: the index of {part.name} "
-            f"lacks the keys {listed(lacking, 3)} of {leader.name}; pass .to_numpy() of both to go "
-            "by position"
+            f"{leader.name} and {part.name} must contain the same rows: the index of "
+            f"{part.name} lacks the keys {listed(lacking, 3)} of {leader.name}; pass "
+            ".to_numpy() of both to match by position"
         )
     return places
 
@@ -368,8 +369,8 @@ def check_threshold_of_probabilities(threshold: float) -> None:
     """Check that a threshold of probabilities is a number from 0 to 1, or infinity."""
     if not (0 <= threshold <= 1 or threshold == math.inf):
         raise ValueError(
-            f"threshold must be between 0 and 1, or infinity, got {threshold!r}; decision "
-            "values, which have other thresholds, go to y_score"
+            f"threshold must be between 0 and 1, or infinity, got {threshold!r}; pass decision "
+            "values, which allow other thresholds, as y_score"
         )
 
 
@@ -400,7 +401,7 @@ def shares_of(shares: Any, labels: Sequence[Any], what: str) -> tuple[float, ...
         unknown = [label for label in shares if label not in labels]
         if unknown:
             raise ValueError(
-                f"{what} must be of the labels {list(labels)!r:.80}, got {unknown[0]!r:.80}"
+                f"{what} must be for the labels {list(labels)!r:.80}, got {unknown[0]!r:.80}"
             )
         return tuple(shares.get(label, 0.0) for label in labels)
     if len(shares) != len(labels):

@@ -201,7 +201,10 @@ def _order(
     if len(set(order)) != len(order):
         raise ValueError(f"labels must not repeat, got {listed(order, 20)}")
     if len({str(label) for label in order}) != len(order):
-        raise ValueError(f"labels must differ as texts, for metric names, got {listed(order, 20)}")
+        raise ValueError(
+            "labels must differ as strings, because metric names contain them, got "
+            f"{listed(order, 20)}"
+        )
     if len(order) < 2:
         raise ValueError(
             f"at least two classes are needed, got only {list(order)}; name absent classes with "

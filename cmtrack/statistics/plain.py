@@ -75,7 +75,7 @@ def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
         or not ((places >= 0) & (places < math.prod(shape))).all()
         or not sums.all()
     ):
-        raise ValueError("a table must have counts above 0 at ascending places inside its shape")
+        raise ValueError("a table must have counts above 0 at ascending positions inside its shape")
     return SparseCounts(shape, places, sums)
 
 
@@ -113,7 +113,7 @@ def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[
     # The size is checked first, because an invalid shape may not be convertible to a tuple.
     size = untrusted.array_bytes(data["shape"], MAX_ARRAYS)
     if kind not in ("<i8", "<f8"):
-        raise ValueError(f"an array of {kind!r:.20} is not read")
+        raise ValueError(f"an array of the type {kind!r:.20} cannot be read")
     shape = tuple(data["shape"])
     _check_shape(shape, expected)
     if "planes" in data:

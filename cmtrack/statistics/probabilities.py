@@ -409,6 +409,6 @@ def _by_label(
     shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
     if len(set(shapes.values())) > 1 or columns[0].ndim != 1:
         raise ValueError(
-            f"the columns of {what} must have one value per row each, got shapes {shapes}"
+            f"the columns of {what} must each have one value per row, got the shapes {shapes}"
         )
     return columns

@@ -122,7 +122,7 @@ class ScoreCounts:
         """Read counts of several scores, each with ``n_channels`` channels."""
         if not isinstance(data, list) or len(data) != n_scores or not n_channels:
             got = len(data) if isinstance(data, list) else f"{data!r:.40}"
-            raise ValueError(f"counts must be of {n_scores} scores, got {got}")
+            raise ValueError(f"counts must be for {n_scores} scores, got {got}")
         return tuple(cls.from_plain(counts, n_channels) for counts in data)
 
     @classmethod

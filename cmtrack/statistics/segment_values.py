@@ -351,6 +351,6 @@ def note_of_others(name: str, n_values: int | None, rows: int, text: str = OTHER
         many = f"{n_values:,}"
         others = f"the other {n_values - shown:,}"
     return (
-        f"“{name}” has {many} values: the {shown} largest are segments, {others} with {rows:,} "
-        f"rows are one segment, “{text}”."
+        f"“{name}” has {many} values: the {shown} most frequent values are segments, and "
+        f"{others} with {rows:,} rows together are the segment “{text}”."
     )

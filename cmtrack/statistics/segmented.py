@@ -73,7 +73,7 @@ def _single_value(data: Any) -> Any:
     if data is None or isinstance(data, (str, int)):
         return data
     raise ValueError(
-        f"a segment must be a text, number or boolean, or a list of them, got {data!r:.80}"
+        f"a segment must be a string, number or boolean, or a list of them, got {data!r:.80}"
     )
 
 
@@ -131,7 +131,7 @@ class SegmentCounts(Record):
             moments = ScoreMoments.from_plain(data["moments"], n)
             n_scores = moments.mean.shape[1]
             if n_scores not in (size, size + 1):
-                raise ValueError(f"moments of segments must be of {size} scores, got {n_scores}")
+                raise ValueError(f"moments of segments must be for {size} scores, got {n_scores}")
         losses = None
         if "losses" in data:
             losses = ProperScores.from_plain(data["losses"], n, size)

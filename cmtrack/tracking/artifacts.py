@@ -117,7 +117,7 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
         answer = mlflow_inside.put(folder, f"/{quote(path)}", content, media_type)
     if 300 <= answer.status_code < 400:
         raise Redirected(
-            f"the store answers {answer.status_code} and redirects the file to another address"
+            f"the store answers {answer.status_code} and redirects the request to another address"
         )
     answer.raise_for_status()
     # A proxy may answer with its own web page. Files other than images are read back to detect

@@ -177,7 +177,8 @@ class Silences:
         seconds = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
         if seconds > 0:
             raise ConnectionError(
-                f"the tracking store did not answer twice; the next attempt is in {seconds:.0f} s"
+                "two requests to the tracking store got no answer; the next attempt is in "
+                f"{seconds:.0f} s"
             )
 
     def has_failed(self, tracking_uri: str | None) -> bool:
@@ -224,7 +225,9 @@ def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
                 yield
                 return
         if time.monotonic() > ends:
-            raise BusyEntry(f"another evaluation is being sent to its place in run {entry.run_id}")
+            raise BusyEntry(
+                f"another evaluation is being sent to the same place in run {entry.run_id}"
+            )
         time.sleep(_AGAIN)
 
 

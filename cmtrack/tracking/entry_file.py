@@ -124,7 +124,7 @@ def _files(folder: Path) -> set[str]:
         files.add(path.name)
         total += path.stat().st_size
     if len(files) > MAX_FILES or total > MAX_BYTES:
-        raise ValueError(f"an entry must have at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
+        raise ValueError(f"an entry may contain at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
     return files
 
 

@@ -72,7 +72,7 @@ def check_prefix(prefix: str) -> str:
     spaces, or if it leads to a parent folder.
     """
     if not isinstance(prefix, str):
-        raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
+        raise ValueError(f"prefix must be a string, got {type(prefix).__name__}")
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(
             "prefix must start with a letter or digit and contain letters, digits and _-./, "

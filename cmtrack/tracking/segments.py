@@ -143,8 +143,8 @@ def _places(
         _check_labels(evaluation, columns[y_true])
     elif places is None and row_ids is None:
         warnings.warn(
-            "rows of the table are matched to the rows of the run by their order alone: give "
-            "row_ids= or y_true= to check the match",
+            "the rows of the table are matched to the rows of the run only by their order: "
+            "give row_ids= or y_true= to check the match",
             UserWarning,
             stacklevel=4,
         )

@@ -378,7 +378,7 @@ class _Sending:
         sizes = {item.path: item.file_size for item in items if not item.is_dir}
         for name in sent_files:
             if name not in sizes:
-                raise NotThere(f"the store has accepted {name}, but does not have it")
+                raise NotThere(f"the store has accepted {name}, but does not contain it")
             size = self.entry.path_of(name).stat().st_size
             if sizes[name] is not None and sizes[name] != size:
                 raise MixedUp(
@@ -395,9 +395,9 @@ class _Sending:
             content = b""
         except (OSError, ValueError) as error:
             reason = first_line(error)
-            return (f"the store shows no files ({reason}), so they could not be compared",)
+            return (f"the store does not list its files ({reason}), so they could not be compared",)
         if digest_of(content) != self.entry.digest(names.EVALUATION_FILE):
-            raise NotThere(f"the store has accepted {name}, but does not have it")
+            raise NotThere(f"the store has accepted {name}, but does not contain it")
         return ()
 
     def _read(self, name: str) -> bytes:

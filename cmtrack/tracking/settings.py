@@ -124,8 +124,9 @@ def with_kept_rows(
     contents = ", ".join(_contents_of(evaluation.rows))
     return (
         evaluation,
-        f"{n_rows:,} rows are logged ({contents}; {megabytes:.1f} MB before compression). "
-        f"{VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels keeps probabilities.",
+        f"{n_rows:,} rows are logged ({contents}; {megabytes:.1f} MB before compression). With "
+        f"{VARIABLE}=off, the rows stay on this machine; with {VARIABLE}=labels, only their "
+        "probabilities do.",
     )
 
 

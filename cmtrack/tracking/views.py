@@ -173,8 +173,8 @@ def _check_name(name: Any) -> None:
     is_text = isinstance(name, str) and name.strip() and untrusted.one_line(name) == name
     if not is_text or len(name) > MAX_NAME:
         raise ValueError(
-            f"a view's name must be a text of one line and at most {MAX_NAME} characters, "
-            f"got {name!r:.120}"
+            f"the name of a view must be a single-line string of at most {MAX_NAME} "
+            f"characters, got {name!r:.120}"
         )
 
 

@@ -114,9 +114,9 @@ class EvaluationCallback(Boosting):
                 self._hook.begin()
             if self._stopping is None and any((env.params or {}).get(name) for name in _STOPPING):
                 tell(
-                    "if LightGBM stops early by its parameters, the callback is not told that the "
-                    "training has ended "
-                    "and logs no evaluation of it: give early_stopping= to the callback instead",
+                    "if LightGBM's own parameters stop the training early, LightGBM does not "
+                    "notify the callback, so the last evaluation is not logged: give "
+                    "early_stopping= to the callback instead",
                 )
                 self._hook.open = False  # prevents a second warning
         predict = partial(self._predictions, env.model)
@@ -159,9 +159,9 @@ def _tell_if_open(rounds: Rounds) -> None:
     """Warn, when a callback is deleted, if the final model of its training was not evaluated."""
     if rounds.open:
         tell(
-            "a training ended early, and no evaluation of its end is logged, as LightGBM does not "
-            "tell callbacks: "
-            "give early_stopping= to EvaluationCallback instead of a second callback"
+            "training ended early, but its last evaluation is not logged, because LightGBM "
+            "does not notify callbacks: give early_stopping= to EvaluationCallback instead of "
+            "a second callback"
         )
 
 

@@ -261,7 +261,8 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     def __init__(self, judge: ComputeMetrics, *, every: int | None = None) -> None:
         if not isinstance(judge, ComputeMetrics):
             raise TypeError(
-                f"judge must be what compute_metrics(...) gives, got {type(judge).__name__}"
+                "judge must be the object that compute_metrics(...) returns, got "
+                f"{type(judge).__name__}"
             )
         self._judge = judge
         self._hook = judge.hook

@@ -207,8 +207,8 @@ def test_50000_groups_that_json_holds_are_a_grouping_at_once(tmp_path):
     ("text", "says"),
     [
         ("a: &x [1]\nb: *x", "a text must not have anchors or aliases"),
-        ("a: 1\na: 2", "a key must be given once, got 'a' twice"),
-        ("a: {b: 1, b: 2}", "a key must be given once, got 'b' twice"),
+        ("a: 1\na: 2", "each key must be given only once, got 'a' twice"),
+        ("a: {b: 1, b: 2}", "each key must be given only once, got 'b' twice"),
         ("? [1]\n: 2", "unhashable type"),
         ("a: {<<: {b: 1}}", "could not determine a constructor"),
         ("a: !!python/object/apply:os.system [ls]", "could not determine a constructor"),

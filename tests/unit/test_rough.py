@@ -409,7 +409,7 @@ def test_predictions_per_row_become_a_classifier() -> None:
         ((SETS, DECISION), {"attributes": []}, "at least one column"),
         (({}, DECISION), {}, "at least one attribute"),
         ((np.zeros((2, 2, 2)), [0, 1]), {}, r"shape \(n_samples, n_attributes\), got \(2, 2, 2\)"),
-        (([[1, 2], [3]], [0, 1]), {}, "rows of one length"),
+        (([[1, 2], [3]], [0, 1]), {}, "rows of equal length"),
         (([], []), {}, "must not be empty"),
         (({"a": [[1], [2]]}, [0, 1]), {}, "one value per row"),
         (

@@ -241,8 +241,9 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
     notes = []
     if left_out:
         notes.append(
-            f"{left_out} of {n + left_out} {BLOCK[kind]}s lack a value of some model, so tests do "
-            "not use them. The mean of a model is over all its values."
+            f"{left_out} of {n + left_out} {BLOCK[kind]}s lack the value of at least one "
+            "model, so the tests do not use them. The mean of each model includes all of its "
+            "values."
         )
     if n < 2:
         notes.append(
@@ -264,15 +265,15 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
         errors = [pair.difference.test_rows for pair in pairwise.pairs]
         if n > 1 and all(errors):
             notes.append(
-                "A difference must be significant both by the spread of the folds and by the "
-                "sampling error of their test rows. The wider of the two intervals and the larger "
-                "p-value are shown."
+                "A difference is significant only if it exceeds both the spread of the folds "
+                "and the sampling error of their test rows. The review shows the wider of the "
+                "two intervals and the larger p-value."
             )
         elif n > 1:
             notes.append(
                 "For some pairs of models the sampling error of the test rows is unknown (no "
-                "predictions by row). For these, only the spread of the folds decides, which can "
-                "be small by luck."
+                "predictions by row). The tests of these pairs use only the spread of the "
+                "folds, which can be small by chance."
             )
     elif all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
         notes.append(
@@ -281,8 +282,8 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
         )
     elif n > 1:
         notes.append(
-            "For some pairs of models the sampling error of the test rows is unknown. For these, "
-            "the standard error includes only the variation over the seeds, and the result holds "
-            "only for these test rows."
+            "For some pairs of models the sampling error of the test rows is unknown. The "
+            "standard errors of these pairs include only the variation over the seeds, and the "
+            "results hold only for these test rows."
         )
     return tuple(notes)

@@ -110,7 +110,7 @@ def corrected_resampled_t(
     n = len(values)
     variance = float(values.var(ddof=1)) * (1 / n + ratio) if n > 1 else math.nan
     mean = float(values.mean()) if n else math.nan
-    reason = "" if n > 1 else f"a variance needs two differences, got {n}"
+    reason = "" if n > 1 else f"a variance needs at least two differences, got {n}"
     by_spread = by_student(
         mean, variance, n - 1.0, confidence_level, (n, left_out), "corrected resampled t", reason
     )
@@ -165,7 +165,7 @@ def seed_differences(
     mean = float(values.mean()) if n else math.nan
     has_error = not math.isnan(test_error)
     if n < 2:
-        reason = f"the seeds' variance needs two seeds, got {n}"
+        reason = f"a variance over seeds needs at least two seeds, got {n}"
         return by_student(
             mean, math.nan, math.nan, confidence_level, (n, left_out), "seeds", reason
         )
@@ -179,7 +179,8 @@ def seed_differences(
     if not has_error:
         method = "seeds"
         reason = (
-            "the sampling error of the test rows is unknown: this holds only for these test rows"
+            "the sampling error of the test rows is unknown: the result holds only for these "
+            "test rows"
         )
     return by_student(mean, total, df, confidence_level, (n, left_out), method, reason)
 

@@ -135,7 +135,7 @@ class CrossValidated:
         """
         if self.models is None:
             raise ValueError(
-                "scores by the models of the folds need keep_models=True, got keep_models=False"
+                "scores from the models of the folds need keep_models=True, got keep_models=False"
             )
         order = self.evaluation.labels if labels is None else labels
         return _score_by_models(self.models, X, order, self.name)
@@ -492,7 +492,8 @@ def _divide_like(evaluation: Evaluation, fold: Evaluation, test: IntArray) -> Ev
             segments.append(fold_column.arranged(codes))
         else:
             notes.append(
-                f"segments: “{column.name}” has one value in this fold, which is not divided by it"
+                f"segments: “{column.name}” has only one value in this fold, so this fold is "
+                "not divided by it"
             )
     divided = divided_by(fold, fold.rows, tuple(segments)) if segments else fold
     return with_notes(divided, tuple(notes))

@@ -84,8 +84,8 @@ def predict(
         y_pred = y_pred[:, 0]
     if y_pred.ndim != 1:
         raise ValueError(
-            f"predict must give one label per row, got shape {y_pred.shape}: several outputs have "
-            f"several"
+            f"predict must return one label per row, got shape {y_pred.shape}: models with "
+            "several outputs are not supported"
         )
     if not has_probabilities(estimator):
         scores = decision_values(estimator, X, order)
@@ -134,7 +134,8 @@ def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> Flo
     columns = estimator.predict_proba(X)
     if isinstance(columns, list):
         raise ValueError(
-            f"predict_proba must give one array, got a list of {len(columns)}: several outputs"
+            f"predict_proba must return one array, got a list of {len(columns)}: models with "
+            "several outputs are not supported"
         )
     values = np.asarray(columns, dtype=np.float64)
     classes = getattr(estimator, "classes_", None)

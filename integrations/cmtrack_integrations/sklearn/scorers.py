@@ -152,8 +152,8 @@ def get_scorer(
         raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
         raise ValueError(
-            f"metric must have a direction, got {metric}, which describes and has no better or "
-            f"worse"
+            f"metric must have a direction, got {metric}, for which neither high nor low "
+            "values are better"
         )
     if entry.needs == "costs" and costs is None:
         raise ValueError(

@@ -214,7 +214,7 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
         (("many.csv", "--y-true", "truth", "--y-prob", "*u*"), "takes one *"),
         (
             ("many.csv", "--y-true", "truth", "--y-prob", "g*"),
-            "'uess' is not a label of 'truth', which has integers",
+            "'uess' is not a label in 'truth', which contains integers",
         ),
         (
             ("many.csv", "--y-true", "truth", "--y-prob", "p_1"),
@@ -222,7 +222,7 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
         ),
         (("many.csv", *MANY, "--labels", "0,1,2"), "labels that are not in [0, 1, 2]"),
         (("many.csv", *MANY, "--positive", "1"), "positive=1 needs two classes"),
-        (("many.csv", *MANY, "--positive", "x"), "'x' is not a label of 'truth'"),
+        (("many.csv", *MANY, "--positive", "x"), "'x' is not a label in 'truth'"),
         (
             ("many.csv", *MANY, "--grouping", "groups.yaml", "--positive", "x"),
             "positive must be one of",
@@ -268,7 +268,7 @@ def test_costs_come_from_a_file(run: Any) -> None:
     counts = np.array(done["confusion_matrix"])
     cost = 5 * counts[:2, 2:].sum() + 2 * counts[2:, :2].sum() + 0.5 * (counts[2, 3] + counts[3, 2])
     assert done["metrics"]["cost/mean"] == pytest.approx(cost / 200)
-    assert "no file of costs that can be read" in refused(
+    assert "the file of costs cannot be read" in refused(
         run("evaluate", "many.csv", *MANY, "--costs", "nowhere.yaml"), 2
     )
 
@@ -533,7 +533,7 @@ def test_several_files_are_one_table(run: Any, folder: Path, tmp_path: Path, for
     assert "has no column 'thruth'; did you mean" in refused(
         run("evaluate", *files, "--y-true", "thruth", *MANY[2:])
     )
-    assert "is not a label of 'truth', which has integers" in refused(
+    assert "is not a label in 'truth', which contains integers" in refused(
         run("evaluate", *files, *MANY, "--labels", "a,b")
     )
     assert "y_prob takes one *" in refused(run("evaluate", *files, *MANY[:2], "--y-prob", "*_*"))

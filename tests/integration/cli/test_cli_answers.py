@@ -255,8 +255,8 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
     assert done.exit_code == 0
     lowest = f"{-check['low']:.3f}"
     assert (
-        f"Not significantly worse does not mean equally good. With 240 rows, it may be {lowest} less. "
-        in flat(done)
+        "“Not significantly worse” does not mean “equally good”. With 240 rows, the metric "
+        f"may be {lowest} less. " in flat(done)
     )
     assert (
         "--require 'multiclass/matthews_corrcoef.difference.low >= -0.01' requires a loss of at most"
@@ -280,11 +280,11 @@ def test_only_what_is_open_is_said_to_be_open(filled, tested, metric, open_end, 
     (check,) = json.loads(said(uri, *words, "--json").stdout)["gates"]
     loss = check["high"] if open_end == "high" else -check["low"]
     text = flat(said(uri, *words))
-    assert ("does not mean equally good" in text) == (check["passed"] and loss > 0)
-    if "does not mean equally good" in text:
+    assert ("does not mean “equally good”" in text) == (check["passed"] and loss > 0)
+    if "does not mean “equally good”" in text:
         assert (
-            f"With 240 rows, it may be {number(loss, (check['low'], check['high']))} {way}. "
-            in text
+            f"With 240 rows, the metric may be {number(loss, (check['low'], check['high']))} "
+            f"{way}. " in text
         )
         assert f"--require '{metric}.difference.{bound}' requires a loss of at most" in text
 
@@ -324,7 +324,7 @@ def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkey
     text = said(
         None, "evaluate", "rows.parquet", "--y-true", "y", "--y-pred", "guess", width=80
     ).output
-    title = "The 10 classes with the lowest F1 of 60 (2 with fewer than 5 rows are not shown)"
+    title = "The 10 of 60 classes with the lowest F1 (2 with fewer than 5 rows are not shown)"
     assert title in " ".join(text.split())
     rows = re.findall(r"^ *(\d+) +12 ", text, re.MULTILINE)
     assert len(rows) == 10

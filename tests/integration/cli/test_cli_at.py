@@ -68,7 +68,7 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
     assert high == np.ceil(1200 * 2 * (2.8015852181 * error / 0.01) ** 2)
     assert low == np.ceil(1200 * 0.2 * (2.8015852181 * error / 0.01) ** 2)
     assert (
-        "if another model makes the same errors"
+        "if the other model makes the same errors"
         in invoke(folder, "plan", "run", "--difference", "0.01").stdout
     )
 

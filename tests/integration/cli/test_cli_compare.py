@@ -345,7 +345,7 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         ((*ALL, "--prefix", "val/"), 1, "under the prefix 'val/'"),
         ((*ALL, "--prefix", "../"), 2, "prefix must start with"),
         ((*ALL, "--rank-by", "binary/rocauc"), 2, "did you mean 'binary/roc_auc'"),
-        ((*ALL, "--rank-by", "binary/tp"), 2, "no better or worse"),
+        ((*ALL, "--rank-by", "binary/tp"), 2, "neither high nor low values are better"),
         (
             (*ALL, "--rank-by", "binary/f1=1", "--rank-by", "binary/roc_auc=2"),
             2,
@@ -359,7 +359,11 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         ((*ALL, "--require", "binary/recall => 1"), 2, "at character 15"),
         ((*ALL, "--require", "binary/recall > x"), 2, "expected a number after '>' (character 16)"),
         ((*ALL, "--require", "binary/recal > 1"), 2, "did you mean 'binary/recall'"),
-        ((*ALL, "--require", "binary/recall.difference > 0"), 2, "needs --against"),
+        (
+            (*ALL, "--require", "binary/recall.difference > 0"),
+            2,
+            "needs a baseline: give --against",
+        ),
         ((*ALL, "--against", "nowhere"), 1, "there is no run 'nowhere'"),
         ((*ALL, "--tie-breaker", "speed"), 2, "a tie-breaker must be a metric"),
         ((*ALL, "--filter", "bogus = 3"), 1, "the tracking store refused the search"),
@@ -643,8 +647,8 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("good",), "give --against, --require, or both"),
-        (("good", "--require", "binary/recall.difference > 0"), "needs --against"),
+        (("good",), "give --against or --require (or both)"),
+        (("good", "--require", "binary/recall.difference > 0"), "needs a baseline: give --against"),
         (("good", "--require", "binary/recall >"), "expected a number after"),
         (
             ("good", "--require", "class/9/recall > 0"),

@@ -257,5 +257,5 @@ def test_what_fails_does_not_break_the_training_unless_strict(store, tmp_path):
     with pytest.warns(EvaluationWarning, match="no run is active"):
         trainer_of(tmp_path, judge, [callback], num_train_epochs=1).train()
     assert callback.logged.status == "saved"
-    with pytest.raises(TypeError, match="judge must be what compute_metrics"):
+    with pytest.raises(TypeError, match="judge must be the object that compute_metrics"):
         EvaluationCallback(lambda p: {})

@@ -388,11 +388,12 @@ def test_folds_are_divided_into_segments(store, data):
     assert found.evaluation == expected
     assert found.evaluation.segments["region"]["north"].n_samples == 100
     for fold, test in zip(found.folds, found.tests, strict=True):
-        said = [text for text in fold.warnings if "has one value in this fold" in text]
+        said = [text for text in fold.warnings if "has only one value in this fold" in text]
         if len(np.unique(frame["region"].iloc[test])) == 1:
             assert list(fold.segments) == ["region × age"]
             assert said == [
-                "segments: “region” has one value in this fold, which is not divided by it"
+                "segments: “region” has only one value in this fold, so this fold is not "
+                "divided by it"
             ]
             continue
         own = evaluate(
@@ -808,8 +809,8 @@ def test_an_infinite_loss_scores_last(data):
     ("metric", "text"),
     [
         ("binary/mcc", "there is no metric named 'binary/mcc'"),
-        ("binary/tp", "has no better or worse"),
-        ("prevalence/actual", "has no better or worse"),
+        ("binary/tp", "neither high nor low values are better"),
+        ("prevalence/actual", "neither high nor low values are better"),
     ],
 )
 def test_what_cannot_score_is_said_at_once(metric, text):

@@ -190,7 +190,7 @@ def test_columns_of_a_joined_table_keep_codes(tmp_path: Path) -> None:
     )
     (tmp_path / "attributes.csv").write_text(text)
     evaluation = evaluate([0, 1, 1], [0, 1, 0])
-    with pytest.warns(UserWarning, match="by their order alone"):
+    with pytest.warns(UserWarning, match="only by their order"):
         rows = evaluation.rows_where(table=str(tmp_path / "attributes.csv"))
     assert rows["code"].tolist() == ["007", "010", "011"]
     assert rows["big"].tolist() == ["12345678901234567890", "12345678901234567891", "7"]

@@ -299,8 +299,8 @@ def test_the_largest_segments_stay_and_a_note_says_so():
     codes = np.concatenate([np.repeat(np.arange(999), 3), np.arange(999, 1500)])
     y = np.arange(len(codes)) % 2
     note = (
-        "“zip” has more than 1,000 values: the 999 largest are segments, the others with 501 rows are one segment, "
-        "“(others)”."
+        "“zip” has more than 1,000 values: the 999 most frequent values are segments, and the "
+        "others with 501 rows together are the segment “(others)”."
     )
     table = pd.DataFrame({"zip": codes, "y": y})
     seen = Accumulator([0, 1])

@@ -45,7 +45,7 @@ WRONG: dict[str, tuple[str, dict[int, Any], str]] = {
     "outside": (
         "p0",
         {3: 1.5, 9: -0.5},
-        r"y_prob must be in \[0, 1\], got -0.5 and the like in 2 of 300 rows .*'p0'",
+        r"y_prob must be in \[0, 1\], got values such as -0.5 in 2 of 300 rows .*'p0'",
     ),
     "sum": (
         "p0",
@@ -108,7 +108,8 @@ def test_lists_of_other_lengths() -> None:
     lists[4], lists[5], lists[6] = P[4][:2], P[5][:1], None
     table = pl.DataFrame({"y": Y, "p": [None if row is None else list(row) for row in lists]})
     with pytest.raises(
-        ValueError, match=r"lists of one length in column 'p', got 3 of 300 rows that do not have 3"
+        ValueError,
+        match=r"lists of equal length in column 'p', got 3 of 300 rows with a length other than 3",
     ):
         evaluate_table(table, y_true="y", y_prob="p")
     broken = pl.DataFrame(
@@ -164,7 +165,7 @@ def test_lists_of_other_lengths() -> None:
         ),
         (
             {"y_prob": "p*", "target": FRAME.assign(p1=2.0)},
-            r"target must be in \[0, 1\], got 2.0 and the like in 300",
+            r"target must be in \[0, 1\], got values such as 2.0 in 300",
         ),
         (
             {"y_prob": "p*", "calibration": FRAME.assign(y=Y + 1)},

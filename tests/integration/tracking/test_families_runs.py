@@ -106,7 +106,7 @@ def test_rows_of_another_evaluation_are_refused(logged):
     for name, other in (("other", of_quality(0.4)), ("fewer", of_quality(0.7, 50))):
         rows[name] = other.save(name).with_name("cmtrack_predictions.parquet").read_bytes()
     for content, words in (
-        (rows["other"], "of another evaluation"),
+        (rows["other"], "to another evaluation"),
         (b"no parquet", "damaged"),
         (rows["fewer"], "must have 500 rows"),
     ):
@@ -172,7 +172,7 @@ def test_gates_and_single_families(store):
     comparison = compare(rank_by="family/2/f1_micro", require=["family/oof_share <= 0.1"])
     assert [run.name for run in comparison.failed] == ["bad"]
     assert {run.name for run in comparison.runs} == {"good", "nearly"}
-    assert all("no standard error by row" in run.unpaired for run in comparison.runs)
+    assert all("cannot be computed from the rows" in run.unpaired for run in comparison.runs)
     assert set(comparison.figures()) >= {"ranking", "metrics"}
     page = comparison.report("review.html").read_text(encoding="utf-8")
     assert "500 documents" in page

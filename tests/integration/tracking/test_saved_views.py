@@ -217,7 +217,7 @@ def test_evaluations_in_memory_have_no_view():
 
 @pytest.mark.parametrize("name", ["", " ", "two\nlines", "x" * 101, "\x1b[31mred"])
 def test_a_name_is_a_short_line(three, name):
-    with pytest.raises(ValueError, match="a view's name must be a text of one line"):
+    with pytest.raises(ValueError, match="the name of a view must be a single-line string"):
         compare().view(name)
 
 

@@ -100,7 +100,7 @@ def test_labels_match_rows_too(runs):
 
 @pytest.mark.slow
 def test_rows_by_place_alone_are_warned_of(runs):
-    with pytest.warns(UserWarning, match="by their order alone"):
+    with pytest.warns(UserWarning, match="only by their order"):
         (found,) = segment_runs(runs[0], TABLE, segments=["age"])
     assert len(found.segments["age"]) == 2
 
@@ -115,7 +115,11 @@ def test_rows_by_place_alone_are_warned_of(runs):
             "each of the 600 rows, got 590: 10 do not match",
         ),
         (lambda t: t.iloc[::-1], {"row_ids": "id"}, "the same ids in another order"),
-        (lambda t: t.assign(id=["x", *IDS[1:]]), {"row_ids": "id"}, "some are of other rows"),
+        (
+            lambda t: t.assign(id=["x", *IDS[1:]]),
+            {"row_ids": "id"},
+            "some ids belong to other rows",
+        ),
         (lambda t: t.assign(id="x"), {"row_ids": "id"}, "must not repeat"),
         (
             lambda t: t.set_index("id").iloc[7:],
@@ -549,11 +553,11 @@ def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
     assert frame.set_index("segment")["value"].to_dict() == pytest.approx(wanted["value"].to_dict())
     assert frame[["low", "high", "difference_low", "difference_high"]].isna().all(axis=None)
     assert loaded.segments.note in loaded.warnings
-    assert "they need the rows, because rows belong together" in loaded.segments.note
+    assert "rows belong to clusters, so the intervals need the rows" in loaded.segments.note
     assert loaded.segments["site"]["B"].notes
     assert not of_persons().segments.note
     words = " ".join(called(str(tmp_path)).output.split())
-    assert "have no intervals: they need the rows" in words
+    assert "have no intervals: rows belong to clusters" in words
     assert "hold together" not in words
     assert (
         "rows belong together"

@@ -616,7 +616,7 @@ def test_rows_that_unpack_to_more_than_their_footer_says_are_refused(monkeypatch
     pq.write_table(pa.table({"y_true": ["a" * 1000] * 1000}), content)
     monkeypatch.setattr(archive, "_ALWAYS_READ", 100_000)
     monkeypatch.setattr(archive, "_MAX_RATIO", 0)
-    with pytest.raises(ValueError, match="must have at most 100,000 bytes when unpacked, got more"):
+    with pytest.raises(ValueError, match="must not be larger than 100,000 bytes, got more"):
         archive.checked_table(content.getvalue(), 1000, ["y_true"], [])
 
 
@@ -700,7 +700,7 @@ def test_rows_with_ids_of_another_evaluation_are_refused(project, monkeypatch):
     file = logged.path / "artifacts" / FILE
     assert "row_id" in pq.read_schema(file).names
     other = evaluate(Y, y_prob=P, row_ids=SECRET[::-1])
-    with pytest.raises(ValueError, match="must have the row ids of the evaluation"):
+    with pytest.raises(ValueError, match="must match the row ids in the evaluation"):
         other.with_rows(file.read_bytes())
 
 

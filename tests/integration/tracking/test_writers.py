@@ -78,14 +78,14 @@ LISTED = "/api/2.0/mlflow-artifacts/artifacts/e"
 
 
 ACCEPTED = "the store has accepted cmtrack_evaluation.json, but "
-SENT_ON = "the store answers 302 and redirects the file to another address"
+SENT_ON = "the store answers 302 and redirects the request to another address"
 
 
 @pytest.mark.parametrize(
     ("mode", "folder", "reason"),
     [
-        ("page", "/files", f"{ACCEPTED}does not have it"),
-        ("page", LISTED, f"{ACCEPTED}does not have it"),
+        ("page", "/files", f"{ACCEPTED}does not contain it"),
+        ("page", LISTED, f"{ACCEPTED}does not contain it"),
         ("login", "/files", SENT_ON),
         ("login", LISTED, SENT_ON),
         ("half", LISTED, f"{ACCEPTED}has [0-9,]+ bytes instead of "),
@@ -147,7 +147,7 @@ def test_no_file_goes_to_a_server_that_an_upload_is_sent_on_to(
         store.create_experiment("on", artifact_location=f"{allowed}/files")
     ).info.run_id
     with pytest.warns(
-        UserWarning, match="the store answers 307 and redirects the file to another address"
+        UserWarning, match="the store answers 307 and redirects the request to another address"
     ):
         logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
     for server in servers:

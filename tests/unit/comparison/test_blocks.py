@@ -297,7 +297,7 @@ def test_row_ids_tell_rows_of_the_same_labels_apart():
     ]
     assert rank_models(runs, ACCURACY, Blocks("params.part", kind="folds"))[0].kind == "folds"
     bare = [replace(run, evaluation=evaluate(y, run.evaluation.rows.predicted)) for run in runs]
-    with pytest.raises(ValueError, match="row_ids= distinguishes rows of the same labels"):
+    with pytest.raises(ValueError, match="row_ids= distinguishes rows that have the same labels"):
         rank_models(bare, ACCURACY, Blocks("params.part", kind="folds"))
 
 
@@ -387,7 +387,7 @@ def test_a_small_spread_of_the_folds_gives_no_surer_answer_than_their_rows():
     assert second.tied
     assert second.difference_low < 0 < second.difference_high
     assert any(
-        "by the spread of the folds and by the sampling error of their test rows" in note
+        "exceeds both the spread of the folds and the sampling error of their test rows" in note
         for note in notes
     )
 

@@ -600,7 +600,7 @@ def of_version(number, **changes):
     return change
 
 
-FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
+FAREWELL = "it was made by a feature that cmtrack 0.3 no longer has; use cmtrack 0.2"
 
 
 def test_a_bundle_over_data_sets_ends_with_3():
@@ -872,7 +872,7 @@ def test_a_gate_by_a_rule_file(world, tmp_path, monkeypatch):
     assert CliRunner().invoke(main, [*gate, ids["weak"]]).exit_code == 1
     run = CliRunner().invoke(main, [*gate, ids["weak"], "--require", f"{ACCURACY} >= 0.1"])
     assert run.exit_code == 2
-    assert "a rule file is the whole rule" in " ".join(run.output.split())
+    assert "a rule file contains the whole rule" in " ".join(run.output.split())
     (tmp_path / "agreed.yaml").write_text(
         f"require: {ACCURACY}.difference.low >= -0.3\nagainst: {world[1]['fair']}\n"
     )

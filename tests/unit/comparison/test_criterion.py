@@ -57,11 +57,11 @@ def test_an_unknown_metric_gets_the_name_that_was_meant_first(unknown, meant):
     ("rank_by", "error", "words"),
     [
         ("multiclass/acuracy", ValueError, "did you mean 'multiclass/accuracy'"),
-        ("class/3/support", ValueError, "has no better or worse"),
-        ("prevalence/actual", ValueError, "has no better or worse"),
+        ("class/3/support", ValueError, "neither high nor low values are better"),
+        ("prevalence/actual", ValueError, "neither high nor low values are better"),
         ([], ValueError, "at least one"),
         ({"multiclass/accuracy": 2}, RemovedFeature, "rank by one metric, or by a cost"),
-        ([3], TypeError, "named by a text"),
+        ([3], TypeError, "the name of a metric must be a string"),
         (3, TypeError, "rank_by must be"),
     ],
 )
@@ -188,7 +188,7 @@ def test_gates_that_do_not_parse_say_where(text, words):
 
 
 def test_a_gate_is_a_text():
-    with pytest.raises(TypeError, match="a gate must be a text"):
+    with pytest.raises(TypeError, match="a gate must be a string"):
         Gate.parse(0.5)
 
 
@@ -265,7 +265,7 @@ def test_the_next_rule_decides_among_equals_and_else_the_order():
         ("depth", ValueError, "a tie-breaker must be a metric, 'params"),
         ("multiclass/acuracy", ValueError, "did you mean"),
         ("", ValueError, "must name"),
-        (3, TypeError, "must be a text"),
+        (3, TypeError, "must be a string"),
     ],
 )
 def test_wrong_tie_breakers(text, error, words):

@@ -178,7 +178,7 @@ def test_row_ids_tell_rows_of_equal_labels_apart():
     other_ids = [f"visitor {i}" for i in range(400)]
     for row_ids, reason in (
         (other_ids, "row ids differ"),
-        (ids[::-1], "different actual labels for some of the same"),
+        (ids[::-1], "different actual labels in the two evaluations"),
     ):
         other = paired_differences(first, evaluate(y, y_prob=q, row_ids=row_ids))
         assert not other.paired

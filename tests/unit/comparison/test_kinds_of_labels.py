@@ -61,11 +61,11 @@ def test_texts_are_other_classes_and_the_sentence_says_that_only_the_kind_differ
     texts = evaluate(y.astype(str), predicted.astype(str))
     comparison = compare({"numbers": evaluated("floats"), "texts": texts})
     assert len(comparison.rankings) == 2
-    assert "labels that differ only in kind (text in some, numbers in others)" in markdown(
+    assert "labels that differ only in type (text in some runs, numbers in others)" in markdown(
         comparison
     )
     assert (
-        "the labels differ only in kind" in paired_differences(evaluated("integers"), texts).reason
+        "the labels differ only in type" in paired_differences(evaluated("integers"), texts).reason
     )
 
 
@@ -160,7 +160,7 @@ def test_rows_of_another_order_are_still_refused(tmp_path):
     backwards = evaluate(y[::-1].astype(float), predicted[::-1].astype(float))
     backwards.save(tmp_path)
     content = (tmp_path / "cmtrack_predictions.parquet").read_bytes()
-    with pytest.raises(ValueError, match="must give the counts of the evaluation"):
+    with pytest.raises(ValueError, match="do not add up to the counts in the evaluation"):
         Evaluation.load(STORED / "float", rows=False).with_rows(content)
 
 

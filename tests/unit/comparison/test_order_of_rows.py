@@ -145,7 +145,7 @@ def test_rows_without_ids_are_of_other_rows():
         found = paired_differences(judged(FIRST, ids=ids), judged(SECOND, SHUFFLED, ids=None))
         assert (found.paired, found.reason) == (
             False,
-            "the evaluations are of different rows (their labels' digests differ)",
+            "the evaluations have different rows (the digests of their labels differ)",
         )
     runs = {"a": judged(FIRST, ids=None), "b": judged(SECOND, SHUFFLED, ids=None)}
     assert len(compare(runs, rank_by="binary/f1").rankings) == 2
@@ -158,7 +158,7 @@ def without_ids(evaluation: Evaluation) -> Evaluation:
 def test_digests_of_one_set_of_ids_give_one_unpaired_ranking():
     first, second = judged(FIRST), judged(SECOND, SHUFFLED)
     without_rows = "rows (load it with its predictions, or evaluate again)"
-    not_kept = "the rows are in another order, and their ids were not kept"
+    not_kept = "the rows are in a different order, and their ids were not kept"
     for other, reason in (
         (replace(second, rows=None), f"the second evaluation has no {without_rows}"),
         (without_ids(second), not_kept),
@@ -183,7 +183,7 @@ def test_other_actual_labels_of_the_same_ids_are_refused():
     found = paired_differences(judged(FIRST), judged(SECOND, SHUFFLED, y=relabelled))
     assert (found.paired, found.reason) == (
         False,
-        "the evaluations have different actual labels for some of the same row ids",
+        "some row ids have different actual labels in the two evaluations",
     )
     in_order = {"a": judged(FIRST), "b": judged(SECOND, y=relabelled)}
     assert len(compare(in_order, rank_by="binary/roc_auc").rankings) == 2
@@ -199,11 +199,11 @@ def test_ids_that_repeat_or_that_only_one_side_has_hashed_are_not_paired(monkeyp
     twice = replace(first, rows=replace(first.rows, ids=replace(ids, values=repeated)))
     assert (
         paired_differences(twice, second).reason
-        == "the rows are in another order, and some of their ids repeat"
+        == "the rows are in a different order, and some of their ids repeat"
     )
     hashes = replace(ids, values=np.arange(N, dtype=np.uint64), hashed=True)
     hashed = replace(first, rows=replace(first.rows, ids=hashes))
-    only_one = "the rows are in another order, and only the ids of one evaluation are hashed"
+    only_one = "the rows are in a different order, and only the ids of one evaluation are hashed"
     assert paired_differences(hashed, second).reason == only_one
     others = replace(hashes, values=np.arange(N, dtype=np.uint64) + np.uint64(1))
     other_key = replace(second, rows=replace(second.rows, ids=others))
@@ -240,7 +240,7 @@ def test_stored_runs_are_paired_if_their_ids_are_kept(setting, monkeypatch):
     if setting == "off":
         assert (
             paired_differences(*stored).reason
-            == "the rows are in another order, and their ids were not kept"
+            == "the rows are in a different order, and their ids were not kept"
         )
         return
     expected = by_metric(paired_differences(first, judged(SECOND)))["multiclass/accuracy"]

@@ -129,7 +129,7 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
         ("seed: -1", "seed must be a whole number (a whole number that is not negative), got -1"),
         (
             "margin: 0.1\nmargin: 0.2",
-            "does not parse: a key must be given once, got 'margin' twice",
+            "does not parse: each key must be given only once, got 'margin' twice",
         ),
         ("a: &x [1]\nb: *x", "does not parse: a rule file must not have anchors or aliases"),
         (
@@ -153,7 +153,8 @@ def test_a_file_that_is_no_rule_is_refused(tmp_path, three, text, says):
     [
         (
             {"margin": 0.1},
-            "a rule file is the whole rule: review.yaml has 0.05, but the argument is margin=0.1",
+            "a rule file contains the whole rule: review.yaml has 0.05, but the argument is "
+            "margin=0.1",
         ),
         (
             {"require": "class/1/recall > 0"},

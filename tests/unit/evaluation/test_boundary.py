@@ -310,7 +310,7 @@ def test_without_an_index_of_the_actual_labels_nothing_is_reordered() -> None:
         "y_prob": pd.Series(SCORES, index=NAMED),
         "sample_weight": pd.Series(np.ones(200), index=NAMED[::-1]),
     }
-    with pytest.raises(ValueError, match="y_true has no such index to go by"):
+    with pytest.raises(ValueError, match="y_true has no index to match by"):
         evaluate(Y, **given)
 
 

@@ -51,7 +51,7 @@ def test_two_classes():
     assert found.metrics["multiclass/accuracy"] == np.mean((D > 0) == Y)
     assert not [name for name in found.metrics if name.startswith(NOT_OF_RANKING)]
     assert any(
-        "metrics of ranking only: no log loss, calibration, sPCC or calibrated" in text
+        "only ranking metrics are computed: no log loss, calibration, sPCC or calibrated" in text
         for text in found.warnings
     )
     assert found.calibration is None
@@ -197,7 +197,7 @@ def test_a_threshold_is_on_the_scale_of_the_decision_values() -> None:
     for other in (batches.compute(), table):
         assert other.metrics == pytest.approx(found.metrics, nan_ok=True)
     assert evaluate(Y, y_score=deciles, threshold=-99).rows.predicted.all()
-    with pytest.raises(ValueError, match=r"threshold must be between 0 and 1, .*, go to y_score"):
+    with pytest.raises(ValueError, match=r"threshold must be between 0 and 1, .*, as y_score"):
         evaluate(Y, y_prob=(deciles > 4).astype(float), threshold=4.5)
     with pytest.raises(
         ValueError,
@@ -301,7 +301,7 @@ def test_every_way_gives_the_same(tmp_path: Path):
     )
     assert run.exit_code == 0, run.output
     assert f"{whole.metrics['binary/roc_auc']:.3f}" in run.output
-    assert "metrics of ranking only" in run.output.replace("\n", " ")
+    assert "only ranking metrics" in run.output.replace("\n", " ")
 
 
 def test_they_are_stored_with_their_rows(tmp_path: Path):
@@ -407,7 +407,7 @@ def test_bad_tables():
         evaluate_table(frame, y_true="y", y_score="d")
     with pytest.raises(
         ValueError,
-        match=r"y_score must be between -1e\+100 and 1e\+100, got 1e\+101 and the like in 1",
+        match=r"y_score must be between -1e\+100 and 1e\+100, got values such as 1e\+101 in 1",
     ):
         evaluate_table(frame.fillna(1e101), y_true="y", y_score="d")
     with pytest.raises(

@@ -93,8 +93,8 @@ def test_columns_without_an_index_to_go_by_are_refused_if_theirs_differ() -> Non
     """The rows of an evaluation have no index: nobody knows which of two columns is in their order."""
     evaluation = evaluate(Y, Y.where(SCORES > 0, 1 - Y))
     columns = {"first": Y, "second": Y.sample(frac=1, random_state=1)}
-    with pytest.raises(ValueError, match="and the evaluation has no such index to go by"):
+    with pytest.raises(ValueError, match="and the evaluation has no index to match by"):
         evaluation.worst_segments(columns=columns)
-    with pytest.raises(ValueError, match="and the evaluation has no such index to go by"):
+    with pytest.raises(ValueError, match="and the evaluation has no index to match by"):
         evaluation.rows_where(actual=1, table=columns)
     assert evaluation.worst_segments(columns={"first": Y, "second": Y + 1}).searched

@@ -177,16 +177,17 @@ def test_classes_with_numbers_in_their_names_are_not_read_in_text_order_without_
     y, p = problem(2, classes=12)
     evaluation, texts = warned(y.astype(str), y_prob=p)
     assert any(
-        "in the order of the labels as texts, ['0', '1', '10'" in note for note in evaluation.notes
+        "in the order of the labels sorted as strings, ['0', '1', '10'" in note
+        for note in evaluation.notes
     )
     assert len(texts) == 1  # and the matrix shows which were meant
     named = evaluate(y.astype(str), y_prob=p, labels=[str(k) for k in range(12)])
-    assert not [note for note in named.notes if "order of the labels as texts" in note]
+    assert not [note for note in named.notes if "order of the labels sorted as strings" in note]
     few = evaluate(
         np.array(["class_1", "class_2"])[y % 2],
         y_prob=p[:, :2] / p[:, :2].sum(axis=1, keepdims=True),
     )
-    assert not [note for note in few.notes if "order of the labels as texts" in note]
+    assert not [note for note in few.notes if "order of the labels sorted as strings" in note]
 
 
 def test_saturated_probabilities_are_named() -> None:
@@ -256,16 +257,16 @@ def test_columns_of_tables_are_not_read_in_text_order_without_a_word() -> None:
     frame = pd.DataFrame({"y": y.astype(str), "p": list(p)})
     with pytest.warns(UserWarning, match="would be"):
         evaluation = evaluate_table(frame, y_true="y", y_prob="p")
-    assert any("in the order of the labels as texts" in note for note in evaluation.notes)
+    assert any("in the order of the labels sorted as strings" in note for note in evaluation.notes)
 
 
 def test_void_pixels_are_named() -> None:
     y = np.arange(400) % 19
     void = np.where(np.arange(400) < 50, 255, y)
-    named = "255 is the usual mark for rows that do not count; here it is a class of 50 rows"
+    named = "255 usually marks rows to ignore, but here it is a class with 50 rows"
     assert named in evaluate(void, y).warnings
     for actual, predicted in ((void, void), (np.where(void == 255, 255, y + 200), y + 200)):
-        assert not [one for one in evaluate(actual, predicted).warnings if "usual mark" in one]
+        assert not [one for one in evaluate(actual, predicted).warnings if "usually marks" in one]
 
 
 def test_padding_is_named() -> None:
@@ -273,7 +274,7 @@ def test_padding_is_named() -> None:
     y[:10] = -100
     evaluation = evaluate(y, np.arange(40) % 2)
     assert (
-        "-100 is the usual mark for rows that do not count; here it is a class of 10 rows"
+        "-100 usually marks rows to ignore, but here it is a class with 10 rows"
         in evaluation.warnings
     )
-    assert not [one for one in evaluate(y[10:], y[10:]).warnings if "usual mark" in one]
+    assert not [one for one in evaluate(y[10:], y[10:]).warnings if "usually marks" in one]

@@ -132,7 +132,7 @@ def test_categories_declare_order_and_absent_classes() -> None:
     assert evaluation.undefined["class/mid/recall"] == "no actual rows"
     assert evaluation.undefined["class/mid/precision"] == "never predicted"
     assert any(
-        "no rows of “mid”: ratios of this class are undefined" in warning
+        "“mid” has no rows: ratios of this class are undefined" in warning
         for warning in evaluation.warnings
     )
     enum = pl.Enum(["low", "mid", "high"])
@@ -413,7 +413,7 @@ def test_scores_that_do_not_fit_are_said() -> None:
     y = np.repeat([0, 1], 400)
     e = estimate_prevalence(rng.normal(1, 0.1, 2000), calibration=(y, rng.normal(y * 2)))
     assert e.fit_pvalue < 1e-6
-    assert any("do not fit" in warning and "training scores" in warning for warning in e.warnings)
+    assert any("do not fit" in warning and "training rows" in warning for warning in e.warnings)
     assert "trained on" in (estimate_prevalence.__doc__ or "")
     assert "held out or out of fold" in (evaluate.__doc__ or "")
 
@@ -705,7 +705,7 @@ def test_shares_sum_to_1_and_go_by_label_or_in_order() -> None:
 def test_shares_by_label_are_0_where_none_is_named() -> None:
     assert with_reference(None, "ab").reference is None
     assert with_reference({"b": 1.0}, "ab").reference == (0.0, 1.0)
-    text = r"reference must be of the labels \['a', 'b'\], got 'c'"
+    text = r"reference must be for the labels \['a', 'b'\], got 'c'"
     with pytest.raises(ValueError, match=text):
         with_reference({"b": 0.5, "c": 0.5}, "ab")
     for shares in ((1.0,), (0.5, 0.25, 0.25)):
@@ -908,7 +908,7 @@ def test_rows_in_an_order_that_nobody_knows_are_refused(
 
 def test_rows_are_refused_where_the_labels_cannot_say_the_order() -> None:
     weights = pd.Series([1.0, 2.0], index=["b", "a"])
-    with pytest.raises(ValueError, match="y_true has no such index to go by"):
+    with pytest.raises(ValueError, match="y_true has no index to match by"):
         evaluate(["at a", "at b"], indexed("a", "b"), sample_weight=weights)
 
 

@@ -67,14 +67,14 @@ def test_they_come_back_from_the_store(store: Any) -> None:
         (
             [("a", 1), ("b", 2)],
             TypeError,
-            r"labels must be texts, numbers, .* got \('a', 1\) of type tuple",
+            r"labels must be strings, numbers, .* got \('a', 1\) of type tuple",
         ),
         (
             ["caf\udce9", "b"],
             ValueError,
-            r"labels must be texts that UTF-8 can encode, got 'caf\\udce9'",
+            r"labels that are strings must be encodable in UTF-8, got 'caf\\udce9'",
         ),
-        ([b"\xff", b"a"], ValueError, "labels of bytes must be texts in UTF-8"),
+        ([b"\xff", b"a"], ValueError, "labels that are bytes must be valid UTF-8"),
         ([pd.Interval(0, 1), pd.Interval(1, 2)], TypeError, "of type Interval"),
     ],
     ids=["tuple", "surrogate", "bytes", "interval"],

@@ -457,11 +457,11 @@ def of_scores():
         (lambda: of_scores().threshold(maximize="binary/recal"), "did you mean"),
         (
             lambda: of_scores().threshold(maximize="binary/roc_auc"),
-            "must be a metric of the six counts",
+            "must be a metric that is computed from the six counts",
         ),
         (
             lambda: of_scores().threshold(maximize="multiclass/accuracy"),
-            "must be a metric of the six counts",
+            "must be a metric that is computed from the six counts",
         ),
         (lambda: of_scores().threshold(maximize="binary/fpr"), "for which higher is better"),
         (
@@ -470,7 +470,7 @@ def of_scores():
         ),
         (
             lambda: of_scores().threshold(MISS_5, subject_to="binary/roc_auc >= .5"),
-            "metric of the six counts",
+            "metric that is computed from the six counts",
         ),
         (lambda: of_scores().threshold(MISS_5, subject_to="binary/fp <= 3"), "must bound a share"),
         (
@@ -506,7 +506,7 @@ def of_scores():
             r"binary/fdr is at least 0, at the threshold",
         ),
         (lambda: of_scores().threshold({(1, 0): math.nan}), "finite number"),
-        (lambda: of_scores().threshold({(7, 0): 1}), "must be of the classes"),
+        (lambda: of_scores().threshold({(7, 0): 1}), "must be for the classes"),
         (lambda: of_scores().threshold(MISS_5, calibration=[0, 1, 0]), "calibration must be"),
         (
             lambda: of_scores().threshold(MISS_5, calibration=([0, 0], [0.1, 0.2])),
@@ -690,9 +690,13 @@ def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_other
     other = found.regroup(Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity"))
     assert other.decision_threshold is None
     assert other.confusion_matrix == found.confusion_matrix
-    assert any("threshold of another positive group's score" in text for text in other.warnings)
+    assert any(
+        "threshold for the score of another positive group" in text for text in other.warnings
+    )
     again = other.regroup(TWO)
-    assert any("threshold of another positive group's score" in text for text in again.warnings)
+    assert any(
+        "threshold for the score of another positive group" in text for text in again.warnings
+    )
 
 
 @pytest.mark.parametrize(

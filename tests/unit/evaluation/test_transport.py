@@ -445,7 +445,7 @@ def test_a_withdrawn_estimate_has_no_numbers() -> None:
     assert not there.standard_errors
     assert not there.intervals
     assert there.undefined["binary/f1"].startswith(
-        "withdrawn: the target's scores do not fit the labelled ones (p < 0.001)"
+        "withdrawn: the target's scores do not fit the labelled scores (p < 0.001)"
     )
     assert "nothing is estimated" in there.warnings[0]
 
@@ -694,7 +694,10 @@ def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
 
 def test_few_heavy_negatives_are_warned_of() -> None:
     few, many = (normal_rows(rows) for rows in (30, 2000))
-    text = "average precision tends to be too high: each labelled negative weighs 63.3% of all labelled positives"
+    text = (
+        "average precision tends to be too high: the weight of each labelled negative is 63.3% "
+        "of the total weight of the labelled positives"
+    )
     assert any(text in warning for warning in few.at(0.05).warnings)
     assert not any(
         "too high" in warning

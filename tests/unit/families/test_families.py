@@ -430,10 +430,15 @@ def test_json_round_trip_and_kinds(example, tmp_path):
     together = of_figures(1, 2, remove_matches=False)
     together.save(tmp_path / "b")
     assert FamilyEvaluation.load(tmp_path / "b") == together
-    with pytest.raises(ValueError, match=r"kind 'families'.*FamilyEvaluation\.load reads it"):
+    with pytest.raises(
+        ValueError,
+        match=r"kind of this evaluation is 'families'.*FamilyEvaluation\.load to load it",
+    ):
         Evaluation.load(tmp_path)
     evaluate([0, 1, 1], [0, 1, 0]).save(tmp_path / "c")
-    with pytest.raises(ValueError, match=r"kind 'classes'.*Evaluation\.load reads it"):
+    with pytest.raises(
+        ValueError, match=r"kind of this evaluation is 'classes'.*Evaluation\.load to load it"
+    ):
         FamilyEvaluation.load(tmp_path / "c")
 
 
@@ -442,7 +447,7 @@ def test_a_file_with_a_number_that_is_not_finite_is_refused(number):
     """It could be read, and not be written again."""
     text = of_figures(1).to_json()
     code = json.dumps(json.loads(text)["families"]["paths"][0][-1])
-    with pytest.raises(ValueError, match=f"a JSON text must have finite numbers, got {number}"):
+    with pytest.raises(ValueError, match=f"numbers in JSON must be finite, got {number}"):
         loads(text.replace(code, number))
 
 
@@ -626,8 +631,8 @@ def test_the_digest_is_of_the_actual_sets():
             r"codes must include all of y_pred_sets, got none for \['b'\]",
         ),
         (([{"a"}], [{"b"}], DOT), {"codes": ["a", "a", "b"]}, "must not repeat, got 'a'"),
-        (([{"a", 1}], [{"b"}], lambda _: 0), {}, "one kind"),
-        (([{1, "1"}], [{1}], lambda _: 0), {"codes": [1, "1"]}, "differ as texts"),
+        (([{"a", 1}], [{"b"}], lambda _: 0), {}, "one type"),
+        (([{1, "1"}], [{1}], lambda _: 0), {"codes": [1, "1"]}, "differ as strings"),
         (([{"a"}], [{"b"}], DOT), {"matching": "best"}, "one of .*'balanced'"),
         (([{"a"}], [{"b"}], DOT), {"confidence_level": 1}, "between 0 and 1"),
         (([{"a"}], [{"b"}], DOT), {"documents": [1]}, "documents= needs long frames"),

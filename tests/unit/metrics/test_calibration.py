@@ -255,7 +255,7 @@ def test_scores_of_exactly_0_and_1():
     wrong = evaluate(np.append(B20, [1, 1, 0]), y_prob=s)
     assert wrong.metrics["calibration/pvalue"] == 0.001
     assert wrong.undefined["calibration/log_miscalibration"] == (
-        "infinite: 3 rows give their actual group probability 0"
+        "infinite: 3 rows have probability 0 for their actual group"
     )
     assert math.isfinite(wrong.metrics["calibration/log_discrimination"])
     perfect = evaluate([0, 1, 1, 0], y_prob=[0.0, 1.0, 1.0, 0.0])
@@ -555,7 +555,10 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     curve = evaluation.calibration
     with pytest.raises(
         ValueError,
-        match=r"at most 4096 distinct scores, got 6000: CalibrationCurve.drawn has fewer",
+        match=(
+            r"at most 4096 distinct scores, got 6000: use CalibrationCurve.drawn, which has "
+            r"fewer"
+        ),
     ):
         curve.band()
     pooled = curve.drawn

@@ -203,7 +203,8 @@ NAN = math.nan
         (
             [row(k, 0.011) for k in range(11)],
             0.99,
-            "No p-value by Holm can be as small as 0.01: with 11 tests it is at least 0.011.",
+            "No Holm-adjusted p-value can be as small as 0.01: with 11 tests, the smallest "
+            "possible value is 0.011.",
         ),
     ],
     ids=["none", "one", "two", "many", "rare", "untested", "draws"],

@@ -643,7 +643,7 @@ BAD = {
         lambda: Costs({}, mismatch={"a": None}),
         r"the mismatch of 'a' must be a finite number, got None",
     ),
-    "pair": (lambda: Costs({0: 1}), r"a cost must be of a pair \(actual, predicted\), got 0"),
+    "pair": (lambda: Costs({0: 1}), r"a cost must be for a pair \(actual, predicted\), got 0"),
     "shape": (
         lambda: Costs.from_matrix([[0, 1, 2], [1, 0, 2]], [0, 1]),
         r"shape \(2, 2\), got \(2, 3\)",
@@ -669,13 +669,13 @@ BAD = {
     "class": (lambda: priced(TV1, {(0, 7): 2}), r"got \[7\]; the classes are \[0, 1, 2, 3\]"),
     "no groups": (
         lambda: priced(TV1, Costs({}, mismatch={"a": 1})),
-        r"mismatch costs are of groups",
+        r"mismatch costs are for groups",
     ),
     "no step": (
         lambda: priced(TV4, Costs({("pos", "neg"): 1}, step="three"), grouping=TV4_GROUPS),
         r"of the step 'three', got \['pos', 'neg'\]",
     ),
-    "file": (lambda: priced(TV1, "nowhere.yaml"), r"no file of costs that can be read"),
+    "file": (lambda: priced(TV1, "nowhere.yaml"), r"the file of costs cannot be read"),
 }
 
 
@@ -700,7 +700,10 @@ def test_costs_of_groups_of_two_steps_ask_which():
     costs = Costs({("a", "c"): 5})
     with pytest.raises(
         ValueError,
-        match=r"of one step, which step= names: .* in the steps \['one', 'two'\], got step=None",
+        match=(
+            r"for one step, which you name with step=: .* in the steps \['one', 'two'\], got "
+            r"step=None"
+        ),
     ):
         costs.matrix([0, 1, 2, 3], chain)
     assert Costs({("a", "c"): 5}, step="two").matrix([0, 1, 2, 3], chain)[1].tolist() == [

@@ -336,7 +336,7 @@ def test_another_confidence_level_goes_by_the_error_that_was_written() -> None:
         (Metric("cost/mean", len), "section 'cost' is reserved for built-in metrics"),
         (
             Metric("custom/a", len, of="probabilities"),
-            "'custom/a' must be of 'counts' or 'binary', got 'probabilities'",
+            r"'custom/a' must be computed from 'counts' or 'binary' \(of=\), got 'probabilities'",
         ),
         (Metric("custom/a", len, better="more"), "better of the metric 'custom/a' must be one of"),
         (
@@ -366,9 +366,9 @@ def test_one_metric_alone_and_two_of_a_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda b: "high", "'custom/bad' must give one real number, got 'high'"),
-        (lambda b: None, "'custom/bad' must give one real number, got None"),
-        (lambda b: np.array([1.0, 2.0]), "'custom/bad' must give one real number"),
+        (lambda b: "high", "'custom/bad' must return one real number, got 'high'"),
+        (lambda b: None, "'custom/bad' must return one real number, got None"),
+        (lambda b: np.array([1.0, 2.0]), "'custom/bad' must return one real number"),
         (lambda b: b.true_positives, "'custom/bad' failed: AttributeError"),
         (lambda b: 7.0, "'custom/bad' must be between 0 and 1, got 7.0"),
     ],
@@ -674,7 +674,8 @@ def test_families_of_codes_refuse_them(store: Any) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'extra_metrics'"):
         cmtrack.evaluate_families([["A1"]], [["A1"]], lambda code: code[0], extra_metrics=[F1])
     message = (
-        r"functions of counts of single labels: a FamilyEvaluation takes none, got \['custom/f1'\]"
+        r"computed from counts of single labels, so a FamilyEvaluation does not accept them, "
+        r"got \['custom/f1'\]"
     )
     with pytest.raises(TypeError, match=message):
         cmtrack.log_evaluation(families, extra_metrics=[F1], strict=True)

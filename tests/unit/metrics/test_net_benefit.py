@@ -161,7 +161,7 @@ def test_without_the_rows_that_belong_together_there_are_no_intervals():
     found = clustered(rows=False)[2].net_benefit([0.2, 0.5])
     assert np.isfinite(found.value).all()
     assert np.isnan([found.low, found.high, found.band_low, found.band_high]).all()
-    assert "not known without the rows" in found.reason
+    assert "unknown if the rows are missing" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def test_skills_against_given_shares():
             ValueError,
             "reference must be shares between 0 and 1 that sum to 1, got",
         ),
-        ({0: 0.5, 7: 0.5}, ValueError, "reference must be of the labels .*, got 7"),
+        ({0: 0.5, 7: 0.5}, ValueError, "reference must be for the labels .*, got 7"),
         (
             "train",
             TypeError,
@@ -269,7 +269,7 @@ def test_a_skill_without_a_reference_says_why():
     one = evaluate([0, 0], y_prob=[[0.9, 0.1], [0.8, 0.2]], labels=[0, 1])
     assert (
         one.undefined["probability/log_skill"]
-        == "the reference is perfect: all rows are of one class"
+        == "the reference is perfect: all rows belong to one class"
     )
     absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
     assert (

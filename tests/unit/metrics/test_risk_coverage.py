@@ -278,7 +278,7 @@ def test_without_the_rows_that_belong_together_there_is_no_interval():
     assert math.isnan(stored.risk_coverage.standard_error)
     found = stored.reject(0.5)
     assert math.isnan(found.low)
-    assert "not known without the rows" in found.reason
+    assert "unknown if the rows are missing" in found.reason
     assert "[" not in found.sentence()
 
 

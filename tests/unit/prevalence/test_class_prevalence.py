@@ -255,7 +255,7 @@ def test_a_shift_of_more_than_the_shares_is_noticed(problem):
         == found.to_frame()["why"][0]
     )
     assert (
-        "no estimate of 3,000; the target's scores do not fit the labelled ones (p < 0.001)"
+        "no estimate of 3,000; the target's scores do not fit the labelled scores (p < 0.001)"
         in repr(found)
     )
     assert np.isfinite(found.shift).all()
@@ -267,7 +267,7 @@ def test_a_shift_of_more_than_the_shares_is_noticed(problem):
     assert np.isnan([evaluation.metrics[name] for name in names]).all()
     assert not evaluation.intervals.keys() & set(names)
     assert evaluation.undefined[names[0]].startswith(
-        "the target's scores do not fit the labelled ones (p < 0.001)"
+        "the target's scores do not fit the labelled scores (p < 0.001)"
     )
     warning = f"no calibrated prevalence of the classes: {evaluation.undefined[names[0]]}"
     assert evaluation.warnings.count(warning) == 1

@@ -259,7 +259,7 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
     estimate = cmtrack.estimate_prevalence(target, calibration=(y, s))
     reason = estimate.why
     assert estimate.fit_pvalue < 0.01
-    assert reason.startswith("the target's scores do not fit the labelled ones (p < 0.001)")
+    assert reason.startswith("the target's scores do not fit the labelled scores (p < 0.001)")
     numbers = (
         estimate.value,
         estimate.low,
@@ -317,7 +317,7 @@ def test_a_doubtful_fit_keeps_the_metrics_at_its_share_with_a_warning() -> None:
     assert 0.01 < there.fit_pvalue < 0.05
     assert np.isfinite(there.metrics["multiclass/accuracy"])
     assert (
-        "it may not hold, the target's scores do not fit the labelled ones (p = 0.0"
+        "it may not hold, the target's scores do not fit the labelled scores (p = 0.0"
         in there.warnings[0]
     )
 

@@ -123,7 +123,7 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
     assert evaluation.rows_where(segment={"text": "t150"}, table=table, row_ids="id")[
         "row"
     ].tolist() == [150]
-    with pytest.warns(UserWarning, match="by their order alone"):
+    with pytest.warns(UserWarning, match="only by their order"):
         evaluation.rows_where(table=table)
 
 
@@ -262,7 +262,7 @@ def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
     assert set(shuffled.to_frame()["id"]) == set(same["id"])
     lone = compare({"a": whole, "b": part(3, np.arange(200)), "c": part(2, np.arange(9), None)})
     with pytest.warns(
-        UserWarning, match="1 of 3 runs are not compared by rows: “c”: .*different rows"
+        UserWarning, match="1 of 3 runs are not compared row by row: “c”: .*different rows"
     ):
         assert lone.missed().runs in (("a", "b"), ("b", "a"))
     with pytest.raises(
@@ -275,7 +275,7 @@ def test_rows_that_are_not_here() -> None:
     evaluation = scored()
     with pytest.raises(ValueError, match=r"does not have its rows.*rows=True"):
         (evaluation + evaluation).rows_where()
-    with pytest.raises(ValueError, match="confident needs probabilities"):
+    with pytest.raises(ValueError, match="confident= needs probabilities"):
         evaluate(Y, A).rows_where(confident=True)
 
 

@@ -238,7 +238,8 @@ def test_the_largest_segments_stay():
     assert column.texts[-1] == "(others)"
     assert column.sizes.tolist() == [*[3] * 7, 4, *[3] * 991, 501]
     assert column.note == (
-        "“zip” has 1,500 values: the 999 largest are segments, the other 501 with 501 rows are one segment, “(others)”."
+        "“zip” has 1,500 values: the 999 most frequent values are segments, and the other 501 "
+        "with 501 rows together are the segment “(others)”."
     )
 
 
@@ -398,7 +399,7 @@ def test_what_is_told_of_a_segment():
     assert repr(found) == (
         "SegmentSearch(1 of 3 searched segments have an adjusted p-value of at most .05 (1,000 rows, 199 permutations))"
     )
-    assert "it was chosen for being far off" in found._repr_html_()
+    assert "the segment was chosen for its extreme value" in found._repr_html_()
 
 
 def test_higher_is_better_mirrors_errors():
@@ -558,7 +559,8 @@ def test_a_search_of_differences_finds_where_one_of_two_models_is_worse():
         ),
         (
             {"weights": np.full(30, 2.5)},
-            "integer weights, which count equal rows; for sampling weights, evaluation.segments",
+            "integer weights, which count identical rows; for sampling weights, "
+            "evaluation.segments",
         ),
         (
             {"min_rows": 16},
@@ -601,7 +603,9 @@ def test_columns_of_one_name_or_of_other_kinds():
         TypeError, match=r"must be segment columns, as search_columns makes them, got \['str'\]"
     ):
         worst_segments(["x"], np.arange(30))  # type: ignore[list-item]
-    with pytest.raises(ValueError, match="segment columns must have one length, got 30 and 20"):
+    with pytest.raises(
+        ValueError, match="segment columns must have the same length, got 30 and 20"
+    ):
         worst_segments([column, segment_columns({"y": np.arange(20) % 2}, 20)[0]], np.arange(30))
 
 

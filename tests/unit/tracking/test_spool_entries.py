@@ -244,8 +244,8 @@ def many_bytes(entry: Path) -> None:
         (folder_among_files, "artifacts must be plain files, got 'folder'"),
         (link_among_files, "artifacts must be plain files, got 'link'"),
         (files_elsewhere, "an entry must have a folder 'artifacts'"),
-        (many_files, "an entry must have at most 1000 files and 4 GB"),
-        (many_bytes, "an entry must have at most 1000 files and 4 GB"),
+        (many_files, "an entry may contain at most 1000 files and 4 GB"),
+        (many_bytes, "an entry may contain at most 1000 files and 4 GB"),
     ],
 )
 def test_an_entry_with_other_files_is_refused(
