@@ -311,7 +311,9 @@ def checked_table(
 def _check_rows(found: int, wanted: int) -> None:
     """Raise ValueError if the file and the evaluation do not have the same number of rows."""
     if found != wanted:
-        raise _Refused(f"the predictions must have {wanted} rows like the evaluation, got {found}")
+        raise _Refused(
+            f"the predictions must have {wanted} rows, the number in the evaluation, got {found}"
+        )
 
 
 def _stored_size(metadata: Any, names: list[str]) -> int:

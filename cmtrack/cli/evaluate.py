@@ -269,7 +269,8 @@ def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Pat
         )
     if calibration_file is not None and y_prob is None:
         raise click.UsageError(
-            "--calibration needs --y-prob, because its file has labels and probabilities"
+            "--calibration needs --y-prob, because the calibration file contains labels and "
+            "probabilities"
         )
 
 

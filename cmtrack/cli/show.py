@@ -107,7 +107,10 @@ def _of_costs(by_metric: Mapping[str, Any]) -> dict[str, Any]:
 @click.option(
     "--choose-on",
     metavar="RUN",
-    help="Run or folder whose rows choose the threshold. The rows of RUN then evaluate it.",
+    help=(
+        "Run or folder with the rows on which the threshold is chosen. The threshold is then "
+        "evaluated on the rows of RUN."
+    ),
 )
 @of_stored
 def threshold_command(

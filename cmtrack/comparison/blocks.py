@@ -85,13 +85,14 @@ class Blocks:
         same_digest_means_same_rows = self._digests_tell_rows(evaluations.values())
         if self.kind == "seeds" and not all_same:
             raise ValueError(
-                "block_kind='seeds' needs the same rows in all blocks; the same rows are in: "
-                f"{shown}"
+                "block_kind='seeds' needs the same rows in all blocks; these blocks have the "
+                f"same rows: {shown}"
             )
         if self.kind == "folds" and not all_different and same_digest_means_same_rows:
             raise ValueError(
                 "block_kind='folds' needs different rows in all blocks (row_ids= "
-                f"distinguishes rows that have the same labels); the same rows are in: {shown}"
+                "distinguishes rows that have the same labels); these blocks have the same "
+                f"rows: {shown}"
             )
         if self.kind != "auto":
             return self.kind
@@ -103,8 +104,8 @@ class Blocks:
         if self._are_named_folds and not same_digest_means_same_rows:
             return "folds"
         raise ValueError(
-            "all blocks must have the same rows, as seeds do, or all must have different rows, as "
-            f"folds do; the same rows are in: {shown}"
+            "either all blocks must have the same rows, as with seeds, or all blocks must "
+            f"have different rows, as with folds; these blocks have the same rows: {shown}"
         )
 
     @property
@@ -625,7 +626,9 @@ def _by_block(
             f"{len(lacking)} runs have no {blocks.by} and are not ranked, such as {lacking[0]}."
         )
     if repeats:
-        notes.append(f"{repeats} older runs are not ranked: a newer run has the same block.")
+        notes.append(
+            f"{repeats} older runs are not ranked, because a newer run has the same block."
+        )
     return table, tuple(notes)
 
 

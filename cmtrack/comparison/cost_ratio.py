@@ -130,7 +130,9 @@ class BreakEven:
             "false alarms"
             for low, high in self.told_apart
         ]
-        return f"{'; '.join(clauses)}; at other costs neither is shown to be cheaper{estimate}."
+        return (
+            f"{'; '.join(clauses)}; at other costs, neither run is shown to be cheaper{estimate}."
+        )
 
     def _cheaper(self, ratio: float, names: tuple[str, str]) -> str:
         """Return a phrase that states which model is cheaper at a given ratio."""

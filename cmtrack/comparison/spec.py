@@ -134,7 +134,7 @@ def _rank_by(value: Any) -> Any:
 
 def _label(value: Any) -> Any:
     if not isinstance(value, (str, int, float, bool)):
-        raise TypeError("a label: a text, a number, true or false")
+        raise TypeError("a label: a string, a number, true or false")
     return value
 
 
@@ -177,8 +177,8 @@ class CompareSpec(Question):
 
     experiment_names: Sequence[str] | None = entry(
         "sequence of str, optional",
-        "The experiments whose runs are compared, if ``runs`` is not given; by default the active "
-        "experiment.",
+        "The experiments whose runs are compared if you do not pass ``runs``. By default, the "
+        "active experiment.",
         flag="--experiment",
         help="Use the runs of this experiment; repeatable.",
         metavar="NAME",
@@ -195,10 +195,10 @@ class CompareSpec(Question):
     )
     rank_by: RankBy | None = entry(
         "str, sequence of str or mapping, optional",
-        "Name of a metric, or several names for a Pareto front. A run is on the front if no other "
-        "run is at least as good in every metric and better in one. By default the Matthews "
-        "correlation of the positive group or, without a positive group, of all classes. For sets "
-        "of codes the micro F1.",
+        "Name of a metric, or several names for a Pareto front. A run is on the front if no "
+        "other run is at least as good in every metric and better in one. By default, runs are "
+        "ranked by the Matthews correlation of the positive group or, without a positive "
+        "group, of all classes. Evaluations of sets of codes are ranked by the micro F1.",
         flag="--rank-by",
         help="Rank by this metric, by default the Matthews correlation; repeat it for a Pareto "
         "front.",
@@ -210,11 +210,10 @@ class CompareSpec(Question):
     require: str | Sequence[str] = entry(
         "str or sequence of str",
         'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or '
-        '``"binary/roc_auc.low > '
-        '0.8"`` (an end of the interval). ``.difference`` is the difference from ``against``. '
-        '``"segment/region/*/binary/recall.low >= 0.6"`` must hold in all segments, with '
-        "simultaneous intervals; "
-        "``segment/region/north/...`` in one. A run that fails a gate is listed, but not ranked.",
+        '``"binary/roc_auc.low > 0.8"`` (the lower limit of the interval). ``.difference`` is '
+        'the difference from ``against``. ``"segment/region/*/binary/recall.low >= 0.6"`` must '
+        "hold in all segments, with simultaneous intervals. ``segment/region/north/...`` must "
+        "hold only in the segment “north”. A run that fails a gate is listed, but not ranked.",
         (),
         flag="--require",
         help="Require that runs pass this gate, such as 'class/3/recall >= 0.6', "
@@ -245,10 +244,11 @@ class CompareSpec(Question):
     margin: float | None = entry(
         "float, optional",
         "Largest loss, relative to the leader, that a tie-breaker may accept, in units of the "
-        "metric. By default the paired standard error of each run's difference (the "
-        "one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). With a number, a "
-        "tie-breaker chooses among runs that are shown to be worse by at most ``margin``: the "
-        "lower end of their simultaneous interval is at least ``-margin`` (non-inferiority).",
+        "metric. By default, the limit is the paired standard error of each run's difference "
+        "from the leader (the one-standard-error rule of Breiman, Friedman, Olshen and Stone "
+        "1984). With a number, a tie-breaker chooses among runs that are shown to be worse by "
+        "at most ``margin``: the lower limit of their simultaneous interval is at least "
+        "``-margin`` (non-inferiority).",
         check=_margin,
         flag="--margin",
         help="Let tie-breakers choose among runs that are shown to be worse than the best by at "
@@ -260,10 +260,11 @@ class CompareSpec(Question):
         "float, optional",
         "Margin, in units of the metric, for the status “equivalent within”. A run gets this "
         "status if both one-sided tests show that it differs from the leader by less than the "
-        "margin (Schuirmann 1987). The interval of the difference at twice the error rate (90% "
-        "for 95%) is then within the margin. Without a significant difference, runs need not be "
-        "equivalent. A run never gets the status if a share has fewer than 20 rows, or another "
-        "metric has fewer than 20 rows of a class. As gates: "
+        "margin (Schuirmann 1987). The interval of the difference at twice the error rate (a "
+        "90% interval if the confidence level is 95%) is then within the margin. Runs without "
+        "a significant difference are not always equivalent. A run never gets the status if a "
+        "share is computed from fewer than 20 rows, or if a class has fewer than 20 rows for "
+        "any other metric. You can write the same condition as two gates: "
         "``multiclass/accuracy.difference.low > -0.01`` and ``.difference.high < 0.01``.",
         check=_equivalence,
         flag="--equivalence",
@@ -330,10 +331,10 @@ class CompareSpec(Question):
     )
     segments: str | Sequence[str | tuple[str, ...]] | None = entry(
         "str or sequence of str, optional",
-        "Columns that the runs were evaluated by (``evaluate(..., segments=)``), with a tuple of "
-        "names for crossed columns. The leader is compared with the next 5 runs by segment, row "
-        "by row if the rows and their segments are available, and "
-        'tested for "better overall, but worse for some" (Gail, Simon 1985).',
+        "Segment columns of the evaluations (``evaluate(..., segments=)``). A tuple of names "
+        "selects crossed columns. The leader is compared with the next 5 runs by segment, row "
+        'by row if the rows and their segments are available, and tested for "better overall, '
+        'but worse for some" (Gail, Simon 1985).',
         check=_segments,
         flag="--segment",
         help="Compare the leader with the next runs by segments of this column; repeatable.",
@@ -356,8 +357,8 @@ class CompareSpec(Question):
         "For repeated runs: the parameter or tag that identifies the repetition, such as "
         '``"params.fold"`` or ``"params.seed"``.',
         flag="--block",
-        help="Compare models over repeated runs, numbered by this parameter or tag, such as "
-        "'params.fold'.",
+        help="Compare models over repeated runs. This parameter or tag, such as 'params.fold', "
+        "identifies the repetition.",
         metavar="NAME",
         form="a text such as params.fold",
         read=_text,
@@ -365,7 +366,7 @@ class CompareSpec(Question):
     model: str | None = entry(
         "str, optional",
         "For repeated runs: the parameter or tag that identifies the model, such as "
-        '``"params.model"``; by default all parameters except the block.',
+        '``"params.model"``. By default, all parameters except the block identify the model.',
         flag="--model",
         help="Identify the models of repeated runs by this parameter or tag, such as "
         "'params.model'.",
@@ -375,21 +376,20 @@ class CompareSpec(Question):
     )
     block_kind: str = entry(
         '"auto", "folds" or "seeds"',
-        'Kind of the blocks. "auto": seeds if all blocks have the same test rows; folds if all '
-        "blocks have different rows, and "
-        "``block`` is named like a fold or the classes are divided evenly. Anything else raises an "
-        "error.",
+        'Kind of the blocks. With "auto", blocks are seeds if all of them have the same test '
+        "rows. They are folds if all of them have different rows, and ``block`` is named like "
+        "a fold or the classes are divided evenly. Anything else raises an error.",
         "auto",
         flag="--block-kind",
-        help="Treat the repeated runs as this kind.",
+        help="Treat the blocks of repeated runs as this kind.",
         choices={kind: kind for kind in ("auto", "folds", "seeds")},
         form="a text",
         read=_text,
     )
     test_train_ratio: float | None = entry(
         "float, optional",
-        "For folds: number of test rows divided by number of training rows; by default 1 / (folds "
-        "- 1).",
+        "For folds: the number of test rows divided by the number of training rows. The "
+        "default is 1 / (folds - 1).",
         **_A_NUMBER,
     )
     prefix: str = entry(
@@ -401,17 +401,18 @@ class CompareSpec(Question):
     )
     limit: int = entry(
         "int, default 50",
-        "Most runs of a data set to read and test; the runs with the best logged values are read.",
+        "Maximum number of runs to read and test for each data set. The runs with the best "
+        "logged values are read.",
         50,
         check=_limit,
         flag="--limit",
-        help="Read and test at most this many runs of a data set, those with the best logged "
-        "values.",
+        help="Read and test at most this many runs for each data set. The runs with the best "
+        "logged values are read.",
         of_flag=int,
     )
     max_runs: int | None = entry(
         "int or None, default 5000",
-        "Most runs to list from each store, best first.",
+        "Maximum number of runs to list from each store, best first.",
         5000,
     )
     tracking_uri: str | Sequence[str] | None = entry(

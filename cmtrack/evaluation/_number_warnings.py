@@ -83,7 +83,10 @@ class Warned:
     def words_of_few_rows(self) -> str:
         """Words that describe a class or group that has not enough rows."""
         if self.statistics.counts.fractional:
-            return f"fewer than {self.rare_below} effective rows (Kish's number, from the weights)"
+            return (
+                f"fewer than {self.rare_below} effective rows (Kish's effective sample size, "
+                "computed from the weights)"
+            )
         return f"fewer than {self.rare_below} rows"
 
     @property
@@ -195,8 +198,8 @@ def _warn_of_correlations(warned: Warned) -> Iterator[str]:
         left_out = mean.left_out(scores)
         if left_out:
             yield (
-                f"spcc/{kind}_fisher and spcc/{kind}_min leave out {left_out} correlations: "
-                "their two classes together have fewer than 4 rows"
+                f"spcc/{kind}_fisher and spcc/{kind}_min leave out {left_out} correlations "
+                "between two classes that together have fewer than 4 rows"
             )
         clipped = mean.clipped(scores)
         if clipped:
@@ -247,8 +250,8 @@ def _warn_of_positive_scores(warned: Warned) -> Iterator[str]:
         else:
             limit = f"at most {fixed(high, 2)} and " if math.isfinite(high) else ""
             yield (
-                f"spcc/d_b is {limit}not significantly above 0: it has no interval, because the "
-                "estimate is too high near 0"
+                f"spcc/d_b is {limit}not significantly above 0: it has no interval, because "
+                "the estimate is biased upward near 0"
             )
 
 
@@ -285,7 +288,10 @@ def _warn_of_probabilities(warned: Warned) -> Iterator[str]:
     reliability = warned.views.seen(ReliabilityTable)
     if reliability is not None and "calibration/error" in results.metrics:
         if not reliability.has_means:
-            yield "scores are counted on a grid: calibration/ uses the centre of each score's cell"
+            yield (
+                "scores are counted on a grid: the calibration/ metrics use the centre of each "
+                "score's cell"
+            )
         share = reliability.without_logit
         if share > 0 and "calibration/slope" not in results.undefined:
             yield (

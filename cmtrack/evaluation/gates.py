@@ -80,7 +80,9 @@ class Gate:
     def parse(cls, text: str) -> Gate:
         """Parse the text of a gate."""
         if not isinstance(text, str):
-            raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
+            raise TypeError(
+                f"a gate must be a string such as 'class/3/recall >= 0.6', got {text!r}"
+            )
         is_of_segments = text.strip().startswith(OF_SEGMENTS)
         parts = _PARTS.fullmatch(text)
         if is_of_segments:

@@ -70,9 +70,9 @@ def scaled_rows_warning(rows: int) -> str:
     """Return the warning that rows of probabilities were scaled."""
     noun = "row" if rows == 1 else "rows"
     return (
-        f"{rows:,} {noun} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} "
-        "instead of 1 and were scaled to sum to 1 "
-        "(normalize=True scales without this warning, normalize=False raises an error)"
+        f"{rows:,} {noun} of probabilities had sums between {LEAST_SUM:g} and {MOST_SUM:g} and "
+        "were scaled to sum to 1 (normalize=True scales without this warning, normalize=False "
+        "raises an error)"
     )
 
 

@@ -218,7 +218,9 @@ class Threshold:
         worth = f"{words} {self.objective}"
         if self.bounded is not None:
             worth += f" and {_title(self.bounded.name)} is {self.bounded}"
-        judges = "on the evaluated rows" if self.separate else "on rows that did not choose it"
+        judges = (
+            "on the evaluated rows" if self.separate else "on rows that were not used to choose it"
+        )
         return f"{choice}: {worth} {judges}. {self._apparent_numbers()}."
 
     def _aim(self) -> tuple[str, str]:
@@ -253,8 +255,8 @@ class Threshold:
                 f"{comma} and {_title(self.bounded.name)} {significant(self.bounded.apparent)}"
             )
         if self.separate:
-            return f"The calibration set that chose it gives {number}"
-        return f"The rows that chose it give {number}"
+            return f"On the calibration set that was used to choose it, the result is {number}"
+        return f"On the rows that were used to choose it, the result is {number}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data; if the threshold is "infinity", no row is predicted positive."""

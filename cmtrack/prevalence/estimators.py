@@ -41,9 +41,9 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 
 _SAME_ROWS = "labelled scores and target are the same rows, so the fit cannot be tested"
 _AT_END = (
-    "the interval {ends} at {end}, so a share of {end} is not excluded; estimates of shares this "
-    "close to {end} are on average too {way}, because no estimate is {beyond} {end}, "
-    "and the {other} end is conservative"
+    "the interval {ends} at {end}, so a share of {end} is not excluded; estimates of shares "
+    "this close to {end} are on average too {way}, because no estimate is {beyond} {end}, and "
+    "the {other} limit is conservative"
 )
 _NOT_IDENTIFIED = "not identified: positives and negatives have the same scores"
 _RANDOM_FOLDS = 5

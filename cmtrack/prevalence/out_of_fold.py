@@ -86,7 +86,7 @@ class Folds:
             rank = {fold: number for number, fold in enumerate(sorted(distinct))}
         except TypeError:
             raise ValueError(
-                f"fold_ids must be all numbers or all texts, got {distinct[:5]}"
+                f"fold_ids must be all numbers or all strings, got {distinct[:5]}"
             ) from None
         return cls(np.array([rank[fold] for fold in distinct])[codes])
 

@@ -140,8 +140,8 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
         remark = f" (with this {ID_KEY})" if ids.hashed else ""
         first = ", ".join(f"{text!r:.80}" for text in texts[:3].tolist())
         raise ValueError(
-            f"{name!r:.80} must have ids of the rows{remark}, got {first}: "
-            f"the run has none of these {len(texts):,} ids"
+            f"{name!r:.80} must contain ids of the rows{remark}, got {first}: the run has none "
+            f"of these {len(texts):,} ids"
         )
     return np.asarray(rows, dtype=np.int64)
 

@@ -534,9 +534,9 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
         where.extend(zip(*values, strict=True))
     if not members:
         raise ValueError(
-            f"min_rows must be at most {largest:,}, got {options.min_rows:,}: "
-            f"that is the size of the largest of {seen:,} segments, "
-            f"not counting any with all {n_rows:,} rows of the metric"
+            f"min_rows must be at most {largest:,}, the size of the largest of {seen:,} "
+            f"segments, got {options.min_rows:,}; segments with all {n_rows:,} rows of the "
+            "metric do not count"
         )
     return _Slices(where, np.concatenate(sizes), members)
 

@@ -242,8 +242,8 @@ def _check_labels(columns: Columns, schema: pa.Schema) -> None:
         stored = schema.field(name).type
         if label_kind(stored) is None and not pa.types.is_temporal(stored):
             raise ValueError(
-                "segments must contain texts, numbers, booleans or times, "
-                f"got {_name_of_kind(stored)} in {name!r}"
+                "segments must contain strings, numbers, booleans or times, got "
+                f"{_name_of_kind(stored)} in {name!r}"
             )
 
 

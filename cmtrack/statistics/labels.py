@@ -180,7 +180,7 @@ def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], 
         return stored, ""
     example = next(iter(examples.values()))
     kinds = " and ".join(examples)
-    return stored, f"labels of type {kinds} are converted to texts, such as {example!r}"
+    return stored, f"labels of type {kinds} are converted to strings, such as {example!r}"
 
 
 def _order(

@@ -316,8 +316,11 @@ def out_of_range(what: str, got: str) -> str:
 def sum_rule(normalize: Normalize) -> str:
     """Return the rule for rows whose sum is near 1 as text."""
     if normalize is False:
-        return f"normalize=True scales rows that sum to {LEAST_SUM:g} to {MOST_SUM:g}"
-    return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, other sums raise an error"
+        return f"normalize=True scales rows with sums between {LEAST_SUM:g} and {MOST_SUM:g}"
+    return (
+        f"rows with sums between {LEAST_SUM:g} and {MOST_SUM:g} are scaled, but other sums "
+        "raise an error"
+    )
 
 
 def as_probabilities(

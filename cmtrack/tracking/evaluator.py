@@ -289,9 +289,9 @@ def _predicted(
         # The columns of a frame name the classes.
         return {"y_prob": output if is_frame else values}
     tell(
-        "the model gives only labels, so metrics that need probabilities (ROC, sPCC, prevalence) "
-        "are missing; a model with predict_proba, or logged with "
-        'pyfunc_predict_fn="predict_proba", gives them'
+        "the model returns only labels, so metrics that need probabilities (ROC, sPCC, "
+        "prevalence) are missing; they need a model with predict_proba, or a model that was "
+        'logged with pyfunc_predict_fn="predict_proba"'
     )
     return {"y_pred": np.ravel(values)}
 

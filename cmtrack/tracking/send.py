@@ -96,7 +96,7 @@ def send(
     run = client.get_run(run_id)
     answered()
     if run.info.lifecycle_stage != "active":
-        raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it accepts no metrics")
+        raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}, so it accepts no metrics")
     held = Held(run, entry)
     if held.has_whole_entry:
         _tell_waiting_senders(client, held)

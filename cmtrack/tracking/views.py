@@ -288,8 +288,8 @@ def _state(
     missing = [metric for metric in criterion.metrics if prefix + metric not in logged]
     if missing:
         notes.append(
-            f"The runs did not log {', '.join(missing)}, so the view cannot use it for order and "
-            "charts."
+            f"The runs did not log {', '.join(missing)}, so the view cannot use it to order "
+            "runs and draw charts."
         )
     if comparison.how.get("grouping") is not None or comparison.how.get("costs") is not None:
         notes.append(

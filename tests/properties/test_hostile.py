@@ -475,7 +475,7 @@ def test_other_columns_of_a_parquet_file_are_not_read():
 
 def test_predictions_of_other_rows_are_refused(parquet, monkeypatch):
     no_table_is_read(monkeypatch)
-    with pytest.raises(ValueError, match="must have 3 rows like the evaluation, got 60"):
+    with pytest.raises(ValueError, match="must have 3 rows, the number in the evaluation, got 60"):
         evaluate([0, 1, 2], [0, 1, 2]).with_rows(parquet)
 
 

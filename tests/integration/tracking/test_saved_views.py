@@ -202,7 +202,10 @@ def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
     view = compare([*here, elsewhere], rank_by="multiclass/precision_macro_zero").view()
     assert view.experiment_id == first
     assert "1 of 4 runs are in other experiments and are not shown." in view.notes
-    unlogged = "The runs did not log multiclass/precision_macro_zero, so the view cannot use it for order and charts."
+    unlogged = (
+        "The runs did not log multiclass/precision_macro_zero, so the view cannot use it to "
+        "order runs and draw charts."
+    )
     assert unlogged in view.notes
 
 

@@ -190,7 +190,7 @@ def test_a_run_that_was_repeated_counts_once_the_newest():
     runs.append(candidate(evaluate(y, predicted), "forest", start=5, model="forest", fold=0))
     ranking, _, notes = rank_models(runs, ACCURACY, Blocks("params.fold"))
     assert ranking.scores[0, 0] == 100 / 101
-    assert notes[0] == "1 older runs are not ranked: a newer run has the same block."
+    assert notes[0] == "1 older runs are not ranked, because a newer run has the same block."
 
 
 def of_seeds(rows, skill=(0.8, 0.85)):

@@ -127,7 +127,9 @@ SOURCES = {
 def test_rounded_probabilities_are_scaled_with_one_warning_everywhere(source: str) -> None:
     assert 20 < OFF < 240
     expected = evaluate(Y3, y_prob=SCALED)
-    with pytest.warns(UserWarning, match=rf"^{OFF} rows of probabilities summed to 0\.98 to 1\.02"):
+    with pytest.warns(
+        UserWarning, match=rf"^{OFF} rows of probabilities had sums between 0\.98 and 1\.02"
+    ):
         found = SOURCES[source](ROUNDED, "warn")
     assert [text for text in found.warnings if text.startswith(f"{OFF} rows of probabilities")]
     with warnings.catch_warnings():
@@ -149,7 +151,8 @@ def test_rows_further_off_are_refused_with_rule_and_value(source: str, normalize
     p = EXACT.copy()
     p[7] *= 0.97
     with pytest.raises(
-        ValueError, match=r"must sum to 1.*0\.(97|03).*rows that sum to 0\.98 to 1\.02 are scaled"
+        ValueError,
+        match=r"must sum to 1.*0\.(97|03).*rows with sums between 0\.98 and 1\.02 are scaled",
     ):
         SOURCES[source](p, normalize)
 

@@ -37,7 +37,7 @@ def test_labels_of_other_types_are_their_texts(values: list[Any], texts: Any) ->
     evaluation = evaluate(y, predicted, positive=values[1])
     assert evaluation.labels == (texts or tuple(sorted(map(str, values))))
     assert loads(evaluation.to_json()).labels == evaluation.labels
-    assert any("are converted to texts, such as" in note for note in evaluation.notes)
+    assert any("are converted to strings, such as" in note for note in evaluation.notes)
     assert evaluate(y, predicted, labels=values).labels == tuple(
         label for label in map(evaluation.labels.__getitem__, (0, 1))
     )

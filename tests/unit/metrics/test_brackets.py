@@ -253,7 +253,10 @@ def test_pairs_of_single_samples_do_not_count_in_the_fisher_mean() -> None:
     assert judged.metrics["spcc/ovo_fisher"] == pytest.approx(wanted)
     assert judged.standard_errors["spcc/ovo_fisher"] < 0.2
     assert np.ptp(judged.intervals["spcc/ovo_fisher"]) < 0.6
-    said = "spcc/ovo_fisher and spcc/ovo_min leave out 2 correlations: their two classes together have fewer than 4 rows"
+    said = (
+        "spcc/ovo_fisher and spcc/ovo_min leave out 2 correlations between two classes that "
+        "together have fewer than 4 rows"
+    )
     assert said in judged.warnings
     whole = evaluate(y[:150], y_prob=p[:150], labels=range(5))
     assert not any("leave out" in text and "correlations" in text for text in whole.warnings)

@@ -312,7 +312,10 @@ def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() 
         grid, statistics=replace(grid.statistics, scores=replace(grid.statistics.scores, sums=None))
     )
     assert "grid" in old.undefined["calibration/pvalue"]
-    assert any("calibration/ uses the centre of each score's cell" in text for text in old.warnings)
+    assert any(
+        "the calibration/ metrics use the centre of each score's cell" in text
+        for text in old.warnings
+    )
 
 
 @pytest.mark.thin(2)

@@ -94,9 +94,7 @@ def test_weights_are_what_is_said(column: str, kind: str) -> None:
 
 
 def test_wrong_kinds_are_refused() -> None:
-    rule = (
-        r'sample_weight must be whole numbers below 2\*\*63 with weights_are="frequency", got (values such as )?1\.5'
-    )
+    rule = r'sample_weight must be whole numbers below 2\*\*63 with weights_are="frequency", got (values such as )?1\.5'
     with pytest.raises(ValueError, match=f"{rule} at row 0"):
         evaluate(Y, T, sample_weight=FRAME["halves"], weights_are="frequency")
     with pytest.raises(ValueError, match=f"{rule} in {N} of {N} rows"):

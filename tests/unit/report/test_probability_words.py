@@ -540,13 +540,13 @@ FORMS = {
     ),
     "down to 0": (
         (31, 30), (20, 60),
-        "“A” is cheaper than “B” if a miss costs more than 0.456 false alarms; at other costs neither is "
-        "shown to be cheaper (estimated break-even: 0.025).",
+        "“A” is cheaper than “B” if a miss costs more than 0.456 false alarms; at other costs, "
+        "neither run is shown to be cheaper (estimated break-even: 0.025).",
     ),
     "up to infinity": (
         (90, 30), (30, 31),
-        "“B” is cheaper than “A” if a miss costs less than 3.43 false alarms; at other costs neither is "
-        "shown to be cheaper (estimated break-even: 60).",
+        "“B” is cheaper than “A” if a miss costs less than 3.43 false alarms; at other costs, "
+        "neither run is shown to be cheaper (estimated break-even: 60).",
     ),
     "every ratio": (
         (31, 30), (30, 31),
@@ -555,8 +555,8 @@ FORMS = {
     "empty": ((90, 30), (60, 20), "“B” is cheaper than “A” whatever a miss costs."),
     "two pieces": (
         (44, 30), (44, 30),
-        "“B” is cheaper than “A” if a miss costs 0.234 to 4.28 false alarms; at other costs neither is shown "
-        "to be cheaper.",
+        "“B” is cheaper than “A” if a miss costs 0.234 to 4.28 false alarms; at other costs, "
+        "neither run is shown to be cheaper.",
     ),
 }  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
         ),
         (
             {"table": {"id": np.arange(200) + 500}, "row_ids": "id"},
-            "'id' must have ids of the rows",
+            "'id' must contain ids of the rows",
         ),
     ],
 )

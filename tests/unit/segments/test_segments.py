@@ -564,7 +564,7 @@ def test_a_search_of_differences_finds_where_one_of_two_models_is_worse():
         ),
         (
             {"min_rows": 16},
-            "min_rows must be at most 15, got 16: that is the size of the largest of 2 segments,",
+            "min_rows must be at most 15, the size of the largest of 2 segments, got 16;",
         ),
         ({"min_rows": 0}, "min_rows must be a whole number of at least 1, got 0"),
         ({"n_permutations": 9.5}, "n_permutations must be a whole number of at least 1, got 9.5"),

@@ -242,7 +242,7 @@ def test_a_model_gives_labels_or_probabilities(
     expected = evaluate(Y, **means, sample_weight=FRAME["w"], segments=FRAME[["region"]])
     assert evaluation == expected
     gives_labels_only = column is None and "y_prob" not in means
-    assert ("the model gives only labels" in warned[0]) == gives_labels_only
+    assert ("the model returns only labels" in warned[0]) == gives_labels_only
     # columns that are options are no features
     seen = model.raw.seen if model.output is None else model.seen
     assert seen == ["x", "g", "p_0", "p_1"]
