@@ -662,7 +662,7 @@ def test_a_rule_with_a_removed_option_ends_with_3(path, monkeypatch):
         f"review.zip: {FAREWELL}.\n  rule.yaml: cmtrack 0.3 no longer has compare(luck=)"
     )
     assert "Made with cmtrack 0.1.9" in run.stdout
-    assert "files are as in the manifest; no number was recomputed." in run.stdout
+    assert "files match the manifest; no number was recomputed." in run.stdout
     answer = json.loads(CliRunner().invoke(main, ["verify", str(path), "--json"]).stdout)
     assert (answer["outcome"], answer["made_with"], answer["removed"]) == (
         "removed",
