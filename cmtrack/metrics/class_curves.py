@@ -345,7 +345,7 @@ class ClassCalibration:
         has = "class has" if n_rare == 1 else "classes have"
         return (
             f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} rows, so the test finds only large "
-            "errors in their probabilities"
+            "errors"
         )
 
     def _p(self, value: float) -> str:
