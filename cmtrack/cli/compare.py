@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Grouping
 
 Parsed = TypeVar("Parsed")
+verbose_option = click.option(
+    "--verbose",
+    is_flag=True,
+    help="Also print the evidence, the notes and the meaning of each status.",
+)
 
 
 def one_run(function: Function) -> Function:
@@ -258,7 +263,8 @@ def _for_a_spreadsheet(value: Any) -> Any:
 
 
 @comparison_command("compare")
-def compare_command(csv_file: Path | None, **options: Any) -> Answer:
+@verbose_option
+def compare_command(csv_file: Path | None, verbose: bool, **options: Any) -> Answer:
     """Rank runs and report which differences are significant.
 
     RUN is a run id or its first 8 characters, a unique run name, a logged model's id, or a model
@@ -273,4 +279,4 @@ def compare_command(csv_file: Path | None, **options: Any) -> Answer:
         write_csv(comparison, csv_file)
     from cmtrack.cli.comparison_table import print_comparison
 
-    return Answer(comparison.to_dict, lambda: print_comparison(terminal(), comparison))
+    return Answer(comparison.to_dict, lambda: print_comparison(terminal(), comparison, verbose))

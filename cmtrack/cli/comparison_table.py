@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from cmtrack.comparison import Comparison, Ranking, SegmentComparison, SegmentDifferences
     from cmtrack.report.constant import UnrankedRow
+    from cmtrack.report.review import Review
     from cmtrack.report.review.columns import Column, OnTerminal
 
 MAX_LISTED = 10
@@ -27,6 +28,8 @@ DECIDES = 50
 _NAME = 18
 """Minimum width of a column of names; longer names continue on the next line."""
 _ANY_WIDTH = 10_000
+_GAP = 2
+"""Number of spaces between columns if the terminal is wide enough."""
 
 
 _PRIORITIES = {
@@ -36,13 +39,18 @@ _PRIORITIES = {
     "mean": ALWAYS,
     "difference": 95,
     "status": 90,
-    "p_set": 70,
+    "p_set": 52,
 }
 """Priorities of a ranking's columns by key. All other columns have lower priorities."""
 _METRICS = 60
 _OTHERS = 20
+_STATUS_STYLES = {"chosen": "bold green", "leads": "bold green", "tied": "green", "behind": "dim"}
 _LAST = {"runs": 1, "status": 2}
 """The columns that come last in a ranking's table, and their order."""
+
+
+def _no_style(row: Any) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class TerminalColumn:
     ``right``: whether the column is right-aligned.
     ``brief``: shorter replacement if a column with priority ``DECIDES`` or higher does not fit.
     ``folds``: whether the column contains names that may continue on the next line.
+    ``style``: function from a row to the style of its cell.
     """
 
     key: str
@@ -66,34 +75,56 @@ class TerminalColumn:
     right: bool = False
     brief: TerminalColumn | None = None
     folds: bool = False
+    style: Callable[[Any], str] = _no_style
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print everything that ``cmtrack compare`` shows."""
-    from cmtrack.report.constant import beside
+_ID = TerminalColumn("run_id", "id", lambda run: fmt.short_id(run.run_id), keep=55)
+
+
+def print_comparison(console: Console, comparison: Comparison, verbose: bool = False) -> None:
+    """Print the rankings, the decision, and the runs without a rank.
+
+    ``verbose``: whether to print the evidence, the notes and the meaning of each status.
+    """
     from cmtrack.report.review import Review
-    from cmtrack.report.review.narrative import explained, heading
 
     review = Review(comparison)
-    print_sentences(console, comparison)
+    for place in range(len(comparison.rankings)):
+        _print_ranking(console, review, place)
+    print_decision(console, comparison, verbose)
     console.print()
-    for place, ranking in enumerate(comparison.rankings):
-        title = f"{heading(review, place)}, by {comparison.criterion}{review.at}"
-        columns = [column for column in review.columns if column.is_shown(ranking)]
-        columns.sort(key=lambda column: _LAST.get(column.key, 0))
-        below = [_texts_below(row, columns) for row in beside(comparison, ranking)]
-        printed = [
-            _terminal_column(column, column.terminal, ranking)
-            for column in columns
-            if column.terminal is not None
-        ]
-        print_table(console, title, printed, ranking.standings, below)
-        if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
-            console.print(plain(explained(ranking.confidence_level)))
+    for ranking in comparison.rankings:
         # Runs on different rows have no paired difference; the list gives the reason.
         unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
         print_left_out(console, unpaired, "Not compared row by row")
     print_segments(console, comparison.segments)
+    _print_runs_without_rank(console, comparison)
+
+
+def _print_ranking(console: Console, review: Review, place: int) -> None:
+    """Print the table of a ranking."""
+    from cmtrack.report.constant import beside
+    from cmtrack.report.review.narrative import heading
+
+    comparison = review.comparison
+    ranking = comparison.rankings[place]
+    title = f"{heading(review, place)}, by {comparison.criterion}{review.at}"
+    columns = [column for column in review.columns if column.is_shown(ranking)]
+    columns.sort(key=lambda column: _LAST.get(column.key, 0))
+    below = [_texts_below(row, columns) for row in beside(comparison, ranking)]
+    printed = [
+        _terminal_column(column, column.terminal, ranking)
+        for column in columns
+        if column.terminal is not None
+    ]
+    # Models have several runs. The id of an evaluation in memory is its name.
+    if not ranking.over and any(run.run_id != run.name for run in ranking.standings):
+        printed.append(_ID)
+    print_table(console, title, printed, ranking.standings, below)
+
+
+def _print_runs_without_rank(console: Console, comparison: Comparison) -> None:
+    """Print the runs that fail a gate, that could not be ranked, or that were not read."""
     lines = [
         f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}"
         for run in comparison.failed
@@ -104,16 +135,31 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
             (entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last
         ]
         print_left_out(console, names, head)
+    not_read = [(run.name, "worse logged value (limit)") for run in comparison.passed_over]
+    print_left_out(console, not_read, "Not read")
 
 
-def print_sentences(console: Console, comparison: Comparison) -> None:
-    """Print the decision and the evidence for it."""
+def print_decision(console: Console, comparison: Comparison, verbose: bool) -> None:
+    """Print the decision in at most three sentences.
+
+    ``verbose``: whether to print the evidence, the notes and the meaning of each status.
+    """
+    from cmtrack.report.review import Review
+    from cmtrack.report.review.narrative import brief, evidence, explained
     from cmtrack.report.review.record import rule_of
 
+    review = Review(comparison)
+    paragraphs = [" ".join(brief(review))]
+    if verbose:
+        paragraphs = evidence(review)
+        ranking = review.ranking
+        if ranking is not None and len(ranking.standings) > 1 and not ranking.criterion.pareto:
+            paragraphs.append(explained(ranking.confidence_level, ranking.noun))
     rule = rule_of(comparison)
-    console.print(
-        plain(comparison.summary() if rule is None else f"{comparison.summary()}\n{rule.sentence}")
-    )
+    if rule is not None:
+        paragraphs.append(rule.sentence)
+    for paragraph in paragraphs:
+        console.print(plain(paragraph))
 
 
 def print_segments(console: Console, compared: SegmentComparison) -> None:
@@ -187,11 +233,13 @@ def print_table(
     """
     from rich.text import Text
 
-    shown_columns = _kept(console, columns, rows)
-    if any(column.keep >= DECIDES and column not in shown_columns for column in columns):
-        shown_columns = _kept(console, [column.brief or column for column in columns], rows)
+    brief = [column.brief or column for column in columns]
+    for forms, gap in ((columns, _GAP), (columns, 1), (brief, _GAP), (brief, 1)):
+        shown_columns = _kept(console, forms, rows, gap)
+        if all(column in shown_columns for column in forms if column.keep >= DECIDES):
+            break
     console.print(Text(title, style="bold"))
-    table = _table(shown_columns, rows)
+    table = _table(shown_columns, rows, gap)
     table.rows[-1].end_section = bool(below)
     for texts in below:
         cells = (one_line(texts.get(column.key, "")) for column in shown_columns)
@@ -206,36 +254,46 @@ def print_table(
     if heads:
         text = f"The terminal is too narrow to show: {', '.join(heads)}. --json has everything."
         console.print(plain(text))
+    console.print()
 
 
 def _kept(
-    console: Console, columns: Sequence[TerminalColumn], rows: Sequence[Any]
+    console: Console, columns: Sequence[TerminalColumn], rows: Sequence[Any], gap: int
 ) -> list[TerminalColumn]:
+    """Return the columns that fit, by their priority."""
     some = [column for column in columns if column.keep >= ALWAYS]
     for column in sorted(columns, key=lambda column: -column.keep):
         more = [one for one in columns if one in some or one is column]
         wide = console.measure(
-            _table(more, rows, _NAME), options=console.options.update(max_width=_ANY_WIDTH)
+            _table(more, rows, gap, _NAME), options=console.options.update(max_width=_ANY_WIDTH)
         ).maximum
         some = more if wide <= console.width else some
     return some
 
 
 def _table(
-    columns: Sequence[TerminalColumn], rows: Sequence[Any], longest: int | None = None
+    columns: Sequence[TerminalColumn], rows: Sequence[Any], gap: int, longest: int | None = None
 ) -> Table:
-    """Return a table in which foldable names are at most ``longest`` characters wide."""
+    """Return a table with a gap between columns.
+
+    ``longest``: the maximum number of characters of foldable names.
+    """
     table = new_table("")
+    table.show_edge = False
+    table.padding = (0, gap - 1, 0, 0)
     for column in columns:
         justify: JustifyMethod = "right" if column.right else "left"
         table.add_column(
             plain(column.head), justify=justify, overflow="fold", no_wrap=not column.folds
         )
     for row in rows:
-        cells = (
-            one_line(column.cell(row))[: longest if column.folds else None] for column in columns
-        )
-        table.add_row(*map(plain, cells))
+        cells = []
+        for column in columns:
+            text = one_line(column.cell(row))
+            cell = plain(text[:longest] if column.folds else text)
+            cell.stylize(column.style(row))
+            cells.append(cell)
+        table.add_row(*cells)
     return table
 
 
@@ -260,13 +318,21 @@ def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> Term
         right=form.right,
         brief=brief,
         folds=column.key == "name",
+        style=partial(_status_style, ranking) if column.key == "status" else _no_style,
     )
+
+
+def _status_style(ranking: Ranking, entry: Any) -> str:
+    """Return the style of a status, so that runs that may be the best stand out."""
+    from cmtrack.report.review.phrases import standing
+
+    return _STATUS_STYLES.get(standing(entry, ranking), "")
 
 
 def _texts_below(row: UnrankedRow, columns: Sequence[Column]) -> dict[str, str]:
     """Return the texts of an unranked row, by column key."""
     texts = {column.key: row.values.get(column.metric, "") for column in columns}
-    return texts | {"name": row.name, "status": row.standing}
+    return texts | {"name": row.name, "status": row.standing, "run_id": fmt.short_id(row.run_id)}
 
 
 # -- runs that are in no ranking -------------------------------------------------------------------

@@ -22,6 +22,7 @@ _OUTPUT_OPTIONS = (
     "bundle_rows",
     "summary_file",
     "csv_file",
+    "verbose",
     "as_json",
 )
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.compare import compared, comparison_command, in_store_of, write_csv
+from cmtrack.cli.compare import (
+    compared,
+    comparison_command,
+    in_store_of,
+    verbose_option,
+    write_csv,
+)
 from cmtrack.cli.flags import NEW_FILE, Answer, check_goes_with
 from cmtrack.cli.frame import BadInput, echo, terminal, warn, working, writing
 
 if TYPE_CHECKING:
-    from cmtrack.comparison import Comparison
     from cmtrack.tracking.publish import LoggedReview
 
 _ENDINGS = (".html", ".md", ".json")
@@ -64,6 +69,7 @@ _ENDINGS = (".html", ".md", ".json")
     metavar="NAME",
     help="Set --alias in this registered model, if the run has versions of several models.",
 )
+@verbose_option
 def review_command(
     outputs: tuple[Path, ...],
     bundle_file: Path | None,
@@ -73,6 +79,7 @@ def review_command(
     alias: str | None,
     registered_model: str | None,
     csv_file: Path | None,
+    verbose: bool,
     **options: Any,
 ) -> Answer:
     """Rank runs and write a review of the resulting decision.
@@ -104,8 +111,15 @@ def review_command(
                 logged = comparison.log(experiment_name=experiment_for_review, **of_run)
             for problem in logged.problems:
                 warn(problem)
+    from cmtrack.cli.comparison_table import print_decision
+
     about = {"output": written, "logged": None if logged is None else vars(logged)}
-    return Answer(lambda: about | comparison.to_dict(), lambda: _print(comparison, written, logged))
+
+    def show() -> None:
+        print_decision(terminal(), comparison, verbose)
+        _print_written(written, logged)
+
+    return Answer(lambda: about | comparison.to_dict(), show)
 
 
 def _check_endings(outputs: Iterable[Path], bundle_file: Path | None) -> None:
@@ -122,11 +136,10 @@ def _write(write: Callable[[Path], Path], path: Path) -> Path:
         return write(path)
 
 
-def _print(comparison: Comparison, written: list[str], logged: LoggedReview | None) -> None:
-    from cmtrack.cli.comparison_table import print_sentences
+def _print_written(written: list[str], logged: LoggedReview | None) -> None:
+    """Print the files of a review and what was logged."""
     from cmtrack.report import formatting as fmt
 
-    print_sentences(terminal(), comparison)
     echo("\nThe review:")
     for path in written:
         echo(f"  {path}{_sizes(Path(path))}")

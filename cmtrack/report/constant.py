@@ -173,12 +173,18 @@ class UnrankedRow:
 def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
     """Return the rows that a table shows below the ranked runs.
 
-    The additional rows show the constant answers, and the runs on the same data whose metric is
-    undefined.
+    The additional rows show the constant answers, and the runs on the same data without a rank. A
+    row without a defined value is omitted, because another table or list gives the reason.
     """
     rows = _constant_rows(ranking)
-    if ranking.over:
-        return rows
+    if not ranking.over:
+        rows += _rows_of_unranked(comparison, ranking)
+    return [row for row in rows if set(row.values.values()) - {UNDEFINED}]
+
+
+def _rows_of_unranked(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
+    """Return a row for each run without a rank that was evaluated on the data of a ranking."""
+    rows = []
     data = ranking.evaluation.statistics.digest.content_only
     evaluations = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}
     for unranked in comparison.left_out:

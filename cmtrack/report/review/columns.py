@@ -364,7 +364,7 @@ def _difference_on_terminal(entry: Ranked, ranking: Ranking) -> str:
     if ranking.over and entry is ranking.leader:
         return ""
     ends = (entry.difference_low, entry.difference_high)
-    shown = fmt.with_interval(entry.difference, ends)
+    shown = fmt.signed(entry.difference, ends)
     if all(map(math.isfinite, ends)):
         return shown
     return f"{shown} ({entry.reason or 'no standard error'})"

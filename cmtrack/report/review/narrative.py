@@ -39,6 +39,8 @@ from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
 """Maximum number of segments that a sentence names."""
+MAX_BRIEF = 3
+"""Maximum number of sentences in the brief form of a decision."""
 RIVALS = 2
 """Number of runs whose costs are compared with the costs of the recommended run."""
 _MANY = 1000
@@ -89,65 +91,96 @@ def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
     ``beside_tables``: whether the page contains a table of the gates, so that the sentences need
         not state their values.
     """
-    sentences = _decision(review, beside_tables)
-    if review.assumed:
-        sentences[0] = f"{review.assumed}: {sentences[0]}"
-    return sentences
+    gates = stopped(review)
+    if beside_tables:
+        gates = [] if review.ranking is None else _stopped_briefly(review)
+    return _with_shares(review, _decision(review, gates))
 
 
-def _decision(review: Review, beside_tables: bool) -> list[str]:
-    """Return the decision without the introduction about the assumed class shares."""
-    gates = _stopped_briefly(review) if beside_tables else stopped(review)
+def brief(review: Review) -> list[str]:
+    """Return the decision in at most three sentences; the tables show the values."""
     ranking = review.ranking
     if ranking is None:
-        return [_nothing(review)] if beside_tables else [_nothing(review), *gates]
+        sentences = [_nothing(review)]
+    elif ranking.chosen is None:
+        sentences = [*_undecided(review)[:1], *review.why_apart]
+    else:
+        sentences = [*_headline(review, ranking), *by_segment(review)]
+        choice = tie(review, ranking)
+        if review.tie_breakers:
+            sentences += choice[:1]
+        else:
+            sentences += choice[-1:]
+    return _with_shares(review, sentences[:MAX_BRIEF])
+
+
+def evidence(review: Review) -> list[str]:
+    """Return the sentences of the verdict, except those on runs without a rank."""
+    decided = _with_shares(review, _decision(review, []))
+    return [*decided, *further(review, beside_tables=True)]
+
+
+def _with_shares(review: Review, sentences: list[str]) -> list[str]:
+    """Return sentences of which the first one begins with the assumed class shares."""
+    if not review.assumed:
+        return sentences
+    return [f"{review.assumed}: {sentences[0]}", *sentences[1:]]
+
+
+def _decision(review: Review, gates: list[str]) -> list[str]:
+    """Return the decision without the introduction about the assumed class shares.
+
+    ``gates``: the sentences on gates that runs fail.
+    """
+    ranking = review.ranking
+    if ranking is None:
+        return [_nothing(review), *gates]
     if ranking.chosen is None:
         return [*_undecided(review), *by_segment(review), *gates]
-    sentences = [_headline(review, ranking), _standing(review, ranking)]
-    if review.tie_breakers or not ranking.criterion.pareto:
-        sentences.append(tie(review, ranking))
+    sentences = [" ".join(_headline(review, ranking)), _standing(review, ranking)]
+    sentences.append(" ".join(tie(review, ranking)))
     sentences += [_price(review, ranking), equivalents(review, ranking), rows_more(review)]
     sentences += [*by_segment(review), *gates, unpaired(review, ranking), *review.why_apart]
     return list(filter(None, sentences))
 
 
-def _headline(review: Review, ranking: Ranking) -> str:
-    """Return the first sentence, after a warning if no run is shown to beat a constant answer."""
-    text = _best(review, ranking)
+def _headline(review: Review, ranking: Ranking) -> list[str]:
+    """Return the first sentences, after a warning if no run is shown to beat a constant answer."""
+    first, *others = _best(review, ranking)
     if len(review.rankings) > 1:
-        text += (
-            f" This covers only ranking 1 of {len(review.rankings)}: the rankings were not "
+        others.append(
+            f"This covers only ranking 1 of {len(review.rankings)}: the rankings were not "
             "compared with each other."
         )
     warned = constant_sentences(ranking, review.say)
-    if warned and text.startswith("Take "):
-        text = f"Of the {ranking.noun}s, t{text[1:]}"
-    return " ".join([*warned, text])
+    if warned and first.startswith("Take "):
+        first = f"Of the {ranking.noun}s, t{first[1:]}"
+    return [*warned, first, *others]
 
 
-def _best(review: Review, ranking: Ranking) -> str:
-    """Return the sentence on the recommended run, or on the runs that may be the best."""
+def _best(review: Review, ranking: Ranking) -> list[str]:
+    """Return the sentences on the recommended run, or on the runs that may be the best."""
     chosen = review.say(ranking.foremost.name)
     noun = ranking.noun
     ties = len(ranking.tied)
     if len(ranking.standings) == 1:
-        return _only_one(review, chosen, noun)
+        return [_only_one(review, chosen, noun)]
     if ties == 1:
         others = _all_others(len(ranking.standings) - 1, noun)
-        return f"Take {chosen}: {others} {behind_words(ranking)}."
+        return [f"Take {chosen}: {others} {behind_words(ranking)}."]
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
         those = _near_words(ranking.margin, ranking.criterion)
         if ranking.criterion.single:
             those = f"that {MAY_BE_BEST} and are {those}"
         title = _rule_title(ranking.decision.by)
-        return f"Take {chosen}: of the {near} {noun}s {those}, it has the {title}."
+        return [f"Take {chosen}: of the {near} {noun}s {those}, it has the {title}."]
     if ranking.criterion.pareto:
         front = sum(run.rank == 1 for run in ranking.runs)
-        return (
-            f"No single best run. {front} runs are on the Pareto front; "
-            f"{chosen} is the first of them."
-        )
+        return [
+            "No single best run.",
+            f"{front} runs are on the Pareto front; {chosen} is the first of them.",
+        ]
     those = maybe(ranking)
     if ties < len(ranking.standings):
         those = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
@@ -155,9 +188,12 @@ def _best(review: Review, ranking: Ranking) -> str:
     if _shared(ranking):
         leads = f"{_front_names(review, ranking)} lead with the same value"
     if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
-        return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
+        return [
+            f"{fmt.capital(those)}: no difference between them could be tested.",
+            f"{leads}.",
+        ]
     rows = f"the {ranking.over}" if ranking.over else "the test rows"
-    return f"{fmt.capital(those)}: {rows} show no significant difference. {leads}."
+    return [f"{fmt.capital(those)}: {rows} show no significant difference.", f"{leads}."]
 
 
 def _only_one(review: Review, chosen: str, noun: str) -> str:
@@ -445,33 +481,33 @@ def rows_more(review: Review) -> str:
 # -- ties: the choice among runs that may be the best ----------------------------------------------
 
 
-def tie(review: Review, ranking: Ranking) -> str:
+def tie(review: Review, ranking: Ranking) -> list[str]:
     """Return the sentences on the choice among runs that may be the best.
 
-    The text is empty if only one run may be the best.
+    There are none if only one run may be the best, or on a Pareto front without a tie-breaker.
     """
     near = [entry for entry in ranking.standings if entry.within_margin]
-    if len(ranking.tied) < 2:
-        return ""
+    if len(ranking.tied) < 2 or (ranking.criterion.pareto and not review.tie_breakers):
+        return []
     if ranking.decision.by is not None:
-        return _by_rule(review, ranking, near, ranking.decision.by)
+        return [_by_rule(review, ranking, near, ranking.decision.by)]
     alone = _by_score_alone(review, ranking)
     if not review.tie_breakers:
         return alone
     if len(near) == 1:
-        return f"{_no_rule_used(ranking)} {alone}"
-    return f"{_no_rule_decides(ranking, near, review.tie_breakers)} {alone}"
+        return [_no_rule_used(ranking), *alone]
+    return [_no_rule_decides(ranking, near, review.tie_breakers), *alone]
 
 
-def _by_score_alone(review: Review, ranking: Ranking) -> str:
-    """Return the sentence that recommends a run that no tie-breaker chose."""
+def _by_score_alone(review: Review, ranking: Ranking) -> list[str]:
+    """Return the sentences that recommend a run that no tie-breaker chose; advice is last."""
     chosen = review.say(ranking.foremost.name)
     ties = len(ranking.tied)
     others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
     reason = f"The only reason to prefer {chosen} is its score."
     if _shared(ranking):
         reason = f"Nothing speaks for {chosen}."
-    return f"{reason} If {others} is cheaper or simpler, take that one."
+    return [reason, f"If {others} is cheaper or simpler, take that one."]
 
 
 def _no_rule_used(ranking: Ranking) -> str:

@@ -188,7 +188,7 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
     "rank_by", [(), ("--rank-by", "binary/roc_auc", "--rank-by", "multiclass/accuracy")]
 )
 def test_a_narrow_terminal_gets_fewer_columns(
-    run: Any, width: int, rank_by: tuple[str, ...]
+    run: Any, store: Filled, width: int, rank_by: tuple[str, ...]
 ) -> None:
     text = ok(run("compare", *THREE, *rank_by, width=width)).stdout
     assert max(map(len, text.splitlines())) <= width
@@ -196,10 +196,28 @@ def test_a_narrow_terminal_gets_fewer_columns(
     # of the interval and the p-value of a status at least one stays; single intervals go first
     if not rank_by:
         assert text.count("[95% interval]") == (2 if width >= 100 else 1)
+        assert all(store.runs[name][:8] in text for name in THREE)
         table, _, hidden = text.partition("The terminal is too narrow to show: ")
         assert "from the best other" in table
         assert ("p (of being" in table) == (width >= 80)
         assert hidden.startswith("p (of being the best)") == (width < 80)
+
+
+@pytest.mark.slow
+def test_the_table_is_first_and_at_most_three_sentences_follow(run: Any) -> None:
+    asked = ("good", "[red]fair[/red]", "constant", "--confidence-level", "0.9999")
+    brief = ok(run("compare", *asked)).stdout
+    table, decision, unranked = brief.strip().split("\n\n")
+    assert table.startswith("2 of 3 runs on 240 rows, by binary/matthews_corrcoef\n")
+    assert "constant" not in table
+    assert 1 <= len(re.findall(r"[^.]+\.(?=\s|$)", decision)) <= 3
+    assert unranked.startswith("Not ranked:\n  “constant”: ")
+    verbose = ok(run("compare", *asked, "--verbose")).stdout
+    assert verbose.startswith(table)
+    assert verbose.count("Not ranked") == brief.count("Not ranked") == 1
+    for sentence in ("A run is ruled out as the best if p", "Its Matthews correlation for"):
+        assert sentence in verbose
+        assert sentence not in brief
 
 
 @pytest.mark.slow

@@ -241,7 +241,7 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             lines = [
                 line.rstrip()
                 for line in terminal
-                if f" {run['name']} " in line and line.rstrip().endswith(word)
+                if f" {run['name']} " in line and re.search(rf" {word}( |$)", line)
             ]
             assert lines
             if place and p is not None and len(runs) > 1:
