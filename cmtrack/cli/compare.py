@@ -73,7 +73,7 @@ def one_run(function: Function) -> Function:
 def _newest(
     experiments: Sequence[str], filter_string: str, prefix: str, tracking_uri: str | None, **_: Any
 ) -> str:
-    """Return the id of the newest run, and name the run on stderr."""
+    """Return the id of the newest run, and print the run's name on stderr."""
     with working() as step:
         step("looking for the newest run", 0, 0)
         from cmtrack.names import quoted
@@ -269,7 +269,7 @@ def compare_command(csv_file: Path | None, verbose: bool, **options: Any) -> Ans
 
     RUN is a run id or its first 8 characters, a unique run name, a logged model's id, or a model
     URI such as models:/name@champion. Runs that were evaluated on different data or in different
-    ways get separate rankings.
+    ways are ranked separately.
 
     Exit codes: 0 runs were ranked, or a gate stopped every run; 1 the work failed (no such run, no
     server); 2 wrong usage or bad input.

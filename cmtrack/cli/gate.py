@@ -143,10 +143,10 @@ def gate_command(
 ) -> Answer:
     """Exit with 0 if RUN meets your requirements, and print why.
 
-    Without --require, the run fails if it is significantly worse than the baseline in the metric of
-    --rank-by (by default the Matthews correlation). You can omit --against if no gate refers to a
-    .difference. If several pipelines log runs, combine --latest with a --filter on a tag that your
-    pipeline sets.
+    Without --require, the run fails if it is significantly worse than the baseline in the metric
+    chosen with --rank-by (by default the Matthews correlation). You can omit --against if no gate
+    refers to a .difference. If several pipelines log runs, combine --latest with a --filter on a
+    tag that your pipeline sets.
 
     \b
     Exit codes:

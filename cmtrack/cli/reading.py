@@ -310,7 +310,7 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
 
 
 def _listed(value: Any) -> Any:
-    """Return a list for a single metric, and the values of a mapping."""
+    """Return a single metric as a list, and a mapping as its values."""
     from cmtrack.metrics.metric import Metric
 
     if isinstance(value, Metric):

@@ -92,9 +92,9 @@ def segments_command(
     RUN is a run, or a folder that `cmtrack evaluate --output` wrote. With RUN_B, the command also
     prints the differences between the two runs. The runs are compared row by row if both contain
     their row-level predictions. The segments come from the evaluation or, with --table, from
-    columns of a file that are joined to the predictions. The command writes nothing without --log.
-    If the rows of the run are clustered (--groups), --worst replaces missing values of a column
-    with the value in other rows of the same cluster.
+    columns of a file that are joined to the predictions. The command writes nothing unless you pass
+    --log. If the rows of the run are clustered (--groups), --worst replaces missing values of a
+    column with the value in other rows of the same cluster.
 
     Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not
     match.

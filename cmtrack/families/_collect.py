@@ -94,7 +94,7 @@ class GroupedCodes(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """Position of the first code of each group."""
+        """Position of the first code in each group."""
         return np.cumsum(self.size) - self.size
 
 
@@ -398,7 +398,7 @@ class _Collector:
 
 
 def _distinct(document: IntArray, node: IntArray, n_nodes: int) -> IntArray:
-    """Return the distinct keys ``document * n_nodes + node`` of labels, in ascending order.
+    """Return the labels' distinct keys ``document * n_nodes + node`` in ascending order.
 
     The nodes of a document must be in ascending order. A node of -1 marks a label without a node.
     """

@@ -63,7 +63,7 @@ _BLOCK = 1 << 16
 def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
     """Return the sums (8,) and the sums of products (8, 8) of tallies (n, 8) of n documents.
 
-    All sums are whole numbers, so the sums of several shards add up exactly.
+    All sums are whole numbers, so adding up the sums of several shards is exact.
     """
     products = np.zeros((len(TALLIES), len(TALLIES)), dtype=np.int64)
     for start in range(0, len(table), _BLOCK):
@@ -135,7 +135,7 @@ class PairCounts(Record):
     surplus: IntArray
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the arrays as plain data, by the names of the fields."""
+        """Return the arrays as plain data, by field name."""
         return {name: encode_array(getattr(self, name)) for name in ("keys", "masses", "surplus")}
 
     @classmethod

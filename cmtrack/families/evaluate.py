@@ -46,11 +46,12 @@ def evaluate_families(
         ``Prefix(separator=".")``, ``Prefix(length=3)``, ``Tree({child: parent}, level=1)``, or a
         function.
     matching : "product", "row", "column" or "balanced"
-        Determines how much a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`. If
-        a document contains a predicted and b actual unmatched codes of a family, each pair counts 1
-        (product), 1/b (row), 1/a (column) or 1/max(a, b) (balanced). With "balanced", the remainder
-        of a code's mass counts as out of family. The evaluation stores the sums of all four
-        matchings and shows the given matching by default. Metrics do not depend on the matching.
+        The rule that determines how much a pair of unmatched codes counts in
+        :meth:`FamilyEvaluation.matrix`. If a document contains a predicted and b actual unmatched
+        codes of a family, each pair counts 1 (product), 1/b (row), 1/a (column) or 1/max(a, b)
+        (balanced). With "balanced", the remainder of a code's mass counts as out of family. The
+        evaluation stores the sums of all four matchings and shows the given matching by default.
+        Metrics do not depend on the matching.
     remove_matches : bool, default True
         If False, matrices contain all co-occurrences of codes within families, so a code on both
         sides is also paired with other codes. This option affects neither metrics nor
@@ -58,7 +59,7 @@ def evaluate_families(
     codes : sequence, optional
         All codes in the order to use. By default, the codes that occur in the data are sorted.
     unassigned : label, optional
-        The family to use for codes that have no family in ``families``. By default, such a code
+        The family to use for codes to which ``families`` assigns no family. By default, such a code
         raises an error.
     columns : (str, str), default ("document", "code")
     documents : array-like of shape (n,), optional
@@ -75,7 +76,7 @@ def evaluate_families(
     Raises
     ------
     ValueError, TypeError
-        If an argument is invalid. The message states the rule and the invalid value.
+        If an argument is invalid. The error message states the rule and the invalid value.
 
     Notes
     -----
@@ -148,7 +149,7 @@ def evaluate_family_levels(
     Raises
     ------
     ValueError, TypeError
-        If an argument is invalid. The message states the rule and the invalid value.
+        If an argument is invalid. The error message states the rule and the invalid value.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def evaluate_family_levels(
 def _evaluated(
     label_sets: GivenSets, families: Families, spec: FamilySpec, remove_matches: bool
 ) -> FamilyEvaluation:
-    """Evaluate label sets, with codes assigned to families by ``families``."""
+    """Evaluate label sets whose codes ``families`` assigns to families."""
     actual, predicted = label_sets.renumbered(families.codes)
     statistics, rows = collect_families(
         actual, predicted, families, remove_matches=remove_matches, row_ids=label_sets.row_ids

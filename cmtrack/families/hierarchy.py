@@ -38,8 +38,8 @@ class Prefix:
         The family is the text before the first separator. A code without a separator forms its own
         family.
     length : int, optional
-        The family consists of the first ``length`` characters. A code that is not longer than this
-        forms its own family.
+        The family consists of the first ``length`` characters. A code of at most this length forms
+        its own family.
 
     Examples
     --------
@@ -308,7 +308,7 @@ def _check_texts(kind: str, names: Sequence[Label]) -> None:
 
 
 def _paths_by(rule: Rule) -> tuple[Callable[[Label], Path | None], int]:
-    """Return a function that returns the path of a code, and the level of families in paths.
+    """Return a function that maps a code to its path, and the level of families in paths.
 
     The path is None if the rule assigns no family to the code.
     """
@@ -371,8 +371,8 @@ class LabelSets:
     ``indptr``, shape (n + 1,), int64: position of each document's first label.
     ``code``, shape (N,), int64: the code number of each label, in ascending order within a
     document.
-    ``repeated``: number of labels that were dropped because they repeat a label of the same
-    document.
+    ``repeated``: number of labels that were dropped because the document already contains the same
+        label.
     """
 
     indptr: IntArray
@@ -397,7 +397,7 @@ class LabelSets:
     def part(self, first: int, last: int) -> tuple[IntArray, IntArray]:
         """Return the document and the code of each label in a range of documents.
 
-        Documents are counted from ``first``.
+        Document numbers start from ``first``.
         """
         sizes = np.diff(self.indptr[first : last + 1])
         labels = slice(int(self.indptr[first]), int(self.indptr[last]))
@@ -432,7 +432,7 @@ class GivenSets:
 
     ``names``: the distinct codes of both sides, in the order of their code numbers.
     ``ids``: names of the documents, if the input contains names.
-    ``remarks``: remarks to show to the user about the input.
+    ``remarks``: remarks about the input, to be shown to the user.
     """
 
     names: list[Label]

@@ -278,7 +278,7 @@ class Codes(Samples):
 
 
 class FamilyViews(Views):
-    """Access to the samples from which the metrics of a family evaluation are computed."""
+    """Access to the samples from which a family evaluation's metrics are computed."""
 
     def __init__(self, statistics: FamilyStatistics) -> None:
         self.statistics = statistics
@@ -373,7 +373,7 @@ def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
     recall is the variance of a share, p (1 - p) / n. The variance of an F1 is computed by the delta
     method.
 
-    ``codes``, shape (L, 5): the counts that :class:`FamilyStatistics` stores under this name.
+    ``codes``, shape (L, 5): the counts that :class:`FamilyStatistics` stores as ``codes``.
     """
     hits, predicted, actual = _counts(codes)
     values = code_ratios(codes)

@@ -175,7 +175,7 @@ class FamilyEvaluation(BaseEvaluation):
     def matrix(self, family: Label, matching: str | None = None) -> FamilyMatrix:
         """Return the confusion matrix of a family: rows are actual and columns are predicted codes.
 
-        The last row and the last column are for codes that are out of family (OOF).
+        The last row and the last column count codes that are out of family (OOF).
 
         Parameters
         ----------
@@ -247,8 +247,9 @@ class FamilyEvaluation(BaseEvaluation):
     def family_figure(self, family: Label, given: str = "actual") -> Figure:
         """Draw the confusion matrix of a family, coloured by shares.
 
-        The shares are conditional on the actual code ("actual": the diagonal is recall) or on the
-        predicted code ("predicted": the diagonal is precision).
+        With "actual", the shares are conditional on the actual code, and the diagonal shows recall.
+        With "predicted", they are conditional on the predicted code, and the diagonal shows
+        precision.
 
         Raises
         ------
@@ -288,7 +289,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def _documents(self) -> DocumentRows:
-        """The numbers of each individual document."""
+        """The numbers stored for each individual document."""
         if self.rows is None:
             raise ValueError("this evaluation was merged or loaded without its documents")
         return self.rows
@@ -356,7 +357,7 @@ class FamilyEvaluation(BaseEvaluation):
         return self.rows.tallies.nbytes + self.rows.macros.nbytes
 
     def write_rows(self, file: Path | BinaryIO) -> None:
-        """Write the numbers of each document as a Parquet file."""
+        """Write the numbers stored for each document to a Parquet file."""
         write_documents(file, self._documents)
 
     def with_rows(self, content: bytes) -> FamilyEvaluation:

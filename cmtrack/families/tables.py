@@ -117,9 +117,9 @@ class FamilyMatrix:
 
 
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
-    """Compute the confusion matrix of a family with one matching.
+    """Compute the confusion matrix of a family with a given matching.
 
-    If the evaluation was made with ``remove_matches=False``, the matrix includes the pairs of
+    If the evaluation was computed with ``remove_matches=False``, the matrix includes pairs with
     matched codes.
     """
     check_matching(matching)
@@ -226,13 +226,14 @@ class CodeAnswer:
     code, family : label
     given : "predicted" or "actual"
     documents : int
-        Number of documents in which the code is predicted or, given "actual", is actual.
+        Number of documents in which the code is a predicted code or, given "actual", an actual
+        code.
     right : float
         Share of these documents in which the code is correct. This is the precision of a predicted
         code or the recall of an actual code.
     outside : float
-        Share of these documents in which the code is out of family: it is not correct, and the
-        other side has no unmatched sibling of it.
+        Share of these documents in which the code is out of family: the code is not correct, and
+        the other side contains no unmatched sibling.
     siblings : tuple of (label, float)
         Siblings with which the code is confused, and the share of the documents for each sibling,
         in descending order of the shares. These shares, ``right`` and ``outside`` sum to 1.

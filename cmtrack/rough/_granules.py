@@ -1,4 +1,4 @@
-"""Counts, by class, of granules, which are sets of rows with equal attribute values."""
+"""Functions that count granules (sets of rows with identical attribute values) by class."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def count_granules(
 ) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
     """Count granules by class; return counts (S, K), labels, attribute names and values.
 
-    Granules are in the order in which they first appear in the rows. The values of each granule are
-    a tuple.
+    Granules are in the order in which they first appear in the rows. Each granule's attribute
+    values are stored as a tuple.
 
     ``what``: the name to use for ``y`` in error messages.
     """

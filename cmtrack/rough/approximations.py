@@ -9,7 +9,7 @@ because with the printed weights n_i. + n_.i the article's own example yields a 
 Second, equation 3.6 uses the name gamma for the share of hits, which is only an upper bound of the
 gamma that equation 3.3 defines. Third, the left side of theorem 4.4 must be nu**. If condition 4.1
 is not met, the bounds can be wrong: if a classifier assigns the granules [[0, 4], [3, 0], [1, 2]]
-to the classes (0, 0, 1), a lower bound of an upper approximation is 8, although the upper
+to the classes (0, 0, 1), a lower bound for an upper approximation is 8, although the upper
 approximation is 6.
 """
 
@@ -104,7 +104,7 @@ class RoughApproximations:
     def upper_share(self) -> FloatArray:
         """Share of the rows in each upper approximation that belong to the class.
 
-        This is p^j = class size / upper.
+        In the source's notation, p^j = class size / upper.
         """
         return _share(self.class_sizes, self.upper)
 
@@ -126,7 +126,7 @@ class RoughApproximations:
 
     @property
     def undefined(self) -> dict[str, str]:
-        """The reason for each value in :attr:`metrics` that is NaN, by the metric's name."""
+        """For each metric in :attr:`metrics` that is NaN, the reason."""
         return {name: "no actual rows" for name, value in self.metrics.items() if math.isnan(value)}
 
     def to_frame(self) -> pd.DataFrame:
@@ -136,7 +136,7 @@ class RoughApproximations:
         return _frame(self.labels, {"size": self.class_sizes, **columns})
 
     def figure(self) -> Figure:
-        """Draw a bar for each class that spans from its lower to its upper approximation."""
+        """For each class, draw a bar from the lower to the upper approximation."""
         from cmtrack import plots
 
         return plots.plot_rough_approximations(
@@ -181,7 +181,7 @@ def _share(part: Counts, whole: Counts) -> FloatArray:
 def _of_classes(
     labels: tuple[Label, ...], by_class: Mapping[str, FloatArray | Counts]
 ) -> dict[str, float]:
-    """Return metrics of each class; ``<label>`` in a name is replaced by the class."""
+    """Return the metrics for each class; the class replaces ``<label>`` in the metric's name."""
     return {
         name.replace("<label>", encode_label(label)): float(values[k])
         for k, label in enumerate(labels)
@@ -240,7 +240,7 @@ class RoughBounds:
         Positions in the table of the granules that contain no row of their assigned class; empty if
         the granules are unknown.
     never_right : tuple of labels
-        Classes that are predicted, but never correctly. The granules that are assigned to such a
+        Classes that are predicted but never correctly. The granules that are assigned to such a
         class do not meet the condition.
 
     Notes
@@ -330,7 +330,7 @@ class RoughBounds:
         return _frame(self.labels, columns)
 
     def figure(self) -> Figure:
-        """Draw the sharpest known bounds as one bar for each class."""
+        """Draw the sharpest available bounds as one bar per class."""
         from cmtrack import plots
 
         lower = self.majority_lower_upper_bound
@@ -443,7 +443,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
 def _majority(
     cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return sharper bounds for classifiers that predict most frequent classes (theorem 4.4)."""
+    """Return the sharper bounds of theorems 4.3 and 4.4 for most-frequent-class classifiers."""
     hits = bounds["hits"]
     second = np.zeros(cells.size)
     is_error = ~cells.hit

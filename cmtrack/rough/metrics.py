@@ -1,8 +1,8 @@
 """Definitions of an evaluation's ``rough/`` metrics: bounds computed from the confusion counts.
 
 Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4.
-The correctly predicted rows of a class are the intersection of its actual rows and its predicted
-rows. The accuracies of approximation are therefore shares of rows, so standard errors can be
+The correctly predicted rows of a class are the rows for which the class is both actual and
+predicted. The accuracies of approximation are therefore shares of rows, so standard errors can be
 computed.
 """
 

@@ -97,7 +97,7 @@ class GranuleTable(RemovedAttributes):
 
     @property
     def sizes(self) -> IntArray:
-        """Number of rows of each granule, shape (S,)."""
+        """Number of rows in each granule, shape (S,)."""
         return np.asarray(self.counts.sum(axis=1))
 
     @property
@@ -191,7 +191,7 @@ class GranuleTable(RemovedAttributes):
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
-        """Return bounds from a classifier's confusion matrix, and check the condition for them.
+        """Return bounds from a classifier's confusion matrix, and check their condition.
 
         If the classifier predicts the most frequent class of each granule, the result also contains
         the sharper bounds for such classifiers.
@@ -290,11 +290,11 @@ def granule_table(
     Parameters
     ----------
     X : frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
-        The attributes of the rows. Frames may be from pandas, polars or Arrow. Attribute values can
-        be of any type that supports comparison for equality. Missing values count as equal to each
-        other, and as different from all other values. If an attribute is a number with many
+        The attributes of the rows. pandas, polars and Arrow frames are accepted. Attribute values
+        can be of any type that supports comparison for equality. Missing values count as equal to
+        each other, and as different from all other values. If an attribute is a number with many
         distinct values, almost every row becomes a separate granule, and the approximations are
-        then useless. Divide such an attribute into groups first.
+        then useless. Divide the values of such an attribute into groups first.
     y : array-like of shape (n_samples,)
         Actual classes.
     attributes : sequence, optional

@@ -36,7 +36,7 @@ _DRAWN = 9_999
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """Counts of the rows that a second run breaks or fixes relative to a first run.
+    """Counts of rows that a second run breaks or fixes compared with a first run.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Flips:
         clusters: IntArray | None = None,
         confidence_level: float = 0.95,
     ) -> Flips:
-        """Count the flips of n rows.
+        """Count the flips among n rows.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ def _declared(place: str, of: str) -> tuple[Metric, ...]:
 
     ``place``: the text between the section's name and the metric's own name in each full metric
         name.
-    ``of``: the words to add after "rows" in the descriptions of the metrics.
+    ``of``: the words to add after "rows" in the metrics' descriptions.
     """
     words = (
         ("broken", "lower", f"rows{of} that only the baseline predicts correctly / rows{of}"),

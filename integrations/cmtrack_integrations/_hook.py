@@ -103,7 +103,7 @@ class Hook:
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
         """Remember the active run when training starts.
 
-        A later training may use a different run, or no run.
+        The next training session may use a different run, or no run.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class EvaluatedTrials:
 
     The parent run is the run ``run_id`` or, by default, the run that is active when this object is
     created. The nested runs belong to the parent's experiment or, if there is no parent, to the
-    active experiment. Each nested run gets the trial's parameters and the tags ``study`` and
+    active experiment. Each nested run stores the trial's parameters and the tags ``study`` and
     ``trial``. Trials never activate a run in their thread, so ``n_jobs`` may be greater than 1. If
     the evaluation of a trial fails, the objective returns NaN for this trial. Optuna then counts
     the trial as failed, and the study continues.

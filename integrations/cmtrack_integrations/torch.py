@@ -119,8 +119,8 @@ class EpochAccumulator:
         y_prob : tensor of shape (n,) or (n, K), optional
             Probabilities of all classes, or only of the second class if there are two classes.
         logits : tensor of shape (n,) or (n, K), optional
-            Logits, which you can pass instead of ``y_prob``. They are converted to probabilities in
-            double precision, by the sigmoid for a single column and otherwise by softmax.
+            Logits, which you can pass instead of ``y_prob``. Logits are converted to probabilities
+            in double precision, by softmax or, for a single column, by the sigmoid function.
         sample_weight, groups, row_ids : tensor of shape (n,), optional
         segments : mapping of name to tensor or list of n values, optional
             Columns of categories that divide the rows, or any other form that

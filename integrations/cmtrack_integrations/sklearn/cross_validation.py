@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """Out-of-fold evaluation of a classifier.
+    """Out-of-fold evaluation of a classifier by cross-validation.
 
     Attributes
     ----------
@@ -542,7 +542,7 @@ def _has_entry_per_row(values: Any, n_rows: int) -> bool:
 
 
 def _has_both_groups(y: Any, evaluation: Evaluation) -> bool:
-    """Return whether both groups (or both classes) occur in the labels, which calibration needs."""
+    """Return whether both groups or classes occur in the labels, as calibration requires."""
     classes = np.unique(y).tolist()
     step = evaluation.scored
     if step is None:

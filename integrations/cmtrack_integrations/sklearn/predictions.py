@@ -121,7 +121,7 @@ def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> F
 
 
 def _has_pairs(estimator: Any) -> bool:
-    """Return whether decision values compare pairs of classes, as those of an SVC can."""
+    """Return whether the decision values compare pairs of classes, as can happen with an SVC."""
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
     return any(
         name.endswith("decision_function_shape") and value == "ovo"

@@ -59,8 +59,8 @@ def log_candidates(
         Cluster of each row. The clusters are passed to the splitter, and the intervals take them
         into account.
     fit_params : mapping, optional
-        Parameters that are passed to ``fit``. If a value has one entry per row, only the entries of
-        the training rows are passed.
+        Parameters that are passed to ``fit``. If a value contains one entry per row, only the
+        entries of the training rows are passed.
     n_jobs : int, optional
         Number of folds to fit in parallel.
     labels, sample_weight, row_ids, segments
