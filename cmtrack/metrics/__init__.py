@@ -1,9 +1,9 @@
-"""Metrics, which pure functions compute from statistics with NumPy and SciPy.
+"""Metrics, which are computed from statistics by pure functions that use NumPy and SciPy.
 
 This package defines every metric, with its influence, its standard error and its interval. It also
 computes the curves and tests of one evaluation, and the differences between evaluations of the same
-rows. Other packages count the rows (``statistics``), decide the order of the computations and what
-an evaluation shows (``evaluation``), and write the texts and figures of a page.
+rows. Other packages count the rows (``statistics``), decide in which order numbers are computed and
+which of them an evaluation shows (``evaluation``), and write the texts and figures of a page.
 
 Start with ``metric``, which defines :class:`Metric`, and then read the section ``multiclass`` from
 top to bottom. ``views`` turns an evaluation's statistics into

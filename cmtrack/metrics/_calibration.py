@@ -1,9 +1,8 @@
-"""Computations on blocks of equal scores: recalibration, errors, the test and Cox's fit.
+"""Recalibration, calibration errors, tests and Cox's fit for blocks of rows with equal scores.
 
 A block describes all rows with the same score s: the total weight t of the rows, and the weight of
-the positive rows among them. Every function depends on the blocks only, so the order of the rows
-does not matter. A row that is repeated three times gives the same result as one row with the weight
-3.
+the positive rows among them. The results depend only on the blocks, so the order of the rows does
+not matter. A row that is repeated three times gives the same result as one row with the weight 3.
 """
 
 from __future__ import annotations
@@ -106,12 +105,12 @@ def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
 
 
 class DebiasedError(NamedTuple):
-    """The squared calibration error over bins minus its bias, which may be negative.
+    """The squared calibration error over bins, minus its bias; the difference may be negative.
 
-    A negative number means that no error is visible. ``standard_error`` is 0 if all labels in each
-    bin are equal. The interval uses ``reach`` instead, a standard error that assumes some spread in
-    every bin. ``sizes``, ``differences`` (observed minus forecast) and ``variances`` describe the
-    bins with more than one row.
+    If it is negative, the rows do not show any calibration error. ``standard_error`` is 0 if all
+    labels within each bin are equal. The interval uses ``reach`` instead, a standard error that
+    assumes that labels vary in every bin. ``sizes``, ``differences`` (observed minus forecast) and
+    ``variances`` describe the bins with more than one row.
     """
 
     squared: float
@@ -233,11 +232,12 @@ class CalibrationTest(NamedTuple):
 def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
     """Test that labels are independent and that the scores are their probabilities.
 
-    With fractional weights, each p-value is the larger one from two tests. One test draws labels.
-    This test stays exact if positive labels are rare or scores are close to 0 or 1. The other test
-    draws the signs of the differences and assumes nothing about the weights.
+    If weights are fractions, each p-value is the larger p-value from two tests. One test draws
+    labels. This test stays exact if positive labels are rare or scores are close to 0 or 1. The
+    second test draws the signs of the differences and makes no assumption about the weights.
 
-    ``draws``: number of labels to draw for every row. The seed of the random numbers is fixed.
+    ``draws``: number of times that a label is drawn for every row. The seed of the random numbers
+        is fixed.
     ``most``: the largest number of blocks for which labels are drawn. If the table has more blocks,
         they are first pooled by cell of the grid, and then into ``most`` groups of equal variance.
     All results are NaN if every score is 0 or 1 and no label contradicts its score.
@@ -255,7 +255,7 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
 
 
 def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
-    """Test with simulated labels, and multiply the weight of each positive row by ``ratio``.
+    """Test with simulated labels, with the weight of each positive row multiplied by ``ratio``.
 
     Suppose that the weight of a row is 1 / (probability of sampling it). Then the odds that a
     sampled row with score s is positive are s / (1 - s) / ratio (Prentice and Pyke 1979). Each
@@ -328,7 +328,7 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
 
 
 def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
-    """Return the first test, with each p-value replaced by the larger p-value of the two tests."""
+    """Return the first test, in which each p-value is the larger p-value from the two tests."""
     return CalibrationTest(first.kuiper, first.cox, *map(max, first[2:], second[2:]))
 
 
@@ -351,7 +351,7 @@ def refused(draws: int) -> CalibrationTest:
 
 
 def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
-    """Return the result of the test if some label is impossible or all labels are certain.
+    """Return the result if some label is impossible or if the scores determine all labels.
 
     The test needs no draws in these two cases. The result is None in all other cases.
     """
@@ -365,7 +365,7 @@ def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
 
 
 def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
-    """Combine both statistics into a test; the data come first, followed by every draw.
+    """Combine both statistics into a test; the first entry is for the data, the others for draws.
 
     The statistics are rounded, so that equal values compare as equal.
     """
@@ -386,7 +386,7 @@ def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
 
 
 class _Sums:
-    """Both statistics for many sets of labels, computed block by block."""
+    """Kuiper's and Cox's statistics for many sets of labels, computed block by block."""
 
     def __init__(self, s: FloatArray, variance: FloatArray, sets: int) -> None:
         x = logit(s)
@@ -464,13 +464,13 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
 
 
 def _pvalues(statistics: FloatArray) -> FloatArray:
-    """Return, for each set, the share of all sets whose statistic is at least as large."""
+    """Return the share of all sets with a statistic that is at least as large as each set's."""
     n_below = np.searchsorted(np.sort(statistics), statistics, side="left")
     return (len(statistics) - n_below) / len(statistics)
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """Pool blocks into at most ``most`` larger blocks, each at the mean of its scores.
+    """Pool blocks into at most ``most`` larger blocks, whose scores are means.
 
     Blocks with scores of exactly 0 or 1 are dropped. If the number of blocks is above
     :data:`MAX_BLOCKS`, they are pooled by cell of the grid. If more than ``most`` blocks remain,
@@ -514,7 +514,7 @@ class CoxFit(NamedTuple):
 
 
 def cox_fit(blocks: Blocks) -> CoxFit | None:
-    """Fit intercept and slope, and return None if no finite coefficients fit best.
+    """Fit intercept and slope; None if the best fit needs an infinite coefficient.
 
     Rows with a score of exactly 0 or 1 have no logit and are not used.
     """

@@ -6,11 +6,11 @@ correlation is (TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). In a negativ
 class, IMN is 0, so the published Table 8 cannot be correct: its specificity, negative predictive
 value, fall-out and false omission rate contradict equations 34 and 36.
 
-If a matrix contains mismatches, formulas of a metric that usually give the same number give
-different numbers. ``informedness`` is recall - fall-out and ``markedness`` is precision - false
+Some metrics can be written with several formulas, which give the same number unless a matrix
+contains mismatches. ``informedness`` is recall - fall-out and ``markedness`` is precision - false
 omission rate, as in the source. ``threat_score`` counts mismatches as failures, TP/(P_act + P_pred
-- TP) = F1/(2-F1). ``prevalence_threshold`` is sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its
-derivation needs.
+- TP) = F1/(2-F1). ``prevalence_threshold`` is sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), which is the formula
+that follows from its derivation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cmtrack.statistics.inputs import FloatArray
 class Proportion(Fraction):
     """A share of rows: the sum of the counts ``above`` divided by the sum of the counts ``below``.
 
-    Both name some of the six counts tp, fn, imp, fp, tn and imn.
+    Both lists contain names of the six counts tp, fn, imp, fp, tn and imn.
     """
 
     above: tuple[str, ...]
@@ -136,12 +136,12 @@ _TITLES = {
     "ppimr": "mismatch rate of predicted positives",
     "npimr": "mismatch rate of predicted negatives",
 }
-"""Titles of metrics whose names are abbreviations."""
+"""Titles for the metrics whose names are abbreviations."""
 _TABLE_2 = "Table 2"
 _TABLE_5 = "Table 5"
 _RATES = "eq. 29-32"
 _ERROR_OF_A_SIDE = {"better": "lower", "one_sided": True}
-"""Words for metrics that are 0 if every row is predicted as the opposite side."""
+"""Arguments that declare a metric that is 0 if every row is predicted as the opposite group."""
 
 SIX = (
     _count("tp", "hits of the positive group"),

@@ -1,12 +1,12 @@
 """Calibration error, calibration test, slope and reliability curve of the positive group's score.
 
-Mismatches do not matter here: a row is positive or not, whatever is predicted. If scores are
-counted by cell of the grid, the mean score of a cell replaces each score in the cell. Files that
-earlier versions wrote do not contain these means. For such files, the centre of the cell replaces
-its scores. The calibration test is then left out, because with centres it would reject calibrated
-scores too often. Sources: Dimitriadis, Gneiting and Jordan (2021) for the curve and the parts;
-Bröcker (2012) and Kumar, Liang and Ma (2019) for the error; Arrieta-Ibarra et al. (2022) and Cox
-(1958) for the test; Cox (1958) for slope and intercept.
+Mismatches do not affect these metrics, because the prediction does not determine if a row is
+positive. If scores are counted by cell of the grid, the mean score of a cell replaces each score in
+the cell. Files that earlier versions wrote do not contain these means. For such files, the centre
+of the cell replaces its scores. The calibration test is then left out, because with centres it
+would reject calibrated scores too often. Sources: the curve and the parts follow Dimitriadis,
+Gneiting and Jordan (2021). The error follows Bröcker (2012) and Kumar, Liang and Ma (2019). The
+test follows Arrieta-Ibarra et al. (2022) and Cox (1958), and slope and intercept follow Cox (1958).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _CLUSTERED = "the test draws labels for independent rows, but the rows are in cl
 
 
 class ReliabilityTable(ScoreTable):
-    """Positives and negatives by score, and the calibration numbers computed from them.
+    """Positives and negatives by score, and the calibration results computed from these counts.
 
     Each number is computed when it is first used.
 
@@ -121,7 +121,7 @@ class ReliabilityTable(ScoreTable):
 
     @cached_property
     def fit(self) -> CoxFit | None:
-        """Slope and intercept of Cox's fit; None if no finite coefficients fit best."""
+        """Slope and intercept of Cox's fit; None if the best fit needs an infinite coefficient."""
         return blockwise.cox_fit(self.blocks)
 
     @cached_property
@@ -284,7 +284,7 @@ class CalibrationCurve(RemovedAttributes):
         return bool(is_outside.any())
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return a simultaneous band in which the curve of a calibrated score would stay.
+        """Return a simultaneous band that would contain the whole curve of a calibrated score.
 
         The low and the high limits are arrays of shape (U,).
 
@@ -344,10 +344,10 @@ def upper_bound(value: float, ends: Interval | None) -> str:
 class Error(Function):
     """Calibration error: the square root of the debiased mean squared difference over bins.
 
-    The metric has an interval if rows are independent. Scores that are too high cancel scores that
-    are too low in the same bin, so the metric is a lower bound for the actual error of the scores.
-    The bins depend on the data. If scores are close to 0 or 1, different data sets cancel different
-    errors, so the estimated quantity also differs between data sets.
+    The metric has an interval if rows are independent. Scores that are too high and scores that are
+    too low cancel if they are in the same bin, so the actual error of the scores may be larger than
+    the metric. The bins depend on the data. If scores are close to 0 or 1, different errors cancel
+    in different data sets, so the metric estimates a different quantity in each data set.
     """
 
     independent = "interval"

@@ -1,4 +1,4 @@
-"""The :class:`Catalog`, which finds the metrics of an evaluation or a comparison by name.
+"""The :class:`Catalog`, with which you find metrics of an evaluation or comparison by name.
 
 Reports, rankings, gates, intervals and logged names are built from the catalog. Each section
 declares its metrics, with their texts and functions, in a separate file. A kind of evaluation lists
@@ -58,7 +58,7 @@ class Sections:
         return _at, self.places
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]] | None:
-        """Return the metric with a full name and the parts that vary; None if the name is unknown.
+        """Find a metric by its full name, and return it with the variable parts; None if unknown.
 
         The parts are encoded.
         """
@@ -100,7 +100,7 @@ RESERVED = frozenset(
 )
 """Sections of built-in metrics, for every kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")
-"""Fields that must be equal in two declarations of a custom metric. Title and formula may differ,
+"""Fields that must be identical if a custom metric is declared twice. Title and formula may differ,
 and those of the first declaration are shown.
 """
 
@@ -112,7 +112,7 @@ def may_be_own(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The metrics of an evaluation or a comparison: those of its sections, and custom metrics.
+    """All metrics of an evaluation or a comparison, including custom metrics.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class Catalog:
         positive: str = "",
         brief: bool = False,
     ) -> str:
-        """Return a metric's title for people, such as "recall of “7”" for ``class/7/recall``.
+        """Return a metric's readable title, such as "recall of “7”" for ``class/7/recall``.
 
         Parameters
         ----------

@@ -1,10 +1,10 @@
 """The cells of a confusion table, in one representation for full and reduced matrices.
 
 Every metric that is computed from a table depends only on the cell to which each row belongs. A
-cell stands for an actual class and a predicted class (or group), and its rows are either hits or
-not. In a reduced matrix, mismatches are counted in separate cells, which are on the diagonal but do
-not count as hits. The same code can therefore compute values and influence functions for both kinds
-of matrix.
+cell represents one actual class and one predicted class (or group). Either all or none of its rows
+are hits. In a reduced matrix, mismatches are counted in separate cells, which are on the diagonal
+but do not count as hits. The same code can therefore compute values and influence functions for
+both kinds of matrix.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_CELLS = 10**6
 """If a table has at most this number of cells, the influence is also computed for its empty cells.
 """
 _POSITIVE = np.array([1, 1, 1, 0, 0, 0])
-"""1 for cells of the positive group, 0 for cells of the negative group."""
+"""Whether each cell belongs to the positive group (1) or the negative group (0)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Cells(Weighted):
     def with_empty(
         self, actual: IntArray, predicted: IntArray, hit: BoolArray
     ) -> tuple[Cells, IntArray]:
-        """Add cells in which all rows have the weight 0, and also return the cell of each row."""
+        """Add cells for rows with the weight 0, and also return the cell of each row."""
         row_code = (actual * self.size + predicted) * 2 + hit
         cell_code = (self.actual * self.size + self.predicted) * 2 + self.hit
         codes = np.arange(2 * self.size**2)
@@ -212,9 +212,10 @@ class Cells(Weighted):
 class Table(Samples):
     """A table of K classes or groups, which caches its parts and is the argument of metrics.
 
-    ``over``, shape (K,), bool: the classes that averages include. By default, they include all
-        classes.
-    ``whole``: whether the cells contain numbers of rows. If not, they contain fractional weights.
+    ``over``, shape (K,), bool: the classes that averages include. By default, all classes are
+        included.
+    ``whole``: whether the cells contain numbers of rows. If it is false, they contain fractional
+        weights.
     """
 
     kinds = ("table", "whole table", "classes", "spans")
@@ -319,7 +320,7 @@ class Table(Samples):
 
 
 def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
-    """Return squared weights by cell, distributed in each actual class like the weights.
+    """Return squared weights by cell, distributed within each actual class as the weights are.
 
     The sum of the squared weights in a class does not change. The result is an array of shape (C,).
     """

@@ -205,7 +205,7 @@ class Pairs:
 
 
 class CalibrationOfClass(NamedTuple):
-    """Calibration of one class's probability, and how well the probability ranks rows.
+    """Calibration of one class's probability, and measures of how well it ranks the rows.
 
     Numbers are NaN if they are undefined.
 
@@ -280,7 +280,7 @@ class ClassCalibration:
 
     @property
     def pvalue(self) -> float:
-        """The smallest Holm-adjusted p-value, which tests all classes together.
+        """The smallest Holm-adjusted p-value, which is a p-value for all classes together.
 
         It is NaN if no class is tested.
         """
@@ -372,7 +372,7 @@ def calibration_of_classes(
     intervals: Sequence[Interval | None],
     level: float,
 ) -> ClassCalibration:
-    """For each class, combine its metrics with the numbers computed from its curve.
+    """Combine the metrics of each class with the numbers computed from its curve.
 
     The names of the metrics do not contain the prefix of their section.
     """
@@ -406,7 +406,7 @@ def calibration_of_classes(
 
 
 class OfEach(Function):
-    """A function of one score table, applied to the table of each class.
+    """A function of a single score table, which is applied to the table of each class.
 
     ``function``: the function of one table, which also provides its influence, size and interval.
     """
@@ -485,7 +485,7 @@ class OneVsRest(AreaAverage):
         self.weighted = weighted
 
     def weights(self, curves: ClassCurves) -> FloatArray:
-        """Return the weight of each class in the mean, shape (K,)."""
+        """Return the weight with which each class contributes to the mean, shape (K,)."""
         is_defined = np.isfinite(curves.areas)
         weights = curves.shares if self.weighted else 1 / max(is_defined.sum(), 1)
         return np.where(is_defined, weights, 0.0)

@@ -17,12 +17,12 @@ _STEP = 1e-30
 _STEPS = 1j * _STEP * np.eye(4, 5, k=1)
 """Column 0 contains no step, and each further column contains a step for one argument.
 
-Derivatives are computed with respect to four sums per class, and a metric uses at most four terms.
+Derivatives are computed with respect to four sums per class. A metric may use at most four terms.
 """
 
 
 class ClassSums(NamedTuple):
-    """Numbers of rows in each class, as arrays of shape (K,), and in all classes together.
+    """Numbers of rows in each class (arrays of shape (K,)), and in all classes together.
 
     ``agreed``: number of rows whose actual and predicted group are equal. These rows are the hits
         and, in a reduced matrix, the mismatches.

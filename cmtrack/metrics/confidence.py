@@ -37,7 +37,7 @@ class HitTable(ReliabilityTable):
     """Numbers of hits and errors by hit probability.
 
     ``accept``, shape (K, K), bool: the pairs of actual and predicted class that count as hits. By
-        default, only pairs of equal classes count as hits.
+        default, a row is a hit only if its actual and predicted class are identical.
     """
 
     kinds = ("confidence",)
@@ -53,7 +53,7 @@ class HitTable(ReliabilityTable):
     def of_hits(
         cls, statistics: Statistics, level: float, accept: BoolArray | None
     ) -> HitTable | None:
-        """Return the hits according to the rule ``accept``; None if they were not counted."""
+        """Return the numbers of hits under the rule ``accept``; None if they were not counted."""
         hits = statistics.counted("hits")
         if hits is None:
             return None

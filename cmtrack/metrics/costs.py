@@ -1,12 +1,13 @@
 """Costs computed from a confusion matrix, for the section ``cost/``.
 
-An evaluation contains this section if you pass costs. The cost matrix follows Elkan (2001), but the
-actual class determines the row. The relative value ``saved`` follows Richardson (2000). It does not
-change if a constant is added to a row of costs. The metric ``bayes`` is the cost of the decisions
-that the probabilities imply. It is available only if you pass the costs together with the rows. The
-interval of a mean cost is a multinomial profile-likelihood interval. It allows for all possible
-costs, including costs that did not occur in any row. This interval is the empirical likelihood
-interval of Owen (1988), extended to outcomes that were not observed.
+An evaluation contains this section if you pass costs. The cost matrix is defined as in Elkan
+(2001), except that the actual class determines the row. The relative value ``saved`` follows
+Richardson (2000). It does not change if a constant is added to a row of costs. The metric ``bayes``
+is the cost of the decisions that the probabilities imply. It is available only if you pass the
+costs together with the rows. The interval of a mean cost is a multinomial profile-likelihood
+interval. It allows for all possible costs, including costs that did not occur in any row. This
+interval is the empirical likelihood interval of Owen (1988), extended to outcomes that were not
+observed.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Priced(Samples):
 
     @cached_property
     def ideal(self) -> float:
-        """Mean cost if the prediction for every row were the cheapest one for its actual class."""
+        """Mean cost if every row had the cheapest prediction for its actual class."""
         return float(self.counts.sum(axis=1) @ self.costs.min(axis=1)) / self.total
 
     def by_class(self) -> tuple[FloatArray, FloatArray]:
@@ -369,9 +370,9 @@ class Saved(Function):
     ) -> Interval | None:
         """Compute the interval of a ratio from the intervals of its parts; see :func:`mover_ratio`.
 
-        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). With a few costly
-        rows, the interval of the numerator reaches much further up than down, like the interval of
-        the mean cost.
+        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). If a few rows
+        have a high cost, the upper limit of the numerator's interval is much further from the
+        estimate than the lower limit. The same is true for the interval of the mean cost.
         """
         excess = priced.costs - priced.costs.min(axis=1)[:, None]
         constant = int(priced.constants.argmin())
@@ -454,7 +455,7 @@ class MeanOf(Function):
         return decided.error_of(self.column)
 
     def influence(self, decided: Decided) -> FloatArray:
-        """Return each column's factor in a row's influence, and the number to subtract."""
+        """Return the factor of each column in a row's influence, and the number to subtract."""
         return np.array([self.column == 0, self.column == 1, self(decided)], dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Functions that provide more than a metric's value, such as an influence in closed form.
+"""Functions that compute more than a metric's value, such as an influence in closed form.
 
 cmtrack derives everything that a function does not provide. The influence is derived from the
 derivative of the function, and the standard error and the interval are derived from the influence.
@@ -99,4 +99,4 @@ class Fraction(Function):
 
 
 PLAIN = Function()
-"""The function with default methods, which stands for a function that returns only a value."""
+"""A function with default methods, which represents any function that returns only a value."""

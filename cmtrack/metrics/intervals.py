@@ -1,4 +1,4 @@
-"""Intervals that stay within the range of their metric, and Holm's p-values."""
+"""Intervals that are always within the range of a metric, and Holm's adjustment of p-values."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
 
 
 def settled(value: float, low: float, high: float) -> float:
-    """Replace a value by 0 or by an end of its range if only rounding makes a difference.
+    """Replace a value by 0 or an end of its range if it differs only because of rounding.
 
     For perfect predictions, the computed correlation is 0.9999999999999998, and for constant
     predictions, the computed kappa is 1e-16. If these values were not rounded, their intervals
-    would be single points that do not contain 1 and 0. Ratios of sums are exact to about ``2**-52``
-    of the range. With fewer than 10^13 rows, no metric comes this close to an end of its range
-    unless it is exactly at the end.
+    would be single points that do not contain 1 and 0. The rounding error of a ratio of sums is
+    about ``2**-52`` of the range. With fewer than 10^13 rows, no metric comes this close to an end
+    of its range unless it is exactly at the end.
 
     ``low``, ``high``: the ends of the metric's range. An infinite end is ignored. A value beyond an
         end is also replaced by the end.
@@ -148,7 +148,7 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
 
 
 def size_of_share(share: Any, error: Any, units: Any, kish: Any = math.inf) -> Any:
-    """Return the effective sample size of a share: share (1 - share) / error^2, at most Kish's.
+    """Return the effective size of a share: share (1 - share) / error^2, but at most Kish's size.
 
     If few rows are errors, the standard error depends on the weights of these few rows. A single
     error with a small weight would make the interval narrower than the interval without any error.
@@ -265,7 +265,8 @@ def within_bounds(
         computed on the scale.
     ``n``, float, or ndarray of shape (2,): number of informative rows if the standard error is 0.
         An area under a curve has two numbers, one for the positives and one for the negatives. Near
-        an end of the range, the interval of an area contains both Wilson's and Newcombe's interval.
+        an end of the range, the interval for an area is wide enough to contain both Wilson's and
+        Newcombe's interval.
     ``degrees``: as in :func:`wilson`.
     """
     low, high = bounds
@@ -317,8 +318,8 @@ def least_correlation(
     ``values``, ``errors``, shape (m,): NaN is ignored.
     ``n``, shape (m,): number of informative rows, which is used if a standard error is 0.
     ``degrees``: see :func:`wilson`.
-    ``many``: number of all correlations. It is needed if ``values`` contains only the correlations
-        that may be the smallest.
+    ``many``: number of all correlations. This number is needed if ``values`` contains only the
+        correlations that may be the smallest.
     """
     usable = np.isfinite(values) & np.isfinite(errors) & (n > 0)
     if not usable.any():

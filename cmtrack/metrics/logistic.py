@@ -1,4 +1,4 @@
-"""Logistic regression of weighted rows on a few features."""
+"""Logistic regression on a few features, for rows with weights."""
 
 from __future__ import annotations
 

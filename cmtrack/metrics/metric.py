@@ -1,4 +1,4 @@
-"""The classes :class:`Metric`, which declares a metric, and :class:`Section`.
+"""The class :class:`Metric`, which declares a metric, and the class :class:`Section`.
 
 A declaration contains the name, the texts and the function of a metric. The function computes the
 metric from the statistics that :mod:`cmtrack.metrics.samples` prepares. The influence is the
@@ -79,9 +79,9 @@ without a value counts as 0.
 
 
 class Spread(NamedTuple):
-    """The standard error of a metric and the other inputs of its interval.
+    """The standard error of a metric, and other numbers from which its interval is computed.
 
-    An input is None if it is unknown.
+    A number is None if it is unknown.
 
     ``error``: standard error. It is None for a share or a count of rows without sampling weights,
         because the standard error then follows from ``size``.

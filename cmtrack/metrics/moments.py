@@ -52,7 +52,7 @@ class TwoClasses(NamedTuple):
 
     @property
     def gap(self) -> Any:
-        """Mean score of the positive rows minus mean score of the negative rows."""
+        """The mean score of the positive rows, minus the mean score of the negative rows."""
         return self.mean1 - self.mean0
 
     @property

@@ -4,9 +4,8 @@ A ratio with a denominator of 0 is NaN, and averages over classes skip such rati
 computes the metrics of a reduced matrix. A mismatch counts as a row of its group, but not as a hit
 (Markoulidakis et al. 2021, Table 4).
 
-The article on multiclass metrics that computes kappa for 74 dishes prints .56. But the formula in
-the article results in .569636, because the chance terms that are printed as .28 should be .2027 and
-.2920.
+An article on multiclass metrics computes a kappa of .56 for 74 dishes. The correct result of its
+formula is .569636, because two chance terms that are printed as .28 should be .2027 and .2920.
 
 Two definitions of macro F1 are in use. The usual definition is the mean of the F1 scores of the
 classes. Table 3 of Markoulidakis et al. (2021) defines macro F1 as the harmonic mean of macro
@@ -34,14 +33,14 @@ from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
-"""Averages that skip any class that has rows but is never predicted."""
+"""Averages that skip classes that have rows but are never predicted."""
 
 
 @dataclass(frozen=True)
 class Share(Fraction):
     """A ratio of two sums over the rows of a table.
 
-    Each sum adds one value per row. These values are given by cell, as arrays of shape (C,).
+    Each sum contains one term per row. The terms are passed by cell, as arrays of shape (C,).
     """
 
     above: Callable[[Table], FloatArray]
@@ -168,7 +167,7 @@ if all rows have the same actual class, or if all rows have the same predicted c
 
 @dataclass(frozen=True)
 class WeightedKappa(Function):
-    """Cohen's kappa, which weights a disagreement by a power of the distance in label order."""
+    """Cohen's kappa, in which the weight of an error is a power of the distance in label order."""
 
     power: int
 

@@ -1,4 +1,4 @@
-"""Class labels as parts of metric names that are reversible, unique and legal for MLflow.
+"""Encoding of labels in metric names: reversible, unique, and valid in MLflow.
 
 MLflow accepts letters, digits, spaces and the characters ``_ - .`` in names, and a slash separates
 sections. Every other character becomes ``_u<hex>_``. An underscore before a ``u`` is encoded in the
@@ -94,7 +94,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def near_metric(name: str, known: Iterable[str]) -> str:
-    """Return a hint like :func:`near` for a metric; names with the same last part come first.
+    """Return a hint like :func:`near` for a metric; it lists names with the same last part first.
 
     ``f1`` and scikit-learn's ``f1_score`` suggest ``binary/f1``, and ``multiclass/log_loss``
     suggests ``probability/log_loss``. Metrics of spans and of families are suggested only if the
@@ -129,7 +129,7 @@ _USUAL_NAMES = {
     "mcc": "matthews_corrcoef",
     "sensitivity": "recall",
 }
-"""Names that metrics have in other libraries, if their last part differs from the name in cmtrack.
+"""Names of metrics in other libraries, if the last part of the name is different in cmtrack.
 """
 
 

@@ -48,7 +48,7 @@ and score, which makes 4 U cells.
 
 @dataclass(frozen=True, eq=False)
 class NetBenefit:
-    """Net benefit per row by threshold: the hits minus the false alarms times the odds.
+    """Net benefit per row at each threshold: the hits minus the false alarms times the odds.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float
 def _by_clusters(
     table: ScoreTable, t: FloatArray, value: FloatArray, level: float, rows: RowsByCell
 ) -> FloatArray:
-    """Compute Wald intervals and a band from sums by cluster, as an array of shape (4, T)."""
+    """Compute Wald intervals and a band from the sums for each cluster, shape (4, T)."""
     design, cell = rows
     odds = t / (1 - t)
     columns = []

@@ -1,8 +1,8 @@
-"""Custom metrics, which are checked when you pass them and stored together with their numbers.
+"""Custom metrics, which are checked when you pass them, and stored with the computed numbers.
 
 Files do not store functions. If you load an evaluation without the function of a custom metric, it
-uses the stored numbers. A computation from different counts or from rows needs the function. If the
-function is missing, the metric is undefined, and the reason says so.
+uses the stored numbers. To compute the metric from different counts or from rows, the function is
+needed. If the function is missing, the metric is undefined, and the reason says so.
 """
 
 from __future__ import annotations

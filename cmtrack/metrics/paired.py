@@ -1,17 +1,18 @@
-"""Differences in a metric between evaluations of the same rows, with p-values and intervals.
+"""Differences between metrics of the same rows in several evaluations, with p-values.
 
 All comparisons of evaluations of the same rows use this module. They include paired differences,
 gates, rankings, tie-breakers, segments and equivalence.
 
 The denominator of some shares is equal in both evaluations. These shares are accuracy, and recall,
-whose denominator depends only on the actual labels. Of n rows, let b be the number of rows that
-only the first evaluation predicts correctly, and c the number of rows that only the second
-evaluation predicts correctly. The difference between the shares is (b - c) / n. The statistic is
-McNemar's (b - c) / sqrt(b + c), and the interval is Tango's. For any other metric, the interval is
-Student's interval, limited to the range of a difference, with the degrees of freedom from
-:meth:`Design.degrees <cmtrack.statistics.design.Design.degrees>`. For a loss without an upper
-limit, the degrees of freedom are at most those of a design in which each row is a separate cluster,
-because a few large losses decide between two nearly perfect models.
+whose denominator depends only on the actual labels. Let n be the number of rows, b the number of
+rows that only the first evaluation predicts correctly, and c the number of rows that only the
+second evaluation predicts correctly. The difference between the shares is (b - c) / n. The test
+uses McNemar's statistic (b - c) / sqrt(b + c), and the interval is computed with Tango's method.
+For all other metrics, the interval is computed from Student's distribution and limited to the
+possible range of a difference. The degrees of freedom come from :meth:`Design.degrees
+<cmtrack.statistics.design.Design.degrees>`. For a loss without an upper limit, the degrees of
+freedom are at most those of a design in which each row is a separate cluster, because a few large
+losses decide between two nearly perfect models.
 
 If at most :data:`FEW_DIFFERING` rows differ, cmtrack also performs an exact sign test of these
 rows. The p-value is then the larger p-value of the two tests, and the interval includes 0 if the
@@ -159,8 +160,8 @@ class Paired:
 
     Examples
     --------
-    For two evaluations, pass the normal quantile. For more evaluations, pass a quantile that is
-    valid for all pairs simultaneously, or an array with a quantile for each pair:
+    If there are two evaluations, pass the normal quantile. If there are more evaluations, pass a
+    quantile that is valid for all pairs simultaneously, or an array with a quantile for each pair:
 
     >>> import numpy as np
     >>> from cmtrack.metrics.paired import Paired
@@ -199,8 +200,9 @@ class Paired:
     ) -> Paired:
         """Compute the inputs of all differences with matrix products.
 
-        ``values``, shape (R,): values of the metric. They are not negated even if lower is better.
-        ``psi``, shape (n, R): influence values. They are not negated either.
+        ``values``, shape (R,): values of the metric. Their sign is not changed, even if lower
+            values are better.
+        ``psi``, shape (n, R): influence values. Their sign is not changed either.
         ``design``: design of the rows.
         ``bounds``, (low, high): range of the metric.
         ``answers``, sequence of R arrays of shape (n,): codes from
@@ -216,8 +218,8 @@ class Paired:
         ``share_size``: effective number of rows of a share whose denominator differs between runs,
             such as precision. The denominators of two runs are equal if the runs agree in every
             row. The size is NaN for metrics that are not shares.
-        ``of_same_rows``: False for shares with different denominators, such as precision. No row
-            has an influence on a precision of 1, so the influence values do not show its
+        ``of_same_rows``: It is false for shares whose denominators differ, such as precision. No
+            row has an influence on a precision of 1, so the influence values do not show its
             denominator.
         """
         joint = design.covariance(psi)

@@ -1,12 +1,12 @@
 """Precision-recall curve, average precision, gains curve and KS distance for 2x2+IM matrices.
 
-The curves are computed exactly from the distinct scores. At the threshold that equals their score,
-rows with equal scores all become predicted positive, in one step of the curve. If a rejected
-positive (a mismatch) is predicted positive, it counts as an error, as in the precision of 2x2+IM.
-The ceiling of the average precision is therefore the same as the ceiling of the ROC curve. The
-steps follow Davis and Goadrich (2006), who show that linear interpolation between points is wrong.
-The scale of the interval follows Boyd, Eng and Page (2013), but the variance is computed from the
-influence instead of a binomial distribution.
+The curves are computed exactly from the distinct scores. Rows with equal scores all become
+predicted positives at the same threshold, which is one step of the curve. If a rejected positive (a
+mismatch) is predicted positive, it counts as an error, as in the precision of 2x2+IM. The ceiling
+of the average precision is therefore the same as the ceiling of the ROC curve. The steps follow
+Davis and Goadrich (2006), who show that linear interpolation between points is wrong. The scale of
+the interval follows Boyd, Eng and Page (2013), but the variance is computed from the influence
+instead of a binomial distribution.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
 
 @dataclass(frozen=True, eq=False)
 class GainsCurve:
-    """Gain by the share of rows that are predicted positive.
+    """The gain as a function of the share of rows that are predicted positive.
 
     The gain is the share of the positives that are found. Rows are predicted positive in the order
     of their scores, with the highest score first. Rows with equal scores are taken in random order,
@@ -241,9 +241,10 @@ PRECISION = AveragePrecision()
 def largest_error(table: ScoreTable) -> float:
     """Return the largest possible error of the average precision that the grid causes.
 
-    The error is 0 if scores are not counted by cell of a grid. The part of the area that belongs to
-    a cell is largest if the accepted positives in the cell come first and have equal scores. It is
-    smallest if they come last and have different scores.
+    The error is 0 if scores are not counted by cell of a grid. A cell's part of the area is largest
+    if the accepted positives in the cell have equal scores that are higher than all other scores in
+    the cell. It is smallest if they have different scores that are lower than all other scores in
+    the cell.
     """
     if table.scores.exact or not table.sides[0] > 0:
         return 0.0

@@ -843,7 +843,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return self.posterior(scores)[:, self.classes.index(self.positive)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class, with the label, and the share and number in this target."""
+        """Return one row per class, with its label, share and number, and with both intervals."""
         from cmtrack._pandas import pd
 
         rows = [{"label": label, **share._asdict()} for label, share in self.by_class.items()]
@@ -871,7 +871,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return f"{name}({text}, of {n}; {ASSUMES})"
 
     def _repr_html_(self) -> str:
-        """Return the share and number of every class, the assumption and warnings as HTML."""
+        """Return HTML that shows the results for each class, the assumption and the warnings."""
         if self.refused is not None:
             text = (
                 f"The shares of the {len(self.classes)} classes in the population "
