@@ -28,7 +28,7 @@ scores, the test pools the scores in each cell of the grid and uses their mean.
 RUNS = 256
 """Number of groups of equal variance into which neighbouring cells are pooled."""
 _MOST_ROWS = 2.0**53
-"""Largest number of effective rows. An edited file may contain sums of squared weights that are
+"""Largest effective number of rows. An edited file may contain sums of squared weights that are
 impossible for any weights.
 """
 _SEED = 14

@@ -4,9 +4,9 @@ Mismatches do not affect these metrics, because the prediction does not determin
 positive. If scores are counted by cell of the grid, the mean score of a cell replaces each score in
 the cell. Files that earlier versions wrote do not contain these means. For such files, the centre
 of the cell replaces its scores. The calibration test is then left out, because with centres it
-would reject calibrated scores too often. Sources: the curve and the parts follow Dimitriadis,
-Gneiting and Jordan (2021). The error follows Bröcker (2012) and Kumar, Liang and Ma (2019). The
-test follows Arrieta-Ibarra et al. (2022) and Cox (1958), and slope and intercept follow Cox (1958).
+would reject calibrated scores too often. The curve and the parts follow Dimitriadis, Gneiting and
+Jordan (2021). The error follows Bröcker (2012) and Kumar, Liang and Ma (2019). The test follows
+Arrieta-Ibarra et al. (2022) and Cox (1958), and slope and intercept follow Cox (1958).
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def leaves_band(self) -> bool | None:
-        """True if the curve that figures show leaves its band; None if the curve has no band."""
+        """True if part of the curve in figures is outside its band; None if there is no band."""
         if self.no_band:
             return None
         table = self.table.drawn

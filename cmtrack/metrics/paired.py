@@ -1,4 +1,4 @@
-"""Differences between metrics of the same rows in several evaluations, with p-values.
+"""Differences in a metric between evaluations of the same rows, with p-values and intervals.
 
 All comparisons of evaluations of the same rows use this module. They include paired differences,
 gates, rankings, tie-breakers, segments and equivalence.

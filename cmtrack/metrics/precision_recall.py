@@ -1,4 +1,4 @@
-"""Precision-recall curve, average precision, gains curve and KS distance for 2x2+IM matrices.
+"""Precision-recall curve, average precision, gains curve and KS distance of 2x2+IM matrices.
 
 The curves are computed exactly from the distinct scores. Rows with equal scores all become
 predicted positives at the same threshold, which is one step of the curve. If a rejected positive (a
@@ -148,7 +148,7 @@ class GainsCurve:
 
     @property
     def lift(self) -> FloatArray:
-        """Gain divided by ``called``, shape (T,).
+        """The gain at each threshold divided by ``called``, shape (T,).
 
         The lift of a random order of the rows is 1 if there are no mismatches.
         """
@@ -218,7 +218,7 @@ class AveragePrecision(Function):
 
 
 class NormalizedPrecision(AveragePrecision):
-    """Average precision divided by its ceiling, which is the mean precision at hits."""
+    """Average precision divided by its ceiling, which equals the mean precision at the hits."""
 
     def __call__(self, table: ScoreTable) -> float:
         return PRECISION(table) / table.ceiling if table.ceiling > 0 else math.nan
@@ -239,7 +239,7 @@ PRECISION = AveragePrecision()
 
 
 def largest_error(table: ScoreTable) -> float:
-    """Return the largest possible error of the average precision that the grid causes.
+    """Return the largest error of the average precision that counting on a grid can cause.
 
     The error is 0 if scores are not counted by cell of a grid. A cell's part of the area is largest
     if the accepted positives in the cell have equal scores that are higher than all other scores in

@@ -3,8 +3,8 @@
 The log loss follows Good (1952), and the Brier score follows Brier (1950). A skill is 1 - (loss /
 loss of the reference). Probabilities are not clipped. If the probability of a row's actual class is
 0, the log loss is infinite. The metric is then undefined, and the reason contains the number of
-such rows. For every row, the reference of a skill predicts the same shares of the classes. They are
-the shares among the evaluated rows, or shares that you pass.
+such rows. The reference of a skill predicts the same class shares for every row. They are the
+shares among the evaluated rows, or shares that you pass.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """One of the losses by actual class, as the argument of this section's functions.
+    """One of the losses by actual class, which is the argument of this section's functions.
 
     ``n``, shape (K,): number of rows (or their weight) in each actual class.
     ``mean``, shape (K,): mean loss of the rows in each actual class.
@@ -88,7 +88,7 @@ class Mean(Function):
 
 
 class LogMean(Mean):
-    """The mean of a logarithm, which is infinite if a probability is 0."""
+    """The mean of the logarithms of probabilities, which is infinite if a probability is 0."""
 
     logarithm = True
 
@@ -139,7 +139,8 @@ class LogSkill(Skill):
 def _brier_factor(n_classes: int) -> float:
     """Return the factor of a sum of squares.
 
-    The factor is 1/2 for two classes, because their two terms are equal, and otherwise 1.
+    If there are two classes, the factor is 1/2, because the terms of both classes are equal.
+    Otherwise it is 1.
     """
     return 0.5 if n_classes == 2 else 1.0
 
@@ -174,7 +175,7 @@ as a point at its mean.
 
 
 class LossSamples(Samples):
-    """Rows described by one of their losses and their actual class.
+    """Rows for which one of the losses and the actual class are summarized.
 
     The influence is represented by coefficients of 1 and the loss for each class, as an array of
     shape (K, 2). The standard error is computed exactly from these coefficients and from the means
@@ -285,7 +286,7 @@ class LossSamples(Samples):
         return replace(scores, n=n, mean=mean, m2=m2)
 
     def _flipped(self) -> FloatArray | None:
-        """Return the mean loss that the rows of each class would have if their label were flipped.
+        """Return the mean loss of the rows in each class if their labels were flipped.
 
         The method assumes that all probability that does not belong to the actual class belongs to
         the new class. The loss is then computed from the mean probability of the actual class. The
@@ -372,7 +373,7 @@ def _mean_logarithm(n: FloatArray, means: FloatArray, m2: FloatArray, left: floa
 class RankCells(Weighted):
     """Numbers of rows by the rank of the actual class.
 
-    In the rows that cell r counts, r classes come before the actual class.
+    Cell r counts the rows in which r classes are ranked above the actual class.
     """
 
     kinds = ("ranks",)

@@ -1,4 +1,4 @@
-"""Quantile bins of labelled scores, and the densities of both classes over these bins."""
+"""Quantile bins of labelled scores, and the densities of both classes in these bins."""
 
 from __future__ import annotations
 
@@ -73,9 +73,8 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
 
     Notes
     -----
-    The counts depend only on the order of the scores, so an estimate does not change under an
-    increasing transformation of the scores. Equal edges, which occur with discrete scores, are
-    merged.
+    The counts depend only on the order of the scores, so an increasing transformation of the scores
+    does not change an estimate. Equal edges, which occur with discrete scores, are merged.
     """
     negatives, positives = labelled.counts.astype(np.float64)
     m0 = float(negatives.sum())
@@ -114,7 +113,7 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
 def leave_one_out(own: FloatArray) -> FloatArray:
     """Return the smoothed share of each bin, computed without one of the rows in the bin.
 
-    With these shares, the same data can be used to estimate the densities and be the target,
+    With these shares, the rows from which the densities are estimated can also be the target,
     because no row is evaluated with a density that was estimated from this row. This method is
     cross-fitting with one fold per row. Its result depends only on the counts. Therefore it needs
     no random folds, and merging shards is exact.

@@ -28,9 +28,9 @@ _PLACE = re.compile("<(?:label|group|family)>")
 
 
 class ByName(dict[str, Any]):
-    """Values by the full name of a metric; the error for an unknown name lists similar names.
+    """Values by the full name of a metric. The error for an unknown name lists similar names.
 
-    In all other ways, it behaves like a plain dict, also if you compare, print or pickle it.
+    In all other ways, including comparing, printing and pickling, it behaves like a plain dict.
     """
 
     def __init__(self, values: Mapping[str, Any], what: str = "metric") -> None:
@@ -87,7 +87,7 @@ class Clusters:
 
 
 class Computed(NamedTuple):
-    """The numbers that a metric's functions return, for a single value or as lists by class.
+    """The numbers that a metric's functions return, as single numbers or as lists by class.
 
     ``flipped``, (value, error): value and standard error after adding one row, half of which is
         flipped. It is empty if no interval uses these numbers.
@@ -103,7 +103,7 @@ class Computed(NamedTuple):
     ends: tuple[Any, Any] | None
 
     def listed(self) -> Computed:
-        """Return the numbers of each class as lists.
+        """Convert the numbers of all classes to lists, and return them.
 
         Sizes have the shape (K, 2) if there is one size for each side.
         """
@@ -123,7 +123,7 @@ class Computed(NamedTuple):
         )
 
     def of_class(self, k: int) -> Computed:
-        """Return the numbers of class k from the lists."""
+        """Select the numbers of class k from the lists."""
         return self._replace(
             value=self.value[k],
             spread=Spread(*(part[k] for part in self.spread)),
@@ -202,7 +202,7 @@ class Results:
     def _with_flipped(
         self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread
     ) -> tuple[Any, ...]:
-        """Return value and standard error after adding one row, half of it flipped, if needed.
+        """Return the value and standard error after adding a half-flipped row, if they are needed.
 
         If rows are in clusters, the weight of the added row is the variance by cluster divided by
         the variance by row, but at most the mean size of a cluster.
@@ -258,7 +258,7 @@ class Results:
     def _reason(self, computed: Computed, k: int | None, reason: str) -> str:
         """Return why a value is undefined.
 
-        The reason is that rows are in clusters, the reason that was passed, or the metric's reason.
+        The reason is that rows are in clusters, or it is the passed reason or the metric's reason.
         """
         metric = computed.metric
         if self._is_left_out(metric):

@@ -1,10 +1,10 @@
-"""Risk by coverage, the share of errors among the most confident predictions.
+"""Risk by coverage, which is the share of errors among the most confident predictions.
 
 The curve shows what you gain if a person handles the least confident rows. Predictions are accepted
-in descending order of confidence. Predictions with equal confidence are accepted evenly, with their
-mean loss. The area under the curve is the integral over the coverage from 0 to 1. Geifman and
-El-Yaniv (2017) instead use the mean over the positions in a sorted list. This mean depends on the
-order of rows with equal confidence, and it changes if all rows are repeated.
+in descending order of confidence. If several predictions have equal confidence, their mean loss is
+used for each of them. The area under the curve is the integral over the coverage from 0 to 1.
+Geifman and El-Yaniv (2017) use the mean over the positions in a sorted list instead. This mean
+depends on the order of rows with equal confidence, and it changes if all rows are repeated.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Order:
 
     @property
     def risk(self) -> FloatArray:
-        """Mean loss of the accepted rows up to each block, shape (U,)."""
+        """Mean loss of the rows that are accepted up to and including each block, shape (U,)."""
         no_risk = np.zeros(len(self.lost))
         return np.divide(self.lost, self.coverage, out=no_risk, where=self.coverage > 0)
 
@@ -67,13 +67,13 @@ class Order:
 
 
 def perfect_area(risk: float) -> float:
-    """Return the area for losses of 0 and 1 if the order is perfect, with all errors last."""
+    """Return the area under the curve for losses of 0 and 1 if all errors came last."""
     return 1.0 if risk >= 1 else risk + (1 - risk) * math.log1p(-risk)
 
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """Risk of the accepted predictions, by the share of predictions that are accepted.
+    """Risk of the accepted predictions as a function of the share of accepted predictions.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
-"""ROC curve and area for 2x2+IM matrices, from an exact sweep over the distinct scores.
+"""ROC curve and area for 2x2+IM matrices, computed exactly at all distinct scores.
 
 A row is predicted positive if its score is at least the threshold. Within the predicted group, the
 class with the highest probability is predicted at any threshold. A positive row with the wrong
 class within its group can therefore never be a hit, and the curve ends at a *ceiling* below 1. The
-source is section 4.3 of Markoulidakis et al. (2021). In equations 37 to 42, this rule requires you
-to exchange the limits of the threshold.
+source is section 4.3 of Markoulidakis et al. (2021). For this rule, the limits of the threshold in
+equations 37 to 42 must be exchanged.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) ->
 
 
 def _sums_from_above(parts: FloatArray) -> FloatArray:
-    """Return, for each part, the sum of this part and of all parts after it, shape (U,)."""
+    """Return the sum of each part and all parts after it, shape (U,)."""
     return np.cumsum(parts[::-1])[::-1]
 
 
@@ -317,8 +317,8 @@ class ScoreTable(Weighted):
     def placements(self) -> tuple[FloatArray, FloatArray]:
         """Share of the negatives below each score, and share of the accepted positives above it.
 
-        The denominator of the second share counts all positives. Rows with equal scores count half.
-        The method is from DeLong et al. (1988), extended to accepted positives.
+        The denominator of the second share counts all positives. A row with an equal score counts
+        half. The method is from DeLong et al. (1988), extended to accepted positives.
         """
         accepted = self.channels[ACCEPTED_POSITIVE]
         negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
@@ -343,7 +343,7 @@ class ScoreTable(Weighted):
 
     @cached_property
     def corrections(self) -> FloatArray:
-        """The factor sqrt(n / (n - 1)) for each side with the effective size n, shape (2,).
+        """The factor sqrt(n / (n - 1)), in which n is the effective size of each side, shape (2,).
 
         The estimated mean of each side uses one degree of freedom.
         """
@@ -394,7 +394,7 @@ class ScoreTable(Weighted):
         return self.like(Counted(scores, squares))
 
     def _high_place(self) -> int:
-        """Return the index of the median score among the accepted positives above all negatives.
+        """Return the index of the median score of accepted positives that are above all negatives.
 
         If no accepted positive is above all negatives, return the index of the highest accepted
         positive.
@@ -411,7 +411,7 @@ class ScoreTable(Weighted):
     def by_channel(
         self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True
     ) -> FloatArray:
-        """Return the influence, shape (4 U,), from each row's contribution to the mean of its side.
+        """Convert contributions to the mean of a row's side to an influence, shape (4 U,).
 
         Each contribution is a number, or an array of shape (U,) with a number for each score.
         """

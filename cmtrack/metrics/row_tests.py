@@ -6,7 +6,8 @@ computed from the rows. A test with drawn signs rejects too often if positive la
 scores are close to 0 or 1, because a sum of many small values and a few large ones does not have a
 symmetric distribution. A test with drawn labels does not have this problem, so the result is the
 larger p-value of the two tests. If there are more than a thousand clusters, the total sums are
-drawn from a normal distribution with the same covariance, which is the limit of drawing signs.
+drawn from a normal distribution with the same covariance. Sums with drawn signs approach this
+distribution as the number of clusters increases.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _MOST_SIGNS = 1000
 from a normal distribution.
 """
 _AT_ONCE = 1 << 14
-"""Number of clusters per chunk, which limits the memory in use."""
+"""Number of clusters in each chunk, which limits how much memory is used."""
 _LEAST_VARIANCE = 1e-300
-"""A divisor above 0, which is used for sums that do not vary."""
+"""A number above 0 that is used as the divisor for sums that do not vary."""
 _SEED = 15
 
 
@@ -103,7 +104,7 @@ def _tests(
 
 
 def sign_test(score: FloatArray, event: IntArray, design: Design) -> CalibrationTest | None:
-    """Perform the test with Kuiper's and Cox's statistics, with signs drawn by cluster.
+    """Perform the test with Kuiper's and Cox's statistics, and draw one sign for each cluster.
 
     ``score``, shape (n,): predicted probability.
     ``event``, shape (n,): 1 if the predicted event occurred, otherwise 0.

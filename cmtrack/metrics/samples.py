@@ -1,4 +1,4 @@
-"""Statistics of the rows, as arguments of metrics, and standard errors computed from influence.
+"""Statistics of the rows, which metrics use as arguments, and standard errors from influence.
 
 A metric is a function of numbers that summarize the rows. These are the counts in the cells of a
 table, the moments of scores, or sums of contributions to which every row adds. The influence of a
@@ -42,14 +42,14 @@ _Complex = npt.NDArray[np.complex128]
 
 
 class Samples:
-    """Statistics for one kind of metrics, as numbers, or as arrays of shape (K,) by class.
+    """Statistics for one kind of metric, as numbers, or as arrays of shape (K,) by class.
 
     ``kinds``: the values of :attr:`Metric.of` for which this class is used.
     ``by_level``: True if the statistics depend on the confidence level.
     ``by_pairs``: True if the size of the statistics grows with the square of the number of classes.
     ``total``: number of rows, or sum of the rows' weights.
-    ``fractional``: True if weights do not count identical rows. The sum of the squared weights then
-        differs from the sum of the weights.
+    ``fractional``: True if weights are not numbers of identical rows. The sum of the squared
+        weights then differs from the sum of the weights.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -151,7 +151,7 @@ class Samples:
     def with_flipped(self, size: Any) -> Samples | None:
         """Return the samples after adding one row, half of which has its label flipped.
 
-        The other half of the added row is like the existing rows. For a mean loss, the added row
+        The second half of the added row is like the existing rows. For a mean loss, the added row
         has the same effect as Jeffreys' half counts for a share: if there are few errors or none,
         one more error is assumed. The result is None if the values of a flipped row are unknown.
 
@@ -161,7 +161,7 @@ class Samples:
         return None
 
     def with_high_negative(self) -> Samples | None:
-        """Return the samples after adding a negative among the positives above all negatives.
+        """Return the samples after adding a negative that scores as high as the top positives.
 
         If a negative has a larger weight than a positive, each of the few negatives with high
         scores represents many rows, and chance decides whether one was sampled. If no such row was
@@ -320,7 +320,7 @@ class Weighted(Samples):
         return self.effective(None) / self.total / reach if reach > 0 else None
 
     def informing(self, metric: Metric) -> Any:
-        """Return the effective number of rows, reduced if a single row can change the metric a lot.
+        """Return the effective number of rows; lower if a single row can change the metric a lot.
 
         The number is reduced if a row can change the metric by more than 1/n of its range. This row
         may be in a cell that is empty.
@@ -360,11 +360,11 @@ class Weighted(Samples):
         return derivative
 
     def _agrees(self, metric: Metric, derivative: FloatArray) -> bool:
-        """Return whether real steps along one direction confirm the derivative.
+        """Return whether a difference quotient in one direction confirms the derivative.
 
         A function may accept complex numbers but drop the imaginary part, for example by taking
-        absolute values. The direction has a different sign and size in each cell, so that such a
-        function does not agree by chance.
+        absolute values. Signs and sizes of the steps differ between cells, so that such a function
+        does not pass the check by chance.
         """
         along = 1e-5 * self.weight * np.cos(0.7 + np.arange(len(self.weight)))
         above = metric.number(self.argument(self.weight + along))

@@ -3,11 +3,11 @@
 The source is chapter 1 of Gubbels (2023). Equations 1.9 to 1.12 define the correlations (binary,
 one-vs-one, one-vs-rest), and section 1.2.2 defines the indices d_a, d_e and d_b. This module
 corrects several errors in the source. The Fisher averages include the factor 1/m, which is missing
-in print. With this factor, the one-vs-rest entries in Table 1.7 result in the .7871 that Table 1.6
-shows. The one-vs-one average of .8351 cannot be reproduced, because the six entries result in
-.8255. d_e is the square root of the printed right side, and its numerator contains the total
-variance of the predictions. A bias is within [-pi, 1-pi], so the 2.8372 of Table 1.2 cannot be
-correct.
+in print. With this factor, the one-vs-rest entries in Table 1.7 result in .7871, which is the
+number in Table 1.6. The one-vs-one average of .8351 cannot be reproduced, because the six entries
+result in .8255. The printed equation for d_e lacks a square root on its right side, and the
+numerator must contain the total variance of the predictions. A bias is within [-pi, 1-pi], so the
+2.8372 of Table 1.2 cannot be correct.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def fisher_mean(correlations: FloatArray) -> float:
 
 
 class ClassScores(Samples):
-    """Rows described by the scores of all classes.
+    """Rows for which the scores of all classes are summarized.
 
     The influence of a row on one correlation is a quadratic function of one of its scores. The
     influence on a mean of correlations is therefore a quadratic function of all scores of the row.
@@ -387,7 +387,7 @@ class ClassScores(Samples):
         return centred, means
 
     def error_by(self, j: int, influence: FloatArray) -> float:
-        """Return the standard error for a quadratic influence that depends only on score j.
+        """Return the standard error for a quadratic influence that depends only on the score j.
 
         The influence contains the coefficients of (1, s, s^2) for each class, shape (K, 3).
         """
@@ -404,7 +404,7 @@ class ClassScores(Samples):
 
 
 class EachScore(ScoreSamples):
-    """Each class's score against all other classes.
+    """The scores of each class, compared with all other classes.
 
     The kind ``class means`` also applies if there are not two groups.
     """
@@ -541,13 +541,14 @@ class OneCorrelation(Function):
 class Fisher(Correlations):
     """Fisher mean of correlations, which is the tanh of the mean of their atanh values.
 
-    Pairs of classes with fewer than four rows are not used. atanh has no upper limit, so a few
-    correlations near 1 outweigh several of 0. Suppose that a model never finds one of three
-    classes, but separates the other two with a correlation of .9998. Its one-vs-one correlations
-    are then .9998 (three times), -.07, 0 and 0. Their Fisher mean is .983, which is higher than the
-    Fisher mean of six correlations of .96. This effect is a consequence of the definition. It is
-    not caused by skipping a correlation, because a score that hardly ever varies results in the
-    same mean. :class:`Least` shows the class that the model never finds.
+    Pairs of classes with fewer than four rows are not used. The function atanh has no upper limit,
+    so a few correlations near 1 have more effect than several correlations of 0. Suppose that a
+    model never finds one of three classes, but separates the other two with a correlation of .9998.
+    Its one-vs-one correlations are then .9998 (three times), -.07, 0 and 0. Their Fisher mean is
+    .983, which is higher than the Fisher mean of six correlations of .96. This effect is a
+    consequence of the definition. It is not caused by skipping a correlation, because a score that
+    hardly ever varies results in the same mean. :class:`Least` shows the class that the model never
+    finds.
     """
 
     def __call__(self, scores: ClassScores) -> float:
@@ -674,7 +675,7 @@ class Least(Correlations):
 
 
 def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
-    """Return d_b = -2 z(e), in which e is the Bayes error of two binned densities.
+    """Return d_b = -2 z(e), in which e is the Bayes error for two binned densities.
 
     The prior probabilities of both classes are equal. Each density must sum to 1.
     """
@@ -686,11 +687,11 @@ class BayesIndex(Function):
     """The index d_b of the positive group's score in quantile bins.
 
     The influence treats the bins as fixed. Because the bins are computed from the same rows, their
-    Bayes error is too small and d_b is too large. For 300 rows without any separation, for example,
-    d_b is too large by .3. The interval is therefore a bracket. One end uses the resubstitution
-    error, which, except for random variation, is at most the Bayes error. The other end uses the
-    error that a rule makes on rows from which it was not derived. This error is at least the Bayes
-    error (Fukunaga & Hummels 1987).
+    Bayes error is too small and d_b is too large. For example, d_b is too large by .3 for 300 rows
+    whose scores do not separate the classes. The interval is therefore a bracket with two different
+    error rates. One end uses the resubstitution error, which, except for random variation, is at
+    most the Bayes error. The other end uses the error that a rule makes on rows from which it was
+    not derived. This error is at least the Bayes error (Fukunaga & Hummels 1987).
     """
 
     scale = "bracket"

@@ -1,4 +1,4 @@
-"""The arguments for an evaluation's metrics, from which sections of metrics are computed."""
+"""The arguments of metrics for an evaluation, from which sections of metrics are computed."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class EvaluationViews(Views):
     def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
         """Return the samples of a kind; None if no samples of this kind apply.
 
-        By default, the kind is the first kind of the class ``samples``.
+        By default, the kind is the first one that the class ``samples`` lists.
         """
         key = (kind or samples.kinds[0], step)
         if key not in self._seen:
@@ -147,7 +147,7 @@ class EvaluationViews(Views):
         return views
 
     def forget(self) -> None:
-        """Drop the views whose size grows with the square of the number of classes.
+        """Remove the views whose size increases with the square of the number of classes.
 
         They are computed again if they are needed.
         """

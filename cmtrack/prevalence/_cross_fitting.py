@@ -1,4 +1,4 @@
-"""Prevalence estimates that match a moment of the scores, with cross-fitted density ratios.
+"""Prevalence estimates from a moment of the scores, with cross-fitted density ratios.
 
 For any densities and any function h of the score, mean_target h = pi mean_positives h + (1-pi)
 mean_negatives h. Let r be the density ratio, and n, m1 and m0 the numbers of target rows, positives
@@ -6,20 +6,21 @@ and negatives. Then the function h with the smallest variance is
 
     h = (r - 1) / ((pi r + 1 - pi)/n + pi^2 r/m1 + (1-pi)^2/m0),
 
-This is generalised least squares over the cells. It gives less weight to cells in which any of the
-three samples is noisy. If the densities are known (m1 and m0 are large), h is the likelihood score.
-An error in the ratio increases the variance but does not cause a bias, so the error of the ratio
-itself does not change the variance to first order. Related methods are PACC (Bella et al. 2010), in
-which h is the posterior, and the method of moments (Hansen 1982). Smyth & Wolpert (1999) stack
-densities, and Wolpert (1992) stacks posteriors.
+This choice is equivalent to generalised least squares over the cells. Cells in which any of the
+three samples is noisy have less weight. If the densities are known (m1 and m0 are large), h is the
+likelihood score. An error in the ratio increases the variance but does not cause a bias, so the
+error of the ratio itself does not change the variance to first order. Related methods are PACC
+(Bella et al. 2010), in which h is the posterior, and the method of moments (Hansen 1982). Densities
+are stacked by Smyth & Wolpert (1999), and posteriors by Wolpert (1992).
 
 The estimate uses two sets of folds (:class:`TwoFoldings`). With alternating folds, the labelled
 rows are sorted by score and dealt to the folds in turn. Estimates with alternating folds have a low
-variance. But the noise in all folds is similar, so a ratio that is fitted without a fold fits this
-fold too well. The classes then seem farther apart than they are, and the estimate is biased towards
-one half. This bias is small for medium prevalences, but it can multiply a low prevalence. Estimates
-with random folds do not have this bias, but they have a larger variance if there are few labelled
-rows. The weights of the two estimates depend on how much the estimates differ.
+variance. But the noise in all folds is similar. Therefore, a ratio fits a fold too well, even if it
+was fitted to the remaining folds only. The classes then seem farther apart than they are, and the
+estimate is biased towards one half. This bias is small for medium prevalences, but it can multiply
+a low prevalence. Estimates with random folds do not have this bias, but they have a larger variance
+if there are few labelled rows. The two estimates are averaged with weights that depend on the
+difference between them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SEED = 20230813
 _MOST = 10**9
 """Largest number of rows for which random numbers are drawn from a hypergeometric distribution.
 
-If there are more rows, random and alternating folds would be nearly equal.
+If there are more rows, random folds would be nearly equal to alternating folds.
 """
 
 
@@ -88,8 +89,7 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
 
 FOLDS = 2
 _STEPS = 100
-"""Largest number of steps of expectation-maximisation. Three correct digits of the weights are
-enough.
+"""Largest number of steps of expectation-maximisation. The weights only need three correct digits.
 """
 
 
@@ -111,12 +111,12 @@ class FittedRatio:
 def fit_ratio(cells: ScoreCells, folding: Folding = in_turn, most: int = FOLDS) -> FittedRatio:
     """Fit the stack of models of the density ratio.
 
-    If both classes are equally frequent, the ratio r of a member means that a row is positive with
-    the probability r / (1 + r). These probabilities are averaged over the members. The weights of
-    the members maximise the log score of the labelled rows. In this score, the weight of each class
-    is one half, and each row is predicted by members that were fitted without the row's fold. The
-    weight of one row is added to each member, so the average is close to the unweighted average if
-    there are few rows.
+    A member with the density ratio r predicts that a row is positive with the probability r / (1 +
+    r), if both classes are equally frequent. These probabilities are averaged over the members. The
+    weights of the members maximise the log score of the labelled rows. In this score, the weight of
+    each class is one half, and each row is predicted by members that were fitted without the row's
+    fold. The weight of one row is added to each member, so the average is close to the unweighted
+    average if there are few rows.
     """
     positives = cells.positives
     negatives = cells.negatives
@@ -147,8 +147,8 @@ def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) ->
     """Return the probabilities of a positive from each member (first axis).
 
     The limits of the probabilities are the probabilities that result from half a count among all
-    rows. The number of negatives limits high ratios, because half a negative might have such a
-    score. The number of positives limits low ratios in the same way.
+    rows. High ratios are limited by the number of negatives, because half a negative might have
+    such a score. Low ratios are limited by the number of positives in the same way.
     """
     highest = np.log(2 * negatives.sum(axis=1) + 1)[:, None]
     lowest = -np.log(2 * positives.sum(axis=1) + 1)[:, None]
@@ -316,8 +316,8 @@ class MomentMatch:
         (with weight m), and the variance under the model (with weight 1).
 
         ``unseen``, (positives, negatives): whether to allow for scores that are possible in the
-            class, but do not occur in its labelled rows. If so, the variance under the model is
-            used if it is larger, and half a row with a score like the opposite class is added.
+            class, but do not occur in its labelled rows. If so, the larger of the two variances is
+            used, and half a row with a score that is typical of the opposite class is added.
         """
         n, m1, m0 = self.sizes
         pi = prevalence

@@ -22,8 +22,9 @@ and one bias per class) and *matrix* scaling (all slopes). The sources are Guo, 
 Weinberger (2017), and Alexandari, Kundaje and Shrikumar (2020).
 
 If these ratios are correct, the maximum-likelihood estimate has a smaller error than the moment
-estimate. If they are not correct, its bias does not vanish. The moment estimate is therefore moved
-towards the maximum-likelihood estimate by the fraction
+estimate. If they are not correct, the maximum-likelihood estimate has a bias that does not decrease
+with more rows. The moment estimate is therefore moved towards the maximum-likelihood estimate by
+the fraction
 
     min(1, tr(V^-1 L) / (d' V^-1 d)),
 
@@ -54,10 +55,10 @@ _SEED = 20230813
 _FOLDS = 5
 _MOST_CELLS = 5_000_000
 """Largest number of target probabilities for which the ratios of five folds are in memory
-simultaneously. If there are more, the ratios of two folds are in memory.
+simultaneously. If there are more probabilities, only the ratios of two folds are in memory.
 """
 _FLOOR = 1e-12
-"""Smallest probability of which the logarithm is taken. Lower probabilities are replaced by it."""
+"""Smallest probability from which a logarithm is computed. It replaces all lower probabilities."""
 _RIDGE = {"temperature": 0.1, "vector": 0.1, "matrix": 1.0}
 """Penalty on the squared distance between the parameters and those of the identity, in units of
 log-likelihood.
@@ -102,7 +103,7 @@ class Scaling:
 
 
 def stacked_forms(n_classes: int) -> list[str]:
-    """Return the forms to stack; if there are many classes, some forms need too many parameters."""
+    """Return the forms to stack; some forms need too many parameters if there are many classes."""
     forms = ["identity", "temperature"]
     if n_classes <= 50:
         forms.append("vector")
@@ -123,7 +124,7 @@ def fit_scaling(
     probabilities : ndarray of shape (m, K)
         Probabilities of the rows, which must be held out or out of fold.
     folds : int
-        Largest number of folds. The actual number is never larger than the number of rows in the
+        Largest number of folds. The number of folds is never larger than the number of rows in the
         rarest class.
 
     Returns
@@ -309,9 +310,9 @@ class Moments:
 
     ``target``, shape (K,): means over the target.
     ``classes``, shape (K, K): means over the labelled rows of each class, by column.
-    ``of_target``, shape (K, K): covariance of the difference between both sides of the equations,
-        as far as the target rows cause it.
-    ``of_classes``, shape (K, K, K): covariance that the labelled rows of each class cause.
+    ``of_target``, shape (K, K): the part of the covariance of the difference between both sides of
+        the equations that the target rows cause.
+    ``of_classes``, shape (K, K, K): the part that the labelled rows of each class cause.
     """
 
     target: FloatArray
@@ -392,7 +393,7 @@ def scaled_shares(
 
 
 def folds_for(target: FloatArray) -> int:
-    """Return for how many folds the ratios of a target are in memory simultaneously."""
+    """Return the number of folds whose ratios for a target are in memory simultaneously."""
     return _FOLDS if target.size <= _MOST_CELLS else 2
 
 

@@ -445,7 +445,7 @@ class BinnedShares:
 
     @property
     def identified(self) -> bool:
-        """True if the scores separate all classes."""
+        """True if the scores distinguish all classes well enough to estimate their shares."""
         gap = self.densities[:, :-1] - self.densities[:, -1:]
         scaled = gap / (self.densities @ self.shares)[:, None]
         return bool(np.isfinite(self.shares).all() and inverse_information(scaled.T @ gap)[1].all())
@@ -485,10 +485,10 @@ class BinnedShares:
 
         If there are two classes, the statistic is computed at their estimated shares. If there are
         more classes, it is the minimum over all shares, with the standard errors at the estimated
-        shares. The estimated shares use more information than the bins, so they would not use up
-        one degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25, 579-586). For
-        the densities, half a count is added to each bin. If less were added, bins without labelled
-        rows of a rare class would make the test reject too often.
+        shares. The estimated shares use more information than the bins, so each estimated share
+        would cost less than one degree of freedom (Chernoff & Lehmann 1954, Ann. Math. Statist. 25,
+        579-586). For the densities, half a count is added to each bin. If a smaller fraction were
+        added, bins without labelled rows of a rare class would make the test reject too often.
         """
         return self._statistic(self.target / self.n, least=len(self.counts) > 2)
 
@@ -567,7 +567,7 @@ class BinnedShares:
     def missed_move(self) -> FloatArray:
         """The largest change of each share that is due to a tilt that the test would miss.
 
-        The array has the shape (K,). It contains NaN if there is no test.
+        The array has the shape (K,). The changes are NaN if there is no test.
         """
         moves = [
             np.abs(binned.fitted_to(tilt) - self.shares)
