@@ -265,7 +265,7 @@ class FamilyStatistics(Record):
         return FamilyStatistics(**merged)
 
     def renumbered(self, families: Families) -> FamilyStatistics:
-        """Return the counts, renumbered by the positions of codes and families in ``families``."""
+        """Return the counts after renumbering codes and families as in ``families``."""
         if families == self.families:
             return self
         size = len(families.codes)

@@ -427,4 +427,4 @@ def _experiment_names(
 
 
 def _say_nothing(*_: object) -> None:
-    """Report no progress."""
+    """Ignore progress reports."""

@@ -1,7 +1,7 @@
 """Markdown blocks inside an MLflow description, which users can also edit.
 
-Each block is enclosed in two comments, which MLflow does not display. So cmtrack can rewrite its
-blocks without touching text that a person wrote. Links to a run's files are added as soon as the
+Each block is enclosed in two comments, which MLflow does not display. Therefore cmtrack can rewrite
+its blocks without changing text that people wrote. Links to a run's files are added as soon as the
 run is known. The links contain no host name, so they still work after the server has moved.
 """
 
@@ -141,8 +141,8 @@ def with_links(block: str, experiment_id: str, run_id: str, files: Container[str
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
     """Insert a labelled block into a description; a block with the same label is replaced.
 
-    A new block is added at the end. Text that a person wrote does not change. The label is at the
-    end of the block's first line, because MLflow's lists show this line as plain text and it should
+    A new block is added at the end. Text that people wrote is not changed. The label is at the end
+    of the block's first line, because MLflow's lists show this line as plain text and it should
     begin with words. If the description becomes too long for MLflow, cmtrack's longest blocks are
     cut to their first lines. If the description is still too long, the new block is omitted; use
     :func:`has_block` to check. If the first version of cmtrack wrote an unlabelled block, this

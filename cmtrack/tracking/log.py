@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedEvaluation:
-    """The outcome of logging an evaluation.
+    """Result of logging an evaluation.
 
     Attributes
     ----------
@@ -130,12 +130,12 @@ def log_evaluation(
         The logged model that the metrics belong to; by default MLflow's active model, or the only
         model that the run logged at this step.
     step : int, optional
-        The step of the metrics and of the image, for use during training. A run contains the files
-        of its highest step, and MLflow shows the metrics of that step. If the step is lower than
-        the highest step, only the metrics are logged, with a warning. If no step is given, the
-        evaluation is logged at the run's highest step. A report is created at most every ten
-        seconds. The report for the last step is created ten seconds after that step, or when the
-        process ends.
+        The step at which the metrics and the image are logged, for use during training. A run
+        contains the files of its highest step, and MLflow shows the metrics of that step. If the
+        step is lower than the highest step, only the metrics are logged, with a warning. If no step
+        is given, the evaluation is logged at the run's highest step. A report is created at most
+        every ten seconds. The report for the last step is created ten seconds after that step, or
+        when the process ends.
     prefix : str, default ""
         A text to put before metric names and file names, so that a run can contain several
         evaluations. ``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives

@@ -1,4 +1,4 @@
-"""Entries that wait in the spool: ``listing`` describes them, and ``push`` sends them."""
+"""Entries that are waiting in the spool: ``listing`` describes them, and ``push`` sends them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def push(
     replace_newer: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> list[PushedEntry]:
-    """Send the evaluations that wait in the spool to their runs.
+    """Send the evaluations that are waiting in the spool to their runs.
 
     Sending an entry twice has the same effect as sending it once, and an entry that was only partly
     sent is sent again in full. If the store does not answer within ten seconds, the entry is kept.

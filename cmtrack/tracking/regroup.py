@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ORIGIN = "regrouped_from"
 """Tag that names the original evaluation's file and marks a regrouping as replaceable."""
 FIGURES_UP_TO = 100
-"""Maximum number of runs for which ``figures="auto"`` draws figures (95% of the total time)."""
+"""Maximum number of runs for which ``figures="auto"`` draws figures, which take most time."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RegroupedRun:
     prefix : str
         Prefix of the new metrics and files.
     before, after : dict of str to float
-        Headline metrics under the old grouping and under the new grouping. Their names do not
+        Headline metrics under the old grouping and under the new grouping. The metric names do not
         include the prefix.
     already_done : bool
         Whether the run already contained this regrouping. In that case nothing was read or written,

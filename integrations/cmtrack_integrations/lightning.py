@@ -159,7 +159,7 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         self._rows.update(**parts)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Log an evaluation if this epoch is a multiple of ``every``, or outside ``fit``."""
+        """Log an evaluation if the epoch is a multiple of ``every``, and always outside ``fit``."""
         if not self._collects(trainer):
             return
         self._epoch = int(trainer.current_epoch)

@@ -1,7 +1,7 @@
 """Cross-validation: each row is predicted by a model that was not fitted on this row.
 
-:class:`FoldedRows` splits the rows, fits the models and predicts. :func:`log_candidates` also uses
-it.
+:class:`FoldedRows` splits the rows, fits the models and makes predictions. :func:`log_candidates`
+also uses it.
 """
 
 from __future__ import annotations
@@ -230,9 +230,9 @@ def cross_validate_evaluation(
         must be in exactly one test part.
     target : array-like of shape (m, n_features), or list of K arrays, optional
         Features of the unlabelled rows in which the prevalence is estimated, or the scores that the
-        model of each fold gives these rows. Pass scores as a list that contains one array per fold,
-        in the form of ``y_prob``, or as one three-dimensional array. The evaluation of all rows is
-        calibrated on the out-of-fold scores, which contain each row once.
+        model of each fold assigns to these rows. Pass scores as a list that contains one array per
+        fold, in the form of ``y_prob``, or as one three-dimensional array. The evaluation of all
+        rows is calibrated on the out-of-fold scores, which contain each row once.
     groups : array-like of shape (n,), optional
         Cluster of each row. The clusters are passed to the splitter, and the intervals take them
         into account.
