@@ -120,7 +120,8 @@ class Catalog:
     own : tuple of Metric
     open : bool
         Whether to accept any name that is allowed for a custom metric, although the metric is not
-        declared yet. An open catalog can check texts before an evaluation is read.
+        declared yet. With an open catalog, metric names in a text can be checked before an
+        evaluation is read.
 
     Examples
     --------

@@ -302,7 +302,7 @@ class ClassCalibration:
         return tuple(sorted(uncalibrated, key=lambda found: (found.pvalue_holm, -found.error)))
 
     def sentence(self) -> str:
-        """Return the outcome of the tests as a sentence that names at most three classes."""
+        """Describe the outcome of the tests in a sentence that names at most three classes."""
         tested = self.tested
         uncalibrated = self.uncalibrated
         total = len(self.classes)
@@ -334,7 +334,7 @@ class ClassCalibration:
         )
 
     def _rare_remark(self) -> str:
-        """Return the remark that some of the classes that pass the test have only few rows.
+        """Return a remark about classes that pass the test but have only few rows.
 
         The remark is empty if all of these classes have enough rows.
         """

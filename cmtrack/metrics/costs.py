@@ -442,7 +442,7 @@ def mover_ratio(
 
 
 class MeanOf(Function):
-    """Mean expected cost (column 0), or mean of actual minus expected cost (column 1)."""
+    """The mean expected cost (column 0), or the mean of actual minus expected cost (column 1)."""
 
     def __init__(self, column: int) -> None:
         self.column = column

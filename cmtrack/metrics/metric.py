@@ -65,7 +65,7 @@ BETTER = {
     "lower": "lower is better",
     "nearest zero": "nearest zero is best",
 }
-"""Texts that describe which values of a metric a comparison prefers."""
+"""Texts that tell readers which values of a metric are better."""
 RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
 """The range of a metric by its kind of interval. For all other kinds, the range is unlimited."""
 WITHOUT_ERROR = ("", "profile", "square")
@@ -147,9 +147,9 @@ class Metric:
         The data that the metric needs: "labels", "two groups", "probabilities", "label sets", ...
         The default depends on ``of``.
     few_errors : bool, default False
-        Whether a few wrong predictions determine most of the standard error. The interval is then
-        computed as if the data contained one additional row, half of which has its label flipped
-        (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
+        Whether most of the standard error is determined by a few wrong predictions. The interval is
+        then computed as if the data contained one additional row, half of which has its label
+        flipped (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
     one_sided : bool, default False
         Whether a constant prediction reaches the best value. For example, always predicting "yes"
         reaches a recall of 1. Such a metric is not compared with the best constant prediction.

@@ -65,7 +65,7 @@ class NetBenefit:
     band_low, band_high : ndarray of shape (T,)
         Limits of the simultaneous band for the whole curve.
     prevalence : float
-        Share of the rows that are actually positive.
+        Share of positive rows.
     confidence_level : float
     positive : label
     reason : str

@@ -87,7 +87,7 @@ class ClassRatio(Function):
 
 @dataclass(frozen=True)
 class ClassCount(Function):
-    """The number of rows in each actual class, or only the number of its mismatches.
+    """The number of rows in each actual class, or only the number of mismatches in the class.
 
     A mismatch is a row whose group is predicted correctly, but whose pair of actual and predicted
     class is not accepted.

@@ -12,7 +12,7 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class BinnedDensities:
-    """Score densities of negatives and positives over quantile bins.
+    """Densities of the scores of negatives and of positives in quantile bins.
 
     ``edges``, shape (B-1,): upper edges of all bins except the last. A bin includes its upper edge.
         The first and the last bin are unlimited on one side.

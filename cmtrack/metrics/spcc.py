@@ -456,7 +456,7 @@ class Correlations(Function):
         return defined
 
     def left_out(self, scores: ClassScores) -> int:
-        """Return the number of defined correlations that are not used, for lack of rows."""
+        """Count the defined correlations that are not used because there are too few rows."""
         return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
 
     def constant(self, scores: ClassScores) -> BoolArray:
@@ -721,7 +721,7 @@ class BayesIndex(Function):
     def bracket(
         self, table: ScoreTable, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """Return the bracket, which also allows for the sampling error of each end.
+        """Return the bracket, which is widened to allow for the sampling error of each end.
 
         If an end is 0 or infinity, the data do not limit d_b on this side.
         """
@@ -826,7 +826,7 @@ def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
 def _error_ends(
     missed: tuple[float, float], size: FloatArray, level: float, degrees: float
 ) -> Interval:
-    """Return Wilson's interval for the mean of two shares of ``size`` (effective) rows each."""
+    """Return Wilson's interval for the mean of two shares, each of ``size`` (effective) rows."""
     shares = np.array(missed)
     error = float(shares.mean())
     variance = float((shares * (1 - shares) / size).sum()) / 4

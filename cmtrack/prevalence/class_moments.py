@@ -306,7 +306,7 @@ class ClassMoments:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Means of the K functions h, with their covariances.
+    """Means of the K functions h, and the covariances of these means.
 
     ``target``, shape (K,): means over the target.
     ``classes``, shape (K, K): means over the labelled rows of each class, by column.
@@ -350,7 +350,7 @@ class Moments:
         return free @ inverse @ slope.T @ self.precision
 
     def covariances(self) -> tuple[FloatArray, FloatArray]:
-        """Return the covariance of the shares by source.
+        """Return the covariance of the shares, divided by source.
 
         The part that the target causes has the shape (K, K). The parts that the labelled rows of
         each class cause have the shape (K, K, K).

@@ -33,7 +33,7 @@ _MOST_TILTED = 10
 tenth of a second per class.
 """
 _FARTHEST = 5.0
-"""Largest tilt that is tried, in standard deviations of the score's logit."""
+"""Largest tilt that is tried, measured in standard deviations of the score's logit."""
 _LEAST = 1e-9
 """If the information per row is lower than this, even the largest target cannot determine a
 direction of the shares.
@@ -132,8 +132,8 @@ def joint_ends(
 
     These values are the ends of Wald intervals, but only sets of shares that are all at least 0 are
     allowed. If the scores hardly separate two classes, the share of one class can increase only as
-    far as the share of the second class can decrease. A Wald interval for each share would be much
-    wider.
+    far as the share of the second class can decrease. A separate Wald interval for each share would
+    be much wider.
 
     ``reach``, shape (K,): number of standard errors for each share.
     """
@@ -229,7 +229,7 @@ def class_shares(
 def covariance_parts(
     densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Return the covariance of the shares by source.
+    """Return the covariance of the shares, divided by source.
 
     Parameters
     ----------

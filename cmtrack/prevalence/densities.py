@@ -4,9 +4,9 @@ The densities of a prevalence estimate must come from labelled scores that the s
 trained on: held out, or out of fold. If the scorer is flexible, the densities of its training
 scores are badly wrong, and you cannot see this from the scores.
 
-Sources of the models: logistic, Platt (1999); beta, Kull, Silva Filho & Flach (2017); isotonic,
-Zadrozny & Elkan (2002); kernel densities for quantification, Moreo, González & del Coz (2025), here
-on the logit with the bandwidth of Silverman (1986).
+The logistic model follows Platt (1999), the beta model Kull, Silva Filho & Flach (2017), and the
+isotonic model Zadrozny & Elkan (2002). Kernel densities for quantification follow Moreo, González &
+del Coz (2025), but cmtrack uses them on the logit with the bandwidth of Silverman (1986).
 """
 
 from __future__ import annotations

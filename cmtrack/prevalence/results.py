@@ -1,6 +1,6 @@
 """Results of a prevalence estimate: shares, counts, plans, and labels that agree with a count.
 
-Source: Gubbels (2023), section 0.4 ("Bayesian calibration"). Unlike the source, cmtrack does not
+Source: Gubbels (2023), section 0.4 ("Bayesian calibration"). Unlike this source, cmtrack does not
 compute the densities from training scores, and its variance includes the error of the labelled
 scores. The interval is computed from the adjusted profile likelihood. The source publishes the
 square root of sum(tau (1-tau)) as the error of the count (Table 2.4). This number only measures the
