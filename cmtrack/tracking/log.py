@@ -113,9 +113,8 @@ def log_evaluation(
     and the segment for each declared column. Row ids are sent only as a digest. The environment
     variable ``CMTRACK_PREDICTIONS``, or ``[tool.cmtrack] predictions`` in the nearest
     ``pyproject.toml`` with this setting, limits what is sent, regardless of the code: with ``off``,
-        all rows stay on this machine; with ``labels``, the probabilities stay on this machine (see
-        :mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO what is
-        sent.
+    all rows stay on this machine; with ``labels``, the probabilities stay on this machine (see
+    :mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` reports at level INFO what is sent.
     Statistics are always sent. They include the counts of each distinct score of the positive
     group, and counts for each value of a segment column.
 
