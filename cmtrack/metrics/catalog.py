@@ -71,7 +71,7 @@ class Sections:
         return None
 
     def of(self, metric: Metric) -> Section | None:
-        """Return the section of a metric; None for a custom metric."""
+        """Return the section to which a metric belongs; None for a custom metric."""
         return self._section_of.get(metric.name)
 
 

@@ -18,7 +18,8 @@ class Function:
     Attributes
     ----------
     independent : "value", "interval" or ""
-        The result that is valid only for independent rows. It is left out if rows are in clusters.
+        The result (value or interval) that is valid only for independent rows. It is left out if
+        rows are in clusters.
     scale : str
         Name of the kind of interval that :meth:`bracket` returns; empty if it returns None.
     of_labels : bool

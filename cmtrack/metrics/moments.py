@@ -118,7 +118,7 @@ class Sides:
         return cls(moments.n[classes].astype(np.float64), *powers)
 
     def take(self, scores: IntArray) -> Sides:
-        """Return the moments of the selected scores only."""
+        """Select some of the scores, and return their moments."""
         return Sides(*(part[:, scores] for part in vars(self).values()))
 
     def mixed(self, part: Any) -> Sides:

@@ -186,7 +186,7 @@ def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
 
 
 def _interval_at(metric: Metric, value: float, error: float, level: float) -> Interval | None:
-    """Compute an interval from stored numbers for a level that differs from the stored level."""
+    """Compute an interval from stored numbers for a different level than the stored one."""
     if metric.interval != "wilson":
         return within_bounds(metric.interval, value, error, level, (metric.low, metric.high))
     # The file does not contain the effective size of a share, which is needed if the standard error

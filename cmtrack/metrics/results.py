@@ -374,7 +374,7 @@ class Results:
 
 
 def _hull(value: float, intervals: Sequence[Interval | None]) -> Interval | None:
-    """Return the smallest interval that contains a value and all intervals.
+    """Return the smallest interval that contains a value and several intervals.
 
     The result is None if there are no intervals.
     """

@@ -331,7 +331,7 @@ class Rejection:
 
 
 def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
-    """Separate the least confident rows, up to a given share of all rows.
+    """Select the least confident rows for a person, up to a given share of all rows.
 
     Parameters
     ----------

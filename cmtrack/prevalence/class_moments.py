@@ -10,7 +10,7 @@ K - 1 are free)
 result in generalised least squares. If the ratios are known and there are many labelled rows, the
 functions are the score of the likelihood, which spans the same space as the posteriors under the
 shares. Every labelled row is weighted by a function h that was fitted without this row, and the
-target is weighted by the mean of all functions h (cross-fitting). Wrong ratios therefore increase
+target is weighted by the mean of all functions h (cross-fitting). Therefore, wrong ratios increase
 the variance but do not cause a bias. For two classes, see :mod:`._cross_fitting`. The method of
 moments is described by Hansen (1982, Econometrica 50, 1029-1054), and cross-fitting by Chernozhukov
 et al. (2018, Econometrics Journal 21, C1-C68).
@@ -342,7 +342,7 @@ class Moments:
 
     @cached_property
     def gain(self) -> FloatArray:
-        """Return how much the shares (rows) change with the means of h (columns), shape (K, K)."""
+        """Return the derivatives of the shares (rows) by the means of h (columns), shape (K, K)."""
         size = len(self.target)
         free = np.linalg.svd(np.ones((1, size)))[2][1:].T  # directions in which shares sum to 0
         slope = self.classes @ free

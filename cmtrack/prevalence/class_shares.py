@@ -512,7 +512,7 @@ class BinnedShares:
         return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
     def _tilted_target(self, tilt: float, n: float = 1.0) -> FloatArray:
-        """Return the bin shares in a large target with tilted scores and unchanged classes."""
+        """Return the bin shares in a large target with tilted scores and unchanged class shares."""
         return (n * self.tilted(self.densities.T, tilt).T) @ self.shares
 
     @cached_property
@@ -565,7 +565,7 @@ class BinnedShares:
 
     @cached_property
     def missed_move(self) -> FloatArray:
-        """The largest change of each share that is due to a tilt that the test would miss.
+        """The largest change in each share that a tilt can cause without detection by the test.
 
         The array has the shape (K,). The changes are NaN if there is no test.
         """

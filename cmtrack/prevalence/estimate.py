@@ -54,26 +54,27 @@ def estimate_prevalence(
     positive : label, optional
         The positive class; by default the last label in sorted order.
     density : {"auto", "bins"}, default "auto"
-        Model of the scores of each class. "auto", for two classes, stacks four models of the ratio
-        of the two score densities (isotonic, kernel densities on the logit, beta and logistic). The
-        weights of the models maximise the cross-validated log score of the labelled rows. The stack
-        is cross-fitted with two sets of folds, and the interval covers the results of both. "auto"
-        matches a moment of the scores that the ratio makes efficient, so a wrong ratio makes the
-        interval wider but causes no bias. If the number of distinct labelled scores is at most the
-        number of bins, "auto" uses "bins", which then lose no information. "auto", for K > 2,
-        stacks recalibrated probabilities (unchanged, with one slope, up to 50 classes with a slope
-        per class, and up to 20 with all slopes). The cross-fitted stack is used to match moments of
-        the posteriors. The better the result agrees with the maximum-likelihood estimate, the
-        closer the estimate is moved towards it. "bins" computes the maximum-likelihood estimate
-        over class-balanced quantile bins, after adding half a count to each bin.
+        Model of the scores of each class. If there are two classes, "auto" stacks four models of
+        the ratio of the two score densities (isotonic, kernel densities on the logit, beta and
+        logistic). The weights of the models maximise the cross-validated log score of the labelled
+        rows. The stack is cross-fitted with two sets of folds, and the interval covers the results
+        of both. "auto" matches a moment of the scores that the ratio makes efficient, so a wrong
+        ratio makes the interval wider but causes no bias. If the number of distinct labelled scores
+        is at most the number of bins, "auto" uses "bins", which then lose no information. If K > 2,
+        "auto" stacks recalibrated probabilities: unchanged, with a single slope, with a slope per
+        class (for at most 50 classes), and with all slopes (for at most 20 classes). The
+        cross-fitted stack is used to match moments of the posteriors. The better the result agrees
+        with the maximum-likelihood estimate, the closer the estimate is moved towards it. "bins"
+        computes the maximum-likelihood estimate over class-balanced quantile bins, after adding a
+        fraction of a count to each bin.
     interval : {"adjusted", "naive"}, default "adjusted"
         "adjusted" is the profile-likelihood interval for the prevalence in the target's population.
         It is widened to allow for the error of the densities. If K > 2, it is Wald's interval. If
         there are at most 30 classes, it excludes shares that are possible only if the share of a
         different class is below 0. "naive" is available for two classes only. It ignores the error
         of the densities, so it contains the true prevalence far too rarely. ``count_low`` and
-        ``count_high`` are the interval of the number of positives in this target, by the same
-        method.
+        ``count_high`` are the limits of the interval for the number of positives in this target,
+        computed with the same method.
     confidence_level : float, default 0.95
 
     Returns
