@@ -102,6 +102,30 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
     return [short[name] for name in full]
 
 
+def without_common_words(names: Sequence[object]) -> tuple[list[str], str]:
+    """Return names without the words with which all of them start or end.
+
+    The second result is the pattern of the full names. It is empty if the names have no word in
+    common.
+
+    Examples
+    --------
+    >>> without_common_words(["topic 1 (news)", "topic 2 (news)"])
+    (['1', '2'], 'topic … (news)')
+    """
+    full = [one_line(name) for name in names]
+    pieces = [_TOKEN.findall(name) for name in full]
+    n_first = _count_common(pieces)
+    rests = [parts[n_first:] for parts in pieces]
+    n_last = _count_common([parts[::-1] for parts in rests])
+    middles = ["".join(parts[: len(parts) - n_last]) for parts in rests]
+    if not (n_first or n_last) or not all(middles):
+        return full, ""
+    first = "".join(pieces[0][:n_first])
+    last = "".join(rests[0][len(rests[0]) - n_last :])
+    return middles, f"{first}{GAP}{last}"
+
+
 def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
     """Return short forms of different names, all of which are too long."""
     short = _without_common(names, [_TOKEN.findall(name) for name in names], width)

@@ -201,7 +201,9 @@ INSTEAD: dict[str, str] = {
     'estimate_prevalence(interval="wald")': _ADJUSTED,
     'estimate_prevalence(interval="score")': _ADJUSTED,
     'estimate_prevalence(interval="bootstrap")': _ADJUSTED,
-    "plot_prevalence_likelihood(interval=)": "every interval is now computed from the curve",
+    "cmtrack.plots.plot_prevalence_likelihood": (
+        "plot_prevalence draws the interval; PrevalenceEstimate.likelihood() has the curves"
+    ),
     "Outcome.ON_FRONT": _FRONT,
     "Outcome.NOT_DOMINATED": _FRONT,
     "Outcome.DOMINATED": _FRONT,

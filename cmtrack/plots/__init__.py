@@ -13,7 +13,9 @@ and layout that all figures share. ``_heatmap.py`` defines the parts of matrix f
 
 from __future__ import annotations
 
-from cmtrack._lazy import needs
+from typing import TYPE_CHECKING
+
+from cmtrack._lazy import found_in, needs
 
 with needs("drawing figures", "matplotlib"):
     import matplotlib  # noqa: F401
@@ -30,7 +32,7 @@ from .families import (
     plot_worst_families,
 )
 from .precision_recall import plot_precision_recall
-from .prevalence import plot_at_prevalence, plot_prevalence_likelihood
+from .prevalence import plot_at_prevalence, plot_prevalence
 from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import plot_roc
 from .rough import plot_rough_approximations
@@ -63,7 +65,7 @@ __all__ = [
     "plot_family_matrix",
     "plot_gains",
     "plot_precision_recall",
-    "plot_prevalence_likelihood",
+    "plot_prevalence",
     "plot_reduced_matrix",
     "plot_reliability",
     "plot_reliability_panels",
@@ -80,3 +82,7 @@ __all__ = [
     "reliability_figure",
     "threshold_figure",
 ]
+
+if not TYPE_CHECKING:  # a type checker would otherwise accept every name
+    # a removed name raises an error that names its replacement
+    __getattr__ = found_in(__name__, {})

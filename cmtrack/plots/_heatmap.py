@@ -16,6 +16,7 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from cmtrack import digits
+from cmtrack.names import quoted, without_common_words
 from cmtrack.untrusted import one_line
 
 from . import _text as text
@@ -28,7 +29,6 @@ from .style import (
     MUTED,
     SMALL_SIZE,
     TEXT_SIZE,
-    TINY_SIZE,
     FloatArray,
     PlacedAxes,
     Sheet,
@@ -50,8 +50,8 @@ FEW = 20
 """Number of rows below which a class is pale, because a single row changes its shares a lot."""
 PALE = 0.35
 """Opacity of the colours of a class that has few rows of data."""
-DARK = 0.24
-"""Luminance below which white text on a colour is easier to read than dark text."""
+DARK = 0.179
+"""Luminance at which white and black text on a colour have the same contrast, 4.58 : 1."""
 SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 """Tick labels of a colour bar, by value."""
 ROOTS = {
@@ -76,12 +76,12 @@ class Cell:
     @property
     def font(self) -> float:
         """Font size of the class names next to the cells."""
-        return float(np.clip(0.8 * self.points, TINY_SIZE, TEXT_SIZE))
+        return float(np.clip(0.8 * self.points, SMALL_SIZE, TEXT_SIZE))
 
     @property
     def text_font(self) -> float:
         """Font size of the texts in the cells."""
-        return float(np.clip(self.points / 5.0, 6.5, TEXT_SIZE + 1))
+        return float(np.clip(self.points / 5.0, SMALL_SIZE, TEXT_SIZE + 1))
 
     @property
     def holds_two_lines(self) -> bool:
@@ -90,8 +90,8 @@ class Cell:
 
     @property
     def holds_text(self) -> bool:
-        """True if a share fits into a cell."""
-        return self.points >= 22
+        """True if a percentage without its sign fits into a cell."""
+        return self.points >= 20
 
 
 def cell_for(n_classes: int, ax: Axes | None) -> Cell:
@@ -103,7 +103,7 @@ def cell_for(n_classes: int, ax: Axes | None) -> Cell:
     if n_classes <= 12:
         return Cell(max(44.0, 300.0 / n_classes))
     if n_classes <= 30:
-        return Cell(26.0)
+        return Cell(22.0)
     if n_classes <= 200:
         return Cell(float(np.clip(840.0 / n_classes, 5.0, 15.0)))
     return Cell(1000.0 / n_classes)
@@ -143,11 +143,32 @@ def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
     return np.where(pale, PALE, 1.0)[:, None]
 
 
+_MANY = 12
+"""Number of classes above which names are written without the words that all of them share."""
+
+
+def name_classes(
+    labels: Sequence[object], *, is_pooled: bool = False
+) -> tuple[list[str], list[str]]:
+    """Return short names of classes, and the sentences that explain them.
+
+    ``is_pooled``: whether the last label combines other classes, so that it shares no words.
+    """
+    if len(labels) <= _MANY:
+        return text.short_names(labels, 30), []
+    own = labels[:-1] if is_pooled else labels
+    bare, pattern = without_common_words(own)
+    names = text.short_names([*bare, *labels[len(own) :]], 20)
+    if not pattern:
+        return names, []
+    return names, [f"Names: {quoted(text.verbatim(pattern))}."]
+
+
 def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[str]:
     """Append the number of rows of data to each class name."""
     labels = []
     for name, total in zip(names, totals, strict=True):
-        is_two_lines = cell.holds_text and columns(name) > 14
+        is_two_lines = cell.points >= 30 and columns(name) > 14
         gap = "\n" if is_two_lines else " "
         labels.append(f"{name}{gap}(n={digits.short_count(total)})")
     return labels
@@ -175,6 +196,11 @@ def name_matrix_axes(ax: Axes, kind: str, step: int, title: str | None) -> None:
     """Name the axes, and add a note if only every `step`-th row and column has a name."""
     suffix = thinned(step)
     name_axes(ax, f"predicted {kind}{suffix}", f"actual {kind}{suffix}", title)
+    # The font of a page is not the font that measures names, and emoji are wider there than boxes.
+    sizes = [(text.boxed(name.get_text()), name.get_fontsize()) for name in ax.get_yticklabels()]
+    ax.yaxis.labelpad = 8 + max(
+        (0.5 * name.count(text.BOX) * size for name, size in sizes), default=0.0
+    )
 
 
 def diagonal(rows: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -213,7 +239,7 @@ def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[
         share = digits.whole_percent(float(shares[i, j]))
         if cell.holds_two_lines:
             return f"{count}\n{share}"
-        return share
+        return share.removesuffix("%")  # small cells have no room for the sign
 
     return cell_text
 
@@ -397,14 +423,14 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
 
 
 def contrast(rgba: FloatArray) -> list[str]:
-    """Return the text colour, white or dark, that is easiest to read on each colour (N, 4).
+    """Return the text colour, white or black, that is easiest to read on each of (N, 4) colours.
 
     The luminance of a colour is defined by WCAG 2.2: sRGB values are made linear and weighted.
     """
     rgb = rgba[:, :3]
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
-    return np.where(luminance < DARK, "white", INK).tolist()
+    return np.where(luminance < DARK, "white", "black").tolist()
 
 
 def draw_with_aside(

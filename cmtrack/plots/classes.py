@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,12 +11,12 @@ from matplotlib.figure import Figure
 
 from . import _text as text
 from .precision_recall import steps
-from .review.overlays import line_style
+from .review.overlays import IN_COLOUR, line_style
 from .style import (
+    DOTTED,
     INK,
-    MUTED,
     RUN,
-    SMALL_SIZE,
+    TEXT_SIZE,
     FloatArray,
     arrange,
     legend_of_panels,
@@ -59,6 +58,8 @@ def plot_class_curves(
 ) -> Figure:
     """Draw ROC, precision-recall and gains curves side by side, with one row per group.
 
+    Only the first curves of a row have colours and names; all others are grey.
+
     Raises ValueError if ``rows`` is empty.
 
     ``rows``: pairs of a name and a sequence of ClassCurve. All rows must contain the same lines in
@@ -66,10 +67,8 @@ def plot_class_curves(
     """
     if not rows:
         raise ValueError("rows must contain at least one (name, curves), got none")
-    n_lines = len(rows[0][1])
-    columns = 2 if n_lines > 4 else 1
-    legend_height = 0.17 * math.ceil(n_lines / columns)
-    figure = new_figure((8.4, 2.3 * len(rows) + legend_height + 0.45))
+    n_lines = min(len(rows[0][1]), IN_COLOUR + 1)
+    figure = new_figure((11.4, 3.6 * len(rows) + 0.19 * n_lines + 0.45))
     panels = figure.subplots(len(rows), 3, squeeze=False)
     for (name, curves), (roc, precision, gains) in zip(rows, panels, strict=True):
         for ax in (roc, precision, gains):
@@ -77,20 +76,40 @@ def plot_class_curves(
         for place, curve in enumerate(curves):
             recall = np.append(0.0, curve.recall)
             fpr = np.append(0.0, np.clip(curve.fpr, 0, 1))
-            _line(roc, fpr, recall, curve, place, name=True)
+            _line(roc, fpr, recall, curve, place, label=_label(curves, place))
             x, y = steps(curve.recall, curve.precision)
             _line(precision, x, y, curve, place, drawstyle="steps-pre")
             _line(gains, np.append(0.0, curve.called), recall, curve, place)
         for ax in (roc, gains):
-            ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
+            ax.plot([0, 1], [0, 1], label="_chance", **DOTTED)
+        _draw_prevalences(precision, curves)
         unit_square(roc, "false positive rate", "recall", None)
         unit_square(precision, "recall", "precision", None)
         unit_square(gains, "share predicted positive", "recall", None)
         if name:
-            roc.set_title(name, loc="left", fontsize=SMALL_SIZE + 1, color=INK)
-    legend = legend_of_panels(figure, panels[0, 0].get_legend_handles_labels()[0], columns)
+            roc.set_title(name, loc="left", fontsize=TEXT_SIZE, color=INK)
+    legend = legend_of_panels(figure, panels[0, 0].get_legend_handles_labels()[0], 1)
     arrange(figure, panels.tolist(), legend, title=title)
     return figure
+
+
+def _label(curves: Sequence[ClassCurve], place: int) -> str:
+    """Return the legend text of a line: its name, or one text for all grey lines together."""
+    if place < IN_COLOUR:
+        return text.verbatim(curves[place].name)
+    if place > IN_COLOUR:
+        return "_other"
+    return f"others ({len(curves) - IN_COLOUR})"
+
+
+def _draw_prevalences(ax: Axes, curves: Sequence[ClassCurve]) -> None:
+    """Draw the chance lines of precision, in the colours of their classes."""
+    colours = {}
+    for place, curve in enumerate(curves[:IN_COLOUR]):
+        colours[curve.prevalence] = line_style(place)["color"]
+    for prevalence, colour in colours.items():
+        look = DOTTED | {"color": colour}
+        ax.plot([0, 1], [prevalence, prevalence], label="_chance", **look)
 
 
 def _line(
@@ -100,10 +119,9 @@ def _line(
     curve: ClassCurve,
     place: int,
     *,
-    name: bool = False,
+    label: str = "_same",
     drawstyle: str = "default",
 ) -> None:
-    colour, dashes = line_style(place if curve.run is None else curve.run)
     cells = np.floor(_GRID * np.stack((x, y)))
     # If a point is in the same grid cell as the previous point, it would be hidden.
     apart = np.append(True, (np.diff(cells) != 0).any(axis=0))
@@ -111,11 +129,9 @@ def _line(
     ax.plot(
         x[apart],
         y[apart],
-        color=colour,
-        linestyle=dashes,
-        linewidth=1.5,
         clip_on=False,
         drawstyle=drawstyle,
-        label=text.verbatim(curve.name) if name else "_same",
+        label=label,
         gid=None if curve.run is None else f"{RUN}{curve.run}",
+        **line_style(place if curve.run is None else curve.run),
     )

@@ -27,7 +27,6 @@ from .style import (
     FloatArray,
     caption_below,
     hit_map,
-    name_axes,
     new_figure,
     of_shape,
 )
@@ -50,6 +49,9 @@ def plot_confusion_matrix(
     labels: Sequence[object],
     *,
     positive: object | None = None,
+    of: str = "class",
+    is_pooled: bool = False,
+    caption: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -71,6 +73,13 @@ def plot_confusion_matrix(
         Class names in the order of the rows and columns.
     positive : object, optional
         The label of the positive class, whose row is never pale.
+    of : str, default "class"
+        The noun that describes a row of the matrix.
+    is_pooled : bool, default False
+        Whether the last class combines all classes that are not shown. The last cell of the
+        diagonal is then grey, because it counts correct predictions and errors.
+    caption : str, default ""
+        A sentence that is written below the matrix.
     title, ax : optional
         Title of the axes, and the axes to draw into. By default, axes are created in a new figure
         that is not registered with pyplot.
@@ -90,23 +99,31 @@ def plot_confusion_matrix(
     values, totals, shares = _by_row(counts, labels)
     size = len(values)
     cell = heat.cell_for(size, ax)
-    names = text.short_names(labels, 30)
+    names, notes = heat.name_classes(labels, is_pooled=is_pooled)
     row_names = heat.with_totals(names, totals, cell)
     page, ax = heat.matrix_sheet(size, cell, ax)
     pale = heat.pale_rows(totals, labels, positive)
 
     norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
+    is_framed = totals > 0
+    if is_pooled:
+        values = values.copy()  # it may be the caller's array
+        values[-1, -1] = 0.0
+        shares[-1, -1] = np.nan
+        is_framed[-1] = False
+    texts = heat.cell_texts(values, shares, cell)
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(pale))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
-    heat.frame_cells(ax, heat.diagonal(totals > 0), cell)
+    heat.frame_cells(ax, heat.diagonal(is_framed), cell)
     if cell.holds_text:
-        heat.write_cells(ax, image, shares, heat.cell_texts(values, shares, cell), cell.text_font)
+        heat.write_cells(ax, image, shares, texts, cell.text_font)
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
-    heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
-    heat.name_matrix_axes(ax, "class", step, title)
-    caption_below(ax, heat.notes(names, empty.size, int(pale.sum())))
+    if not cell.holds_two_lines:
+        heat.colour_bar(ax, image, f"% of the actual {of}{scale}", ticks)
+    heat.name_matrix_axes(ax, of, step, title)
+    caption_below(ax, [caption, *notes, *heat.notes(names, empty.size, int(pale.sum()))])
     return page.finish()
 
 
@@ -124,8 +141,8 @@ def plot_reduced_matrix(
     """Draw a reduced confusion matrix and its intragroup mismatches (the M x M + IM layout).
 
     An extra column in a different hue shows the mismatches, and an extra row repeats them. The
-    corner of this column and row is blank. Shares are relative to the total of the actual group,
-    which is the sum of its row and its mismatches.
+    corner of this column and row is blank. Both are left out if there are no mismatches. Shares
+    are relative to the total of the actual group, which is the sum of its row and its mismatches.
 
     Parameters
     ----------
@@ -166,6 +183,10 @@ def plot_reduced_matrix(
     aside = of_shape("mismatches", mismatches, (len(values),))
     heat.check_counts("counts", values)
     heat.check_counts("mismatches", aside)
+    if not aside.any():
+        return plot_confusion_matrix(
+            values, labels, positive=positive, of=of, caption=caption, title=title, ax=ax
+        )
     totals = values.sum(axis=1) + aside
     counts = np.column_stack((values, aside))
     shares = heat.row_shares(counts, totals)
@@ -197,12 +218,10 @@ def plot_reduced_matrix(
     # Write all names, because a reduced matrix has few groups.
     last = ["intragroup\nmismatch"]
     heat.name_ticks(ax, names + last, row_names + last, cell, [*range(size), apart])
-    heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
-    name_axes(ax, f"predicted {of}", f"actual {of}", title)
-    lines = _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum()))
-    if caption:
-        lines.insert(0, caption)
-    caption_below(ax, lines)
+    if not cell.holds_two_lines:
+        heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
+    heat.name_matrix_axes(ax, of, 1, title)
+    caption_below(ax, [caption, *_MISMATCH_CAPTION, *heat.notes(names, few=int(pale.sum()))])
     return page.finish()
 
 

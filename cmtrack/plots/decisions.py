@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from cmtrack import digits
 
@@ -25,7 +25,6 @@ from .style import (
     GREEN,
     INK,
     MUTED,
-    ORANGE,
     SKY,
     SMALL_SIZE,
     curve_sheet,
@@ -208,8 +207,7 @@ def plot_gains(
         ax.axhline(ceiling, label=words, **DASHED)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         place = (max(operating_point[0], left), operating_point[1])
-        shares = tuple(map(digits.short_percent, operating_point))
-        mark_operating_point(ax, place, ("predicted positive", "recall"), shares)
+        mark_operating_point(ax, place, ("predicted positive", "recall"), operating_point)
     unit_square(ax, x_title, "recall" + of_positive(positive), title)
     if is_rare:
         ax.set_aspect("auto")
@@ -287,7 +285,7 @@ def plot_risk_coverage(
     words = f"most confident first: AURC {digits.significant(aurc)}"
     if interval is not None:
         low, high = map(digits.significant, interval)
-        words += f" (interval {low} to {high})"
+        words += f" [{low}, {high}]"
     look: dict[str, Any] = {"linewidth": 1.8, "zorder": 3, "clip_on": False}
     ax.plot(grid[is_sure], wrong[is_sure], color=BLUE, label=words, **look)
     ax.plot(grid[~is_sure], wrong[~is_sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
@@ -302,7 +300,7 @@ def plot_risk_coverage(
     top = max(height for height in highest if math.isfinite(height))
     ax.set(xlim=(0, 1), ylim=(0, min(1.0, 1.08 * top) or 1.0))
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(PercentFormatter(1.0))
+        axis.set_major_formatter(lambda share, _: digits.short_percent(share))
     name_axes(ax, "share of the predictions accepted", "errors among accepted predictions", title)
     legend_below(ax)
     return page.finish()
@@ -312,13 +310,13 @@ def _mark_point(ax: Axes, point: Point, marker: str) -> None:
     """Mark an operating point, and draw the interval of its risk."""
     coverage = digits.short_percent(point.coverage)
     risk = digits.short_percent(point.risk)
-    confidence = digits.significant(point.confidence)
+    confidence = digits.short_percent(point.confidence)
     words = f"{coverage} accepted: {risk} errors (confidence from {confidence})"
     ax.errorbar(
         [point.coverage],
         [point.risk],
         yerr=[[point.risk - point.low], [point.high - point.risk]],
-        color=ORANGE,
+        color=INK,
         marker=marker,
         markersize=6,
         capsize=2.5,

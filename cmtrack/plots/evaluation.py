@@ -17,7 +17,7 @@ from cmtrack.evaluation.rows import ASIDE, CLASSES, OTHER, STEP
 from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.precision_recall import precision_recall
-from cmtrack.metrics.spcc import least_separated, spcc_ovo
+from cmtrack.metrics.spcc import least_separated
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.results import ASSUMES
@@ -26,15 +26,20 @@ from cmtrack.removed import RemovedFeature, reason
 from . import _text as text
 from ._heatmap import FEW, name_cells
 from .classes import ClassCurve, plot_class_curves
-from .confusion import chart_words, plot_confusion_chart, plot_confusion_matrix, plot_reduced_matrix
+from .confusion import (
+    chart_words,
+    plot_confusion_chart,
+    plot_confusion_matrix,
+    plot_reduced_matrix,
+)
 from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverage
-from .order import IN_GIVEN_ORDER, WHOLE_UP_TO, in_order, with_others
+from .order import WHOLE_UP_TO, in_order, with_others
 from .precision_recall import plot_precision_recall
-from .prevalence import plot_at_prevalence, plot_prevalence_likelihood
+from .prevalence import plot_at_prevalence, plot_prevalence
 from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
-from .spcc import PairSeparation, plot_spcc_matrix, plot_spcc_pairs
+from .spcc import PairSeparation, plot_spcc_pairs
 from .style import FloatArray
 
 if TYPE_CHECKING:
@@ -77,12 +82,11 @@ def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
         figure = plot_confusion_matrix(counts, labels, positive=positive, title="Confusion matrix")
         return with_named_cells(figure, 0, evaluation, "", labels)
     selection = with_others(matrix.counts, matrix.labels, positive)
-    figure = plot_reduced_matrix(
+    figure = plot_confusion_matrix(
         selection.counts,
-        selection.mismatches,
         selection.labels,
         positive=positive,
-        of="class",
+        is_pooled=True,
         caption=selection.caption,
         title="Confusion matrix of the most confused classes",
     )
@@ -276,13 +280,13 @@ def class_curve(
 def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str]]:
     """Return the classes with the smallest ROC areas, each with the name of its area's metric.
 
-    The returned classes are in the order of the labels.
+    The class with the smallest area is the first.
     """
     names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
     areas = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
     defined = [label for label, area in areas.items() if math.isfinite(area)]
     hardest = sorted(defined, key=areas.__getitem__)[:most]
-    return [(label, name) for label, name in names.items() if label in hardest]
+    return [(label, names[label]) for label in hardest]
 
 
 def class_curves_figure(evaluation: Evaluation) -> Figure | None:
@@ -305,14 +309,14 @@ def class_curves_figure(evaluation: Evaluation) -> Figure | None:
     return plot_class_curves([("", curves)], title=title)
 
 
-_MOST_PANELS = 12
+_MOST_PANELS = 7
 _ROUNDING = 1e-12  # because of rounding, 1 - 0.95 is greater than 0.05
 
 
 def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
     """Draw reliability curves of the predicted class's probability and each class's probability.
 
-    If there are more than twelve classes, only the largest classes are drawn. A class is not drawn
+    If there are more than seven classes, only the largest seven are drawn. A class is not drawn
     if no row or every row belongs to it.
     """
     if not evaluation.has_class_calibration:
@@ -432,26 +436,19 @@ def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
     )
 
 
-_PAIRS = 15
+_PAIRS = 10
 
 
 def spcc_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the one-vs-one sPCC at equal shares; if K is above 12, draw only the closest pairs.
+    """Draw the one-vs-one sPCC at equal shares of the closest pairs of classes.
 
-    Returns None if probabilities are missing, or if there are only two classes.
+    Returns None if probabilities are missing, if there are only two classes, or if no two classes
+    have enough rows.
     """
     scores = evaluation._class_scores
     if scores is None:
         return None
     labels = evaluation.confusion_matrix.labels
-    if len(labels) <= IN_GIVEN_ORDER:
-        return plot_spcc_matrix(
-            spcc_ovo(scores.moments, equal_shares=True),
-            labels,
-            samples=np.nan_to_num(scores.sizes),
-            equal_shares=True,
-            title="One-vs-one sPCC at equal shares",
-        )
     level = evaluation.confidence_level
     has_errors = not evaluation.statistics.has_sampling_weights and evaluation.n_clusters is None
     least = least_separated(scores, FEW, _PAIRS, level if has_errors else None)
@@ -490,7 +487,7 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def likelihood_figure(evaluation: Evaluation) -> Figure | None:
-    """Draw the likelihood of the calibrated prevalence; return None if it is undefined.
+    """Draw the estimated prevalence; return None if it is undefined.
 
     Also returns None if the test set calibrates the estimate, because the labels of the test set
     already show the prevalence.
@@ -568,7 +565,7 @@ def prevalence_figure(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the likelihood of an estimated prevalence, and its interval.
+    """Draw an estimated prevalence and its interval.
 
     Parameters
     ----------
@@ -589,8 +586,7 @@ def prevalence_figure(
     Raises
     ------
     TypeError
-        If the estimate is for more than two classes, because it then has no likelihood of a single
-        share.
+        If the estimate is for more than two classes.
 
     Examples
     --------
@@ -603,7 +599,7 @@ def prevalence_figure(
     """
     if isinstance(estimate, ClassPrevalenceEstimate):
         raise TypeError(
-            "the likelihood is drawn for two classes, got the classes "
+            "the prevalence is drawn for two classes, got the classes "
             f"{list(estimate.classes)}; to_frame() has the share of every class"
         )
     remark = f"This {ASSUMES}."
@@ -616,14 +612,10 @@ def prevalence_figure(
         )
     if title is None:
         title = f"Prevalence of “{text.brief(estimate.positive, 40)}”"
-    curves = estimate.likelihood()
-    return plot_prevalence_likelihood(
-        curves.prevalence,
-        curves.naive,
-        adjusted=curves.adjusted,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
+    return plot_prevalence(
+        estimate.value,
+        estimate.low,
+        estimate.high,
         confidence_level=estimate.confidence_level,
         actual=actual,
         references=references,

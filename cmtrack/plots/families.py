@@ -30,7 +30,6 @@ from .style import (
     GREEN,
     INK,
     MUTED,
-    ORANGE,
     SMALL_SIZE,
     TEXT_SIZE,
     FloatArray,
@@ -265,12 +264,11 @@ def _draw_panel(ax: Axes, panel: FamilyPanel, *, is_left: bool, is_bottom: bool)
     for i in range(size):
         frame = Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=INK, lw=width)
         ax.add_patch(frame)
-    font = float(np.clip(0.8 * points, 5.5, SMALL_SIZE))
-    step = text.tick_step(points, font)
+    step = text.tick_step(points, SMALL_SIZE)
     names = text.short_names(panel.codes, 14)
-    ax.set_yticks(range(0, size, step), names[::step], fontsize=font)
+    ax.set_yticks(range(0, size, step), names[::step], fontsize=SMALL_SIZE)
     ax.set_xticks(
-        [*range(0, size, step), apart], [*names[::step], "OOF"], fontsize=font, rotation=90
+        [*range(0, size, step), apart], [*names[::step], "OOF"], fontsize=SMALL_SIZE, rotation=90
     )
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
@@ -334,7 +332,7 @@ def plot_code_shares(
         colour = INK
         if is_rare:
             heading += " – too few to rely on"
-            colour = ORANGE
+            colour = MUTED
         ax.set_title(heading, fontsize=TEXT_SIZE, color=colour)
     figure.supxlabel(
         f"share of these documents, with {100 * confidence_level:g}% intervals",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.digits import short_percent
+from cmtrack.digits import short_count, short_percent
 from cmtrack.plots.style import FloatArray
 
 IN_GIVEN_ORDER = 12
@@ -29,13 +29,12 @@ IntArray = npt.NDArray[np.intp]
 class WithOthers(NamedTuple):
     """A matrix of selected classes, in which the last class combines all other classes.
 
-    ``counts``, shape (M, M): counts by actual and predicted class.
-    ``mismatches``, shape (M,): errors between the combined classes.
+    ``counts``, shape (M, M): counts by actual and predicted class. The last cell also counts the
+        errors between the combined classes.
     ``labels``: the M labels.
     """
 
     counts: FloatArray
-    mismatches: FloatArray
     labels: list[object]
     caption: str
 
@@ -54,28 +53,28 @@ def with_others(
 ) -> WithOthers:
     """Return the matrix of the 20 most confused classes and the positive class; combine the rest.
 
-    The total of all counts does not change.
+    The classes keep their order, in which a reader finds them. The total of all counts does not
+    change.
     """
     values = np.asarray(counts, dtype=np.float64)
     positives = [place for place, label in enumerate(labels) if label == positive]
     shown = np.union1d(most_confused(values), positives).astype(np.intp)
-    shown = shown[order_of(values[np.ix_(shown, shown)])]
     n_shown = len(shown)
     group = np.full(len(values), n_shown)
     group[shown] = np.arange(n_shown)
     membership = np.eye(n_shown + 1)[group]
     sums = membership.T @ values @ membership
-    # Confusions between combined classes are errors, so the diagonal counts only correct
-    # predictions.
-    pooled_hits = float(np.diag(values)[group == n_shown].sum())
-    mismatches = np.append(np.zeros(n_shown), sums[-1, -1] - pooled_hits)
-    sums[-1, -1] = pooled_hits
     words = f"Shown are the {n_shown} classes of {len(values)} with the most errors among them"
     errors = _errors_in(values)
     if errors:
         words += f", {short_percent(_errors_in(sums[:-1, :-1]) / errors)} of all"
+    pooled = values[np.ix_(group == n_shown, group == n_shown)]
+    words += (
+        f". Grey: {short_count(sums[-1, -1])} rows of other classes that are predicted as other "
+        f"classes, {short_count(_errors_in(pooled))} of them errors."
+    )
     names = [labels[place] for place in shown]
-    return WithOthers(sums, mismatches, [*names, OTHERS], f"{words}.")
+    return WithOthers(sums, [*names, OTHERS], words)
 
 
 def _errors_in(counts: FloatArray) -> float:

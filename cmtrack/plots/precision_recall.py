@@ -86,7 +86,7 @@ def plot_precision_recall(
     if top < 1:
         ax.axvline(top, label=ceiling_words(top), **DASHED)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
-        mark_operating_point(ax, operating_point, ("recall", "precision"))
+        mark_operating_point(ax, operating_point, ("recall", "precision"), operating_point)
     unit_square(ax, "recall" + of_positive(positive), "precision", title)
     legend_below(ax)
     return page.finish()

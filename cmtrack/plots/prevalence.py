@@ -1,4 +1,4 @@
-"""The likelihood of a prevalence, and a metric against the share of positives."""
+"""An estimated prevalence, and a metric against the share of positives."""
 
 from __future__ import annotations
 
@@ -10,88 +10,65 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
-from scipy.special import chdtri, expit, logit
+from matplotlib.ticker import MaxNLocator, NullFormatter
+from scipy.special import expit, logit
 
 from cmtrack import digits
 from cmtrack.metrics.intervals import check_level
-from cmtrack.removed import refuse_removed
 
 from . import _text as text
 from .style import (
     BLUE,
     CURVE,
     DOT,
+    DOTTED,
     EMPTY,
-    GREEN,
     INK,
     MUTED,
-    ORANGE,
-    PINK,
     SKY,
-    YELLOW,
+    TEXT_SIZE,
     FloatArray,
+    caption_below,
     curve_sheet,
-    extent_points,
-    fold,
     legend_below,
     name_axes,
     of_one_shape,
-    of_shape,
+    open_axes,
+    sheet,
+    write_beside,
 )
 
-_REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
 _FAR = 3.0  # beyond this number of interval widths, a reference is drawn as an arrowhead
 
 
-@refuse_removed
-def plot_prevalence_likelihood(
-    prevalence: npt.ArrayLike,
-    deviance: npt.ArrayLike,
-    *,
+_ROW = 0.32  # inches
+ACTUAL = "actual share"
+
+
+def plot_prevalence(
     value: float,
     low: float,
     high: float,
+    *,
     confidence_level: float,
-    inflation: float = 1.0,
-    adjusted: npt.ArrayLike | None = None,
     actual: float | None = None,
     references: Mapping[str, float] | None = None,
     caption: str = "",
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the profile deviance of a prevalence, and the interval that follows from it.
-
-    The interval contains every prevalence whose adjusted deviance (solid curve) is at most the
-    chi-square quantile. The deviance without adjustment (thin dashed curve) treats the score
-    densities of the classes as known exactly, so its interval would be too short. The dot and the
-    thick bar show the estimate and its interval.
+    """Draw an estimated prevalence and its interval, above the actual share and simpler estimates.
 
     Parameters
     ----------
-    prevalence : array_like of shape (P,)
-        Ascending grid of prevalences in [0, 1], which should be fine near the interval.
-    deviance : array_like of shape (P,)
-        ``2 * (l_max - l)`` at each prevalence, where l is the log-likelihood if the densities are
-        treated as known. Infinite values are not drawn.
     value, low, high : float
         Estimate and limits of its interval, as shares; NaN if the prevalence is not identified.
     confidence_level : float
         Confidence level of the interval, such as 0.95.
-    inflation : float, default 1.0
-        Total variance divided by the variance caused by sampling the target. The adjusted deviance
-        is the deviance divided by this factor.
-    adjusted : array_like of shape (P,), optional
-        The adjusted deviance, if it is not the deviance divided by a constant. `inflation` is then
-        ignored.
     actual : float, optional
         Prevalence computed from the labels, if they are known.
     references : mapping of str to float, optional
-        Estimates to compare, by name, which are drawn as marks on the axis. If an estimate is far
-        from the interval, the axis does not extend to it. Instead, an arrowhead at the end of the
-        axis points to it.
+        Estimates to compare, by name.
     caption : str, default ""
         A sentence below the figure, such as a caution.
     title, ax : optional
@@ -101,72 +78,48 @@ def plot_prevalence_likelihood(
     Raises
     ------
     ValueError
-        If the shapes do not match, `confidence_level` is not in (0, 1), or `inflation` is not
-        positive.
+        If `confidence_level` is not in (0, 1).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from cmtrack.plots import plot_prevalence_likelihood
-    >>> share = np.linspace(0, 0.2, 101)
-    >>> figure = plot_prevalence_likelihood(
-    ...     share,
-    ...     ((share - 0.08) / 0.015) ** 2,
-    ...     value=0.08,
-    ...     low=0.051,
-    ...     high=0.109,
-    ...     confidence_level=0.95,
-    ... )
+    >>> from cmtrack.plots import plot_prevalence
+    >>> figure = plot_prevalence(0.08, 0.05, 0.11, confidence_level=0.95, actual=0.07)
     >>> figure.savefig("prevalence.png")
     """
-    x, y = of_one_shape(prevalence=prevalence, deviance=deviance)
     check_level(confidence_level)
-    if not inflation > 0:
-        raise ValueError(f"inflation must be positive, got {inflation}")
-    solid = y / inflation if adjusted is None else of_shape("adjusted", adjusted, x.shape)
-    marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
-    share = math.nan if actual is None else actual
-    left, right = _limits(x, value, low, high, [*marks.values(), share])
-    page, ax = curve_sheet(ax, (5.8, 3.6))
-
-    cut = float(chdtri(1, 1 - confidence_level))
-    if math.isfinite(low) and math.isfinite(high):
-        _draw_interval(ax, low, high, confidence_level)
-    width = extent_points(ax)[0]
-    words = "deviance"
-    if not np.array_equal(solid, y):
-        words = "adjusted deviance: with the error of the densities"
-        finite = np.isfinite(y)
-        naive = "deviance with densities taken as known"
-        ax.plot(x[finite], y[finite], color=INK, linewidth=0.9, linestyle="--", label=naive)
-    finite = np.isfinite(solid)
-    ax.plot(x[finite], solid[finite], color=BLUE, linewidth=2.0, label=fold(words, width))
-    words = f"cut at χ² quantile {digits.fixed(cut, 2)}"
-    ax.axhline(cut, color=MUTED, linewidth=0.9, linestyle=":", label=words)
-    if math.isfinite(value):
-        words = f"estimate: {digits.short_percent(value)}"
-        ax.plot([value], [0], color=BLUE, marker="o", markersize=8, zorder=5, label=words, **DOT)
-    if math.isfinite(share):
-        _mark_actual(ax, share, left, right)
-    _mark_references(ax, marks, left, right)
-    # The curves rise steeply, and only the points at which they cross the cut matter.
-    ax.set(xlim=(left, right), ylim=(0, 2.6 * cut))
-    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
-    name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
-    handles = ax.get_legend_handles_labels()[0]
-    if caption:
-        handles.append(Line2D([], [], linestyle="none", label=fold(caption, width)))
-    legend_below(ax, handles)
+    level = digits.level(confidence_level)
+    estimate = f"estimate, with {level} interval"
+    rows = {estimate: value}
+    if actual is not None:
+        rows[ACTUAL] = actual
+    rows |= references or {}
+    rows = {name: share for name, share in rows.items() if math.isfinite(share)}
+    names = [text.verbatim(name) for name in rows]
+    shares = list(rows.values())
+    left, right = _limits(value, low, high, shares)
+    page, ax = sheet(ax, (2.8, _ROW * len(rows)))
+    open_axes(ax, "x")
+    ax.spines["left"].set_visible(False)
+    bar: dict[str, Any] = {"color": BLUE, "linewidth": 4.0, "solid_capstyle": "butt"}
+    ax.plot([low, high], [0, 0], alpha=0.5, label="_interval", **bar)
+    for row, (name, share) in enumerate(rows.items()):
+        colour = {estimate: BLUE, ACTUAL: INK}.get(name, MUTED)
+        place, marker = _place(share, left, right)
+        ax.plot([place], [row], color=colour, marker=marker, markersize=8, zorder=3, **DOT)
+        words = digits.short_percent(share)
+        if name == estimate and math.isfinite(low + high):
+            words += f" [{digits.significant(low, 3, 2)}, {digits.significant(high, 3, 2)}]"
+        write_beside(ax, words, (1.0, row), (8, 0), ax.get_yaxis_transform())
+    if actual is not None and left <= actual <= right:
+        ax.axvline(actual, **DOTTED)
+    ax.set_yticks(range(len(rows)), names, fontsize=TEXT_SIZE, color=INK)
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlim=(left, right), ylim=(len(rows) - 0.5, -0.5))
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.xaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
+    name_axes(ax, "share of positives", "", title)
+    caption_below(ax, [caption])
     return page.finish()
-
-
-def _draw_interval(ax: Axes, low: float, high: float, confidence_level: float) -> None:
-    """Shade the interval, and also draw it as a bar on the axis."""
-    level = digits.short_percent(confidence_level)
-    words = f"{level} interval: {digits.short_percent(low)} to {digits.short_percent(high)}"
-    ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
-    bar: dict[str, Any] = {"linewidth": 4.0, "solid_capstyle": "butt", "clip_on": False}
-    ax.plot([low, high], [0, 0], color=BLUE, zorder=4, label="_interval", **bar)
 
 
 _SAME = 1e-9  # rounding error of a grid that was computed from log-odds
@@ -226,7 +179,7 @@ def plot_at_prevalence(
     x, y = of_one_shape(shares=shares, value=value)
     if not (x.min() > 0 and x.max() < 1):
         raise ValueError(f"shares must be between 0 and 1, got {x.min():g} to {x.max():g}")
-    page, ax = curve_sheet(ax, (5.8, 3.6))
+    page, ax = curve_sheet(ax, (5.2, 3.6))
     ax.set_xscale("logit")
     drawn = [y]
     if constant is not None:
@@ -242,13 +195,13 @@ def plot_at_prevalence(
         drawn += [low, high]
     ax.plot(x, y, label=text.verbatim(metric), **CURVE)
     _mark_share(ax, here, "test set", INK, ":")
-    _mark_share(ax, target, "target", ORANGE, "-")
+    _mark_share(ax, target, "target", INK, "-")
     values = np.concatenate(drawn)
     finite = values[np.isfinite(values)]
     margin = 0.04 * (np.ptp(finite) or 1.0)
     ax.set(xlim=(x[0], x[-1]), ylim=(finite.min() - margin, finite.max() + margin))
     ax.set_xticks([tick for tick in _TICKS if x[0] - _SAME <= tick <= x[-1] + _SAME])
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
+    ax.xaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
     ax.xaxis.set_minor_formatter(NullFormatter())
     name = "positives" if positive is None else text.verbatim(text.brief(positive, 40))
     name_axes(ax, f"share of {name}", text.verbatim(metric), title)
@@ -282,12 +235,10 @@ def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
     )
 
 
-def _limits(
-    grid: FloatArray, value: float, low: float, high: float, others: list[float]
-) -> tuple[float, float]:
+def _limits(value: float, low: float, high: float, others: list[float]) -> tuple[float, float]:
     """Return axis limits around the interval and nearby estimates, within [0, 1] plus a margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
-        return float(grid.min()), float(grid.max())
+        return 0.0, 1.0
     inner = [low, high]
     if math.isfinite(value):
         inner.append(value)
@@ -304,47 +255,10 @@ def _limits(
     return left, right
 
 
-def _place(share: float, left: float, right: float) -> tuple[float, str, str]:
-    """Return the position and marker of a share, and a hint if it is beyond the axis."""
+def _place(share: float, left: float, right: float) -> tuple[float, str]:
+    """Return the position and marker of a share; an arrowhead if it is beyond the axis."""
     if share > right:
-        return right, ">", " (further right)"
+        return right, ">"
     if share < left:
-        return left, "<", " (further left)"
-    return share, "", ""
-
-
-def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
-    place, arrow, hint = _place(actual, left, right)
-    label = f"actual: {digits.short_percent(actual)}{hint}"
-    if not arrow:
-        ax.axvline(place, color=ORANGE, linewidth=1.6, label=label)
-        return
-    look: dict[str, Any] = {"markersize": 9, "linestyle": "none", "clip_on": False}
-    across = ax.get_xaxis_transform()
-    ax.plot([place], [0.5], transform=across, marker=arrow, color=ORANGE, label=label, **look)
-
-
-def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: float) -> None:
-    n_beyond = 0
-    for i, (name, share) in enumerate(marks.items()):
-        place, arrow, hint = _place(share, left, right)
-        marker, colour = _REFERENCE_MARKS[i % len(_REFERENCE_MARKS)]
-        height = 0.0
-        if arrow:
-            # Arrowheads at the same end of the axis are stacked.
-            n_beyond += 1
-            height = 0.06 * n_beyond
-        ax.plot(
-            [place],
-            [height],
-            transform=ax.get_xaxis_transform(),
-            marker=arrow or marker,
-            markersize=7,
-            color=colour,
-            markeredgecolor=INK,
-            markeredgewidth=0.5,
-            linestyle="none",
-            clip_on=False,
-            zorder=4,
-            label=f"{text.verbatim(name)}: {digits.short_percent(share)}{hint}",
-        )
+        return left, "<"
+    return share, "o"

@@ -1,11 +1,11 @@
-"""Reliability of scores: the observed share of positives at each score, without bins."""
+"""Reliability of scores: the observed share of positives at each score."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +17,21 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import expit, logit
 
 from cmtrack import digits
+from cmtrack.metrics.intervals import wilson
 from cmtrack.removed import refuse_removed
 
 from . import _text as text
 from .scores import draw_panel, histogram, use_log_counts
 from .style import (
     BLUE,
-    CURVE,
+    DOT,
     DOTTED,
+    FRAME,
     INK,
     MUTED,
     ORANGE,
     SKY,
     SMALL_SIZE,
-    TINY_SIZE,
     FloatArray,
     arrange,
     fold,
@@ -49,6 +50,11 @@ Band: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 """Lower and upper limits, both of shape (U,)."""
 _BINS = 40
 _SMALL_BINS = 20  # bins of a histogram in a figure with several panels
+_DOTS = 10  # largest number of dots in a figure
+_SMALL_DOTS = 5  # largest number of dots in a panel of a figure with several panels
+_LEAST_ROWS = 10  # rows of a dot; with fewer rows, its interval would say nothing
+CLASS_COLOURS = (MUTED, BLUE)
+"""The colours of negatives and positives."""
 
 
 @refuse_removed
@@ -67,7 +73,9 @@ def plot_reliability(
 ) -> Figure:
     """Draw the reliability curve of a score, and below it a histogram of the scores.
 
-    If the mean score is below 5%, the axes are logit axes.
+    Each dot is the observed share of positives in a tenth of the score axis. Neighbouring tenths
+    with fewer than ten rows share a dot. The curve is estimated from all scores without bins. If
+    the mean score is below 5%, the axes are logit axes.
 
     Parameters
     ----------
@@ -80,9 +88,10 @@ def plot_reliability(
         Number (or total weight) of the positive and of the negative rows at each score.
     band : (array_like, array_like) of shape (U,), optional
         Lower and upper limits, at each score, of a simultaneous band that contains the curve if the
-        score is calibrated.
+        score is calibrated. If it is given, the dots have Wilson intervals, which assume like the
+        band that rows are independent.
     level : float, default 0.95
-        Confidence level of the band.
+        Confidence level of the band and of the intervals.
     error : str
         The text that the legend shows for the calibration error and its interval.
     names : (object, object)
@@ -106,30 +115,36 @@ def plot_reliability(
     x, y, above, below = of_one_shape(
         0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative
     )
+    curve = ReliabilityPanel("", x, y, above, below, band)
     weights = np.stack((below, above))
     n = below + above
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     scale = _Scale.of(x, y, n)
     if ax is not None:
         page, ax = sheet(ax, (4.7, 4.7))
-        _draw_curve(ax, x, y, band, level, error, scale)
+        _draw_curve(ax, curve, level, scale, error)
+        _draw_dots(ax, curve, level, scale, _DOTS)
         name_axes(ax, on_score, "observed share", title)
         legend_below(ax)
         return page.finish()
-    figure = new_figure((4.9, 6.3))
+    figure = new_figure((4.9, 7.0))
     top = figure.add_subplot(211)
     bottom = figure.add_subplot(212)
-    _draw_curve(top, x, y, band, level, error, scale)
+    _draw_curve(top, curve, level, scale, error)
+    _draw_dots(top, curve, level, scale, _DOTS)
     heights, edges = histogram(scale.places(x), weights, _BINS)
-    draw_panel(bottom, heights, scale.values(edges), [BLUE, ORANGE], weights.sum(axis=1))
+    draw_panel(bottom, heights, scale.values(edges), CLASS_COLOURS, weights.sum(axis=1))
     use_log_counts(bottom, heights)
     totals = zip(names, weights.sum(axis=1), strict=True)
-    areas = _areas([f"{text.brief(name, 30)} (n={total:,.6g})" for name, total in totals])
+    areas = _areas(
+        [f"{text.brief(name, 30)} (n={digits.short_count(total)})" for name, total in totals]
+    )
     scale.use(bottom)
     name_axes(top, "", "observed share", None)
     name_axes(bottom, on_score, "rows (log scale)", None)
     handles = [*top.get_legend_handles_labels()[0], *areas]
-    arrange(figure, [[top], [bottom]], legend_below(bottom, handles), title=title)
+    legend = legend_below(bottom, handles)
+    arrange(figure, [[top], [bottom]], legend, heights=[3, 1], title=title)
     return figure
 
 
@@ -183,7 +198,7 @@ def plot_reliability_panels(
     panels : sequence of ReliabilityPanel
         The panels, at least one.
     level : float, default 0.95
-        Confidence level of the bands.
+        Confidence level of the bands and of the intervals.
     names : (str, str)
         Names of the negatives and of the positives, for the legend.
     title : str, optional
@@ -204,7 +219,7 @@ def plot_reliability_panels(
         raise ValueError("panels must have at least one panel, got none")
     columns = _count_columns(len(panels))
     rows = math.ceil(len(panels) / columns)
-    figure = new_figure((0.7 + 1.75 * max(columns, 2), 1.0 + 2.6 * rows))
+    figure = new_figure((0.7 + 2.5 * max(columns, 2), 1.0 + 3.3 * rows))
     axes = figure.subplots(2 * rows, columns, squeeze=False)
     shown = text.short_names([panel.name for panel in panels], 22)
     reaches = _panel_reaches(panels)
@@ -218,9 +233,10 @@ def plot_reliability_panels(
         top, bottom = pairs[place]
         reach = reaches[place]
         heights, totals = strips[place]
-        x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
-        _draw_curve(top, x, y, panel.band, level, "", _Scale(reach_of(float(x[-1]))))
-        draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
+        scale = _Scale(reach_of(float(np.asarray(panel.scores)[-1])))
+        _draw_curve(top, panel, level, scale)
+        _draw_dots(top, panel, level, scale, _SMALL_DOTS)
+        draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), CLASS_COLOURS, totals)
         use_log_counts(bottom, every, low_axis=True)
         is_near = reach < max(reaches)
         top.set_ylim(0, reach if is_near else 1)
@@ -230,7 +246,7 @@ def plot_reliability_panels(
         bottom.tick_params(labelleft=is_first, labelbottom=True)
         _name_panel(top, bottom, is_first, place >= (rows - 1) * columns)
         top.set_title(
-            shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * TINY_SIZE
+            shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * SMALL_SIZE
         )
         _write_note(top, panel)
         handles = max(handles, top.get_legend_handles_labels()[0], key=len)
@@ -241,10 +257,10 @@ def plot_reliability_panels(
 
 def _count_columns(n_panels: int) -> int:
     """Return the number of columns into which panels are arranged."""
-    if n_panels <= 5:
+    if n_panels <= 4:
         return n_panels
-    # Choose from three to five columns the number that leaves the fewest gaps in the last row.
-    return min(range(3, 6), key=lambda n: (-n_panels % n, -n))
+    # Choose from three and four columns the number that leaves the fewest gaps in the last row.
+    return min((3, 4), key=lambda n: (-n_panels % n, -n))
 
 
 def _panel_reaches(panels: Sequence[ReliabilityPanel]) -> list[float]:
@@ -255,13 +271,12 @@ def _panel_reaches(panels: Sequence[ReliabilityPanel]) -> list[float]:
 
 
 def _set_panel_ticks(top: Axes, bottom: Axes, reach: float) -> None:
-    """Set a small number of ticks with small labels."""
+    """Set a small number of ticks."""
     for axis in (top.xaxis, bottom.xaxis, top.yaxis):
         axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
         axis.set_major_formatter(lambda share, _: digits.short_percent(share))
     for ax in (top, bottom):
         ax.set_xlim(0, reach)
-        ax.tick_params(labelsize=TINY_SIZE)
 
 
 def _name_panel(top: Axes, bottom: Axes, is_first: bool, is_last: bool) -> None:
@@ -275,13 +290,13 @@ def _name_panel(top: Axes, bottom: Axes, is_first: bool, is_last: bool) -> None:
 def _write_note(ax: Axes, panel: ReliabilityPanel) -> None:
     """Write a panel's note below its title."""
     colour = ORANGE if panel.marked else MUTED
-    look: dict[str, Any] = {"va": "baseline", "size": TINY_SIZE, "colour": colour}
+    look: dict[str, Any] = {"va": "baseline", "colour": colour}
     write_beside(ax, panel.note, (0, 1), (0, 4), "axes fraction", **look)
 
 
 def _areas(names: Sequence[str]) -> list[Patch]:
     """Return the legend handles of the negatives and the positives."""
-    colours = zip((BLUE, ORANGE), names, strict=True)
+    colours = zip(CLASS_COLOURS, names, strict=True)
     return [
         Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name) for colour, name in colours
     ]
@@ -298,35 +313,97 @@ def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArra
 
 
 def _draw_curve(
-    ax: Axes,
-    x: FloatArray,
-    y: FloatArray,
-    band: Band | None,
-    level: float,
-    error: str,
-    scale: _Scale,
+    ax: Axes, curve: ReliabilityPanel, level: float, scale: _Scale, error: str = ""
 ) -> None:
+    """Draw a reliability curve without bins, and its band.
+
+    ``error``: the calibration error as text, for the legend.
+    """
     open_axes(ax)
     scale.use(ax, both=True)
-    x = scale.inside(x)
-    y = scale.inside(y)
-    if band is not None:
-        low, high = (scale.inside(np.asarray(end, dtype=np.float64)) for end in band)
+    x, y = (
+        scale.inside(np.asarray(part, dtype=np.float64))
+        for part in (curve.scores, curve.recalibrated)
+    )
+    if curve.band is not None:
+        low, high = (scale.inside(np.asarray(end, dtype=np.float64)) for end in curve.band)
         label = f"{digits.level(level)} band of a perfectly calibrated model"
-        ax.fill_between(
-            x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label
-        )
+        line: dict[str, Any] = {"color": FRAME, "linewidth": 0.7, "zorder": 1}
+        ax.plot(x, low, drawstyle="steps-mid", label=label, **line)
+        ax.plot(x, high, drawstyle="steps-mid", label="_upper", **line)
         if len(x) == 1:
-            ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
+            ax.vlines(x, low, high, **line)
     ends = scale.inside(np.array([0.0, 1.0]))
     ax.plot(ends, ends, label="perfect: as often as the score says", **DOTTED)
-    look: dict[str, Any] = {"drawstyle": "steps-mid"}
-    if len(x) == 1:  # a line through a single point is invisible
-        look |= {"marker": "o", "markersize": 5, "clip_on": False}
-    words = "observed share"
+    words = "curve without bins"
     if error:
-        words += f"; calibration error {error}"
-    ax.plot(x, y, label=fold(words, 300), **CURVE, **look)
+        words += f": calibration error {error}"
+    ax.plot(
+        x,
+        y,
+        drawstyle="steps-mid",
+        color=SKY,
+        linewidth=1.2,
+        zorder=2.5,
+        label=fold(words, 300),
+    )
+
+
+def _draw_dots(ax: Axes, curve: ReliabilityPanel, level: float, scale: _Scale, most: int) -> None:
+    """Draw a dot for each part of the score axis: its mean score and its share of positives.
+
+    ``most``: the number of parts. The dots have intervals if the curve has a band, because both
+    need independent rows.
+    """
+    dots = _pool_scores(curve, scale, most)
+    scores = scale.inside(np.array([dot.score for dot in dots]))
+    shares = scale.inside(np.array([dot.share for dot in dots]))
+    words = "observed share"
+    arms = None
+    if curve.band is not None:
+        words += f", with {digits.level(level)} interval"
+        limits = [wilson(dot.share, dot.n_rows, level) or (0.0, 1.0) for dot in dots]
+        low, high = scale.inside(np.array(limits).reshape(-1, 2)).T
+        arms = np.stack((shares - low, high - shares))
+    ax.errorbar(
+        scores,
+        shares,
+        yerr=arms,
+        color=BLUE,
+        marker="o",
+        markersize=6,
+        linewidth=1.8,
+        zorder=4,
+        label=words,
+        **DOT,
+    )
+
+
+class _Dot(NamedTuple):
+    score: float
+    share: float
+    n_rows: float
+
+
+def _pool_scores(curve: ReliabilityPanel, scale: _Scale, most: int) -> list[_Dot]:
+    """Return the mean score, share of positives and size of each part of the score axis."""
+    x, positive, negative = (
+        np.asarray(part, dtype=np.float64)
+        for part in (curve.scores, curve.positive, curve.negative)
+    )
+    rows = positive + negative
+    cells = np.clip(np.floor(most * scale.places(x)), 0, most - 1)
+    dots = []
+    start = 0
+    for stop in [*(np.flatnonzero(np.diff(cells)) + 1).tolist(), len(x)]:
+        part = slice(start, stop)
+        n_rows = float(rows[part].sum())
+        is_last = stop == len(x)
+        if n_rows >= _LEAST_ROWS or (is_last and n_rows > 0):
+            score = float(x[part] @ rows[part]) / n_rows
+            dots.append(_Dot(score, float(positive[part].sum()) / n_rows, n_rows))
+            start = stop
+    return dots
 
 
 _RARE = 0.05

@@ -16,7 +16,7 @@ from .style import (
     DASHED,
     DOT,
     DOTTED,
-    ORANGE,
+    INK,
     curve_sheet,
     extent_points,
     fold,
@@ -101,24 +101,26 @@ def plot_roc(
         words = fold(ceiling_words(top), extent_points(ax)[0])
         write_beside(ax, words, (0.0, top), (5, 3), va="bottom")
     if operating_point is not None:
-        mark_operating_point(ax, operating_point, ("false positive rate", "recall"))
+        names = ("false positive rate", "recall")
+        mark_operating_point(ax, operating_point, names, operating_point)
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
     legend_below(ax)
     return page.finish()
 
 
 def mark_operating_point(
-    ax: Axes, point: tuple[float, float], names: tuple[str, str], shown: tuple[str, ...] = ()
+    ax: Axes, point: tuple[float, float], names: tuple[str, str], shares: tuple[float, float]
 ) -> None:
-    """Mark the operating point of the predicted labels; the legend shows its coordinates.
+    """Mark the operating point of the predicted labels; the legend shows its shares.
 
-    ``shown``: the coordinates as text, if the default number of digits does not suit them.
+    ``shares``: the coordinates of the point before they were moved into the axes.
     """
-    numbers = shown or tuple(map(digits.number, point))
-    rates = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
+    rates = [
+        f"{name} {digits.short_percent(share)}" for name, share in zip(names, shares, strict=True)
+    ]
     words = fold(f"predicted labels: {', '.join(rates)}", extent_points(ax)[0])
     x, y = point
-    ax.plot([x], [y], color=ORANGE, marker="D", markersize=7, zorder=4, label=words, **DOT)
+    ax.plot([x], [y], color=INK, marker="D", markersize=7, zorder=4, label=words, **DOT)
 
 
 def interval_words(interval: tuple[float, float] | None) -> str:
@@ -126,7 +128,7 @@ def interval_words(interval: tuple[float, float] | None) -> str:
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
     low, high = interval
-    return f" (interval {digits.fixed(low, 3)} to {digits.fixed(high, 3)})"
+    return f" [{digits.fixed(low, 3)}, {digits.fixed(high, 3)}]"
 
 
 def ceiling_words(ceiling: float) -> str:

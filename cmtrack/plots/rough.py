@@ -22,7 +22,6 @@ from . import _text as text
 from .style import (
     BLUE,
     INK,
-    ORANGE,
     SMALL_SIZE,
     TEXT_SIZE,
     FloatArray,
@@ -90,7 +89,7 @@ def plot_rough_approximations(
     page, ax = curve_sheet(ax, (_WIDTH, size * float(np.clip(12.0 / size, 0.07, 0.36))))
     ax.grid(False, axis="y")
     row = extent_points(ax)[1] / size
-    font = float(np.clip(0.8 * row, 6.5, TEXT_SIZE))
+    font = float(np.clip(0.8 * row, SMALL_SIZE, TEXT_SIZE))
     places = np.arange(size)
     ax.barh(places, inner, 0.72, color=BLUE, linewidth=0)
     ax.barh(places, outer - inner, 0.72, left=inner, color=_BOUNDARY, linewidth=0)
@@ -100,7 +99,7 @@ def plot_rough_approximations(
         places[there],
         linestyle="none",
         marker="|",
-        color=ORANGE,
+        color=INK,
         zorder=3,
         clip_on=False,
         markersize=float(np.clip(0.9 * row, 3, 22)),
@@ -170,9 +169,7 @@ def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str
     handles: list[Artist] = [
         Patch(color=BLUE, label=lower),
         Patch(color=_BOUNDARY, label=upper),
-        Line2D(
-            [], [], linestyle="none", marker="|", color=ORANGE, ms=10, mew=2, label="class size"
-        ),
+        Line2D([], [], linestyle="none", marker="|", color=INK, ms=10, mew=2, label="class size"),
     ]
     handles += [Line2D([], [], linestyle="none", label=fold(line, width)) for line in lines]
     legend_below(ax, handles)

@@ -18,13 +18,13 @@ from cmtrack import digits
 from . import _text as text
 from .style import (
     BLUE,
+    BROWN,
     GREEN,
     INK,
-    ORANGE,
+    MUTED,
     PINK,
     SKY,
     SMALL_SIZE,
-    YELLOW,
     FloatArray,
     arrange,
     legend_of_panels,
@@ -34,8 +34,8 @@ from .style import (
     open_axes,
 )
 
-_NEGATIVES = (BLUE, SKY, GREEN)
-_POSITIVES = (ORANGE, PINK, YELLOW)
+_NEGATIVES = (MUTED, BROWN, PINK)
+_POSITIVES = (BLUE, SKY, GREEN)
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1.2)))
 
 
@@ -110,7 +110,7 @@ def plot_score_histogram(
         # If a class has no rows, all its shares are 0.
         shares = histograms / np.where(totals > 0, totals, 1.0)[:, None]
         draw_panel(linear, shares, edges, colours, totals)
-        linear.yaxis.set_major_formatter(PercentFormatter(1.0))
+        linear.yaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
         name_axes(linear, name, "share of the class", None)
         for logarithmic in others:
             draw_panel(logarithmic, histograms, edges, colours, totals)
@@ -144,12 +144,12 @@ def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> Float
 
 
 def _class_colours(n_classes: int) -> list[str]:
-    """Return cool colours for the first half of the classes, and warm colours for the rest.
+    """Return colours for the negatives, the first half of the classes, and for the positives.
 
-    The last class is always orange.
+    The last class, which is positive, is always blue.
     """
-    cool = [_NEGATIVES[i % 3] for i in range(n_classes // 2)]
-    return cool + [_POSITIVES[i % 3] for i in reversed(range(n_classes - n_classes // 2))]
+    negatives = [_NEGATIVES[i % 3] for i in range(n_classes // 2)]
+    return negatives + [_POSITIVES[i % 3] for i in reversed(range(n_classes - n_classes // 2))]
 
 
 def _dashes(row: int, colours: Sequence[str]) -> Any:
@@ -175,6 +175,7 @@ def draw_panel(
         outline: dict[str, Any] = {"linewidth": 1.3, "linestyle": _dashes(row, colours)}
         ax.add_artist(StepPatch(heights, edges, fill=False, edgecolor=colour, **outline))
     ax.set(xlim=(0, 1), ylim=(0, 1.05 * max(float(histograms.max()), 1e-9)))
+    ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.yaxis.set_major_formatter(_count_tick)
     ax.tick_params(labelbottom=True)
 

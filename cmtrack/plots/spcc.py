@@ -20,6 +20,7 @@ from .style import (
     DOTTED,
     FRAME,
     SMALL_SIZE,
+    TEXT_SIZE,
     caption_below,
     name_axes,
     of_shape,
@@ -102,7 +103,7 @@ def plot_spcc_matrix(
     )
     heat.frame_cells(ax, [(i, i) for i in range(size)], cell, face="white", edge=FRAME)
     if cell.holds_text:
-        font = 9.5 if cell.holds_two_lines else 7.0
+        font = TEXT_SIZE if cell.holds_two_lines else SMALL_SIZE
         drawn = np.where(few, np.nan, values)
         heat.write_cells(ax, image, drawn, lambda i, j: _entry(values[i, j], cell), font)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
@@ -184,7 +185,7 @@ def plot_spcc_pairs(
     if not pairs:
         raise ValueError("pairs must contain at least one pair, got none")
     short = dict(zip(map(str, names), text.short_names(names, 24), strict=True))
-    page, ax = sheet(None, (4.4, 0.24 * len(pairs) + 0.2))
+    page, ax = sheet(None, (3.6, 0.26 * len(pairs) + 0.2))
     value, low, high = (
         np.array([getattr(pair, name) for pair in pairs]) for name in ("value", "low", "high")
     )
@@ -203,12 +204,8 @@ def plot_spcc_pairs(
         [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs],
         fontsize=SMALL_SIZE,
     )
-    name_axes(
-        ax,
-        "one-vs-one sPCC at equal shares: 1: constant within each class, 0: equal means",
-        "",
-        title,
-    )
+    words = "one-vs-one sPCC at equal shares\n(1: constant within each class, 0: equal means)"
+    name_axes(ax, words, "", title)
     words = "Of each pair the score of the first class"
     if np.isfinite(low).any():
         words += f" with its {digits.level(level)} interval, each by itself"

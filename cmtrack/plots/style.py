@@ -44,10 +44,12 @@ _SHRUNK = 0.6
 PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
-SMALL_SIZE = 8.0
-TINY_SIZE = 6.5
+SMALL_SIZE = 9.0
+"""Size of the smallest text in a figure: 12 pixels on a page that shows the figure in full."""
+_SIGNATURE_SIZE = 6.5
 
-# Okabe and Ito's colours are distinguishable with any common form of colour vision.
+# Okabe and Ito's colours are distinguishable with any common form of colour vision. Orange always
+# means bad: errors, runs that are ruled out, segments that are worse.
 INK = "#222222"
 MUTED = "#6b6b6b"
 FRAME = "#9a9a9a"
@@ -59,7 +61,8 @@ ORANGE = "#D55E00"
 SKY = "#56B4E9"
 GREEN = "#009E73"
 PINK = "#CC79A7"
-YELLOW = "#E69F00"
+PURPLE = "#8F6BC9"
+BROWN = "#A6762B"
 
 CURVE: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "zorder": 3}
 """The style of the main curve of a figure."""
@@ -85,8 +88,8 @@ def hit_map() -> Colormap:
 
 
 def mismatch_map() -> Colormap:
-    """Return the colour map for shares of intragroup mismatches, from white to dark orange."""
-    return ramp("cmtrack_mismatch", "#ffffff", "#fde3c8", "#f6a860", "#d55e00", "#7f3300")
+    """Return the colour map for shares of intragroup mismatches, from white to dark purple."""
+    return ramp("cmtrack_mismatch", "#ffffff", "#e4e0f0", "#b5a9d6", "#6a51a3", "#352060")
 
 
 def separation_map() -> Colormap:
@@ -205,9 +208,9 @@ def png_file(
 @lru_cache(maxsize=8)
 def _line(words: str) -> Image.Image:
     """Return an image of small grey text on white in one line, cropped to its width."""
-    font = FontProperties(size=TINY_SIZE)
+    font = FontProperties(size=_SIGNATURE_SIZE)
     font.set_family(families_for(words, font.get_family()))
-    size = TINY_SIZE / 72 * DPI
+    size = _SIGNATURE_SIZE / 72 * DPI
     strip_height = 1.8 * size
     raster = _new_raster(columns(words) * size + DPI, strip_height, DPI)
     # All lines are centred as if they contained ascenders and descenders, so their baselines agree.
@@ -228,7 +231,7 @@ def _line(words: str) -> Image.Image:
 def _signature(words: str, width: int) -> Image.Image:
     """Return a line of text that fits below an image of the given width in pixels."""
     room = max(width - 2 * round(PAD * DPI), 1)
-    font = FontProperties(size=TINY_SIZE)
+    font = FontProperties(size=_SIGNATURE_SIZE)
     text_width = _MEASURE.get_text_width_height_descent(words, font, False)[0]
     if text_width > room:
         words = elide(words, max(1, int(len(words) * room / text_width) - 1))
@@ -554,9 +557,9 @@ def caption(
     ``x``: the horizontal position in the coordinates of ``under``. If ``x`` is 0, the text is
         left-aligned. Otherwise, it is centred.
     """
-    if not lines:
+    folded = "\n".join(fold(line, points) for line in lines if line)
+    if not folded:
         return
-    folded = "\n".join(fold(line, points) for line in lines)
     side = "center" if x else "left"
     write_beside(ax, folded, (x, 0.0), (0, -gap), under, ha=side, va="top", colour=MUTED)
 

@@ -27,11 +27,10 @@ from .style import (
     GREEN,
     INK,
     MUTED,
-    ORANGE,
     PINK,
+    PURPLE,
     SKY,
     TEXT_SIZE,
-    YELLOW,
     FloatArray,
     arrange,
     fold,
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 _NEAR_AN_END = 0.03  # a threshold closer to 0 or 1 is hard to see on a linear axis
 _TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
-_COLOURS = (GREEN, PINK, SKY, YELLOW, MUTED)
+_COLOURS = (GREEN, PINK, SKY, PURPLE, MUTED)
 _COST = "mean cost of a decision"
 _WIDE = 330.0  # width of a legend line in points
 
@@ -118,7 +117,7 @@ def plot_thresholds(
     held_out = judged or {}
     if costs:
         _draw_cost(panels[0], x, costs[0], calibrated)
-        _draw_judged(panels[0], chosen, "cost", held_out.get("cost"), ORANGE)
+        _draw_judged(panels[0], chosen, "cost", held_out.get("cost"), INK)
     if curves:
         for (name, curve), colour in zip(curves.items(), _COLOURS, strict=False):
             _draw_steps(panels[-1], x, curve, colour, text.verbatim(name))
@@ -230,9 +229,9 @@ def _ends(thresholds: FloatArray, marks: list[float]) -> tuple[float, float]:
 
 def _set_score_axis(ax: Axes, low: float, high: float) -> None:
     if low > 0:
-        logit_axis(ax.xaxis, [tick for tick in _TICKS if low < tick < high], "{:g}".format)
+        logit_axis(ax.xaxis, [tick for tick in _TICKS if low < tick < high], digits.short_percent)
     else:
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: f"{score:g}"))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: digits.short_percent(score)))
     ax.set_xlim(low, high)
 
 

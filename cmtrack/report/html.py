@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cmtrack.comparison.result import Comparison
     from cmtrack.report.figures import Picture
 
-_SMALL_FIGURE = 720
-"""Largest width, in pixels, up to which a wide screen shows two figures next to each other."""
+_SMALL_FIGURE = 594
+"""Width, in pixels, of half a page at 1440 pixels: a wider figure would be scaled down there."""
 _FIRST = '<meta charset="utf-8">'
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')

@@ -23,7 +23,7 @@ from cmtrack import (
 )
 from cmtrack.cli import main
 from cmtrack.comparison import Outcome, Ranked, Rule, judge
-from cmtrack.plots import plot_prevalence_likelihood, plot_reliability, reliability_figure
+from cmtrack.plots import plot_reliability, reliability_figure
 from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
@@ -46,7 +46,6 @@ FUNCTIONS = {
     "estimate_prevalence": estimate_prevalence,
     "evaluate": evaluate,
     "log_evaluation": log_evaluation,
-    "plot_prevalence_likelihood": plot_prevalence_likelihood,
     "plot_reliability": plot_reliability,
 }
 ARGUMENTS: dict[str, tuple[Any, ...]] = {

@@ -34,6 +34,8 @@ from ._layout import BoolArray, caption_under, left_out
 # inches between matrices; a name above a matrix has room for three lines
 _ACROSS = 0.22
 _ABOVE = 0.6
+_PAGE = 918.0  # points, the width of a page at 1440 pixels
+_BESIDE = 140.0  # points for the names of axes, the gaps between matrices, and the colour bar
 
 
 def plot_matrices(
@@ -58,16 +60,16 @@ def plot_matrices(
     n = min(len(matrices), max_matrices)
     counts = [np.asarray(matrix, dtype=np.float64) for _, matrix in matrices[:n]]
     size = len(labels)
-    cell = _cell(size)
+    names = text.short_names(labels, 30)
+    row_names = _row_names(names, [values.sum(axis=1) for values in counts])
+    cell = _cell(row_names)
     side = size * cell.points / 72
     wide = max(12, int(text.characters(72 * side, TEXT_SIZE)))
     titles = text.short_names([name for name, _ in matrices], min(44, int(2.2 * wide)))[:n]
     columns = {1: 1, 2: 2, 4: 2}.get(n, 3)
     figure, panels = inch_figure(_matrix_places(n, columns, side))
-    names = text.short_names(labels, 30)
     totals = [values.sum(axis=1) for values in counts]
-    row_names = _row_names(names, totals)
-    is_written = cell.points >= 20 and _widest_count(counts, cell) <= 0.95 * cell.points
+    is_written = cell.points >= 20 and _widest_count(counts) <= 0.95 * cell.points
     norm, ticks, scale = heat.share_scale(is_written)
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
         is_left = i % columns == 0
@@ -78,7 +80,7 @@ def plot_matrices(
         heat.hatch_rows(ax, np.flatnonzero(total <= 0), size)
         heat.frame_cells(ax, heat.diagonal(total > 0), cell)
         if is_written:
-            heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), _font(cell))
+            heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), SMALL_SIZE)
         step = heat.name_ticks(ax, names, row_names, cell, range(size))
         ax.tick_params(labelleft=is_left, labelbottom=is_bottom)
         heat.name_matrix_axes(ax, "class", step, None)
@@ -128,23 +130,18 @@ def _matrix_places(n: int, columns: int, side: float) -> list[tuple[float, float
     return places
 
 
-def _widest_count(counts: Sequence[FloatArray], cell: heat.Cell) -> float:
+def _widest_count(counts: Sequence[FloatArray]) -> float:
     """Return the width of the widest count in a matrix, in points."""
     values = np.concatenate([matrix.ravel() for matrix in counts])
-    return max(text.text_width(digits.short_count(value), _font(cell)) for value in values)
+    return max(text.text_width(digits.short_count(value), SMALL_SIZE) for value in values)
 
 
-def _cell(size: int) -> heat.Cell:
-    """Return the cell size, which is smaller than in a figure with a single matrix."""
-    if size <= 3:
-        return heat.Cell(56.0)
-    if size <= 12:
-        return heat.Cell(max(27.0, 200.0 / size))
-    return heat.Cell(max(3.5, 330.0 / size))
-
-
-def _font(cell: heat.Cell) -> float:
-    return float(np.clip(cell.points / 5.0, 6.5, 9.5))
+def _cell(row_names: Sequence[str]) -> heat.Cell:
+    """Return the cell size, which is smaller than in a figure of a single matrix."""
+    widest = max(text.text_width(name, SMALL_SIZE) for name in row_names)
+    # Three matrices and their names must fit on a page without being scaled down.
+    room = _PAGE - _BESIDE - widest
+    return heat.Cell(min(56.0, max(3.5, room / 3 / len(row_names))))
 
 
 def _cell_text(
@@ -225,7 +222,7 @@ def plot_matrix_difference(
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, heat.diagonal(~is_empty), cell, edge=FRAME)
     if cell.holds_text:
-        font = float(np.clip(cell.points / 4.6, 6.5, 10.0))
+        font = float(np.clip(cell.points / 4.6, SMALL_SIZE, TEXT_SIZE))
         cell_text = _change_text(values, counts if cell.holds_two_lines else None)
         heat.write_cells(ax, image, good, cell_text, font, bold=marked)
         heat.frame_cells(ax, np.argwhere(marked)[:, ::-1].tolist(), cell)

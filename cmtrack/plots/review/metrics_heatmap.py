@@ -76,7 +76,7 @@ def plot_metric_heatmap(
     ax.tick_params(which="both", length=0)
     ax.spines[:].set_visible(False)
     shown = text.short_names(names, 40)
-    ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
+    ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE, color=INK)
     metrics = text.short_names(metric_titles, 36)
     _name_metrics(
         ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)]

@@ -21,14 +21,12 @@ from cmtrack.plots.reliability import reach_of
 from cmtrack.plots.roc import of_positive
 from cmtrack.plots.style import (
     BLUE,
+    FRAME,
     GREEN,
     INK,
     MUTED,
-    ORANGE,
     PINK,
     RUN,
-    SKY,
-    YELLOW,
     FloatArray,
     extent_points,
     legend_below,
@@ -40,21 +38,23 @@ from cmtrack.plots.style import (
 from ._layout import caption_under, left_out
 
 Curves: TypeAlias = Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]]
-_COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
-_DASHES: tuple[tuple[float, ...], ...] = (
-    (), (6, 2), (1.2, 1.6), (7, 2, 1.2, 2),
-    (3, 1.5), (7, 2, 1.2, 2, 1.2, 2), (9, 4), (4, 1.5, 4, 1.5, 1.2, 1.5),
-)  # fmt: skip
+_STYLES: tuple[tuple[str, Any], ...] = (
+    (BLUE, "-"),
+    (PINK, (0, (6, 2))),
+    (GREEN, (0, (1.2, 1.6))),
+    (INK, (0, (7, 2, 1.2, 2))),
+)
+IN_COLOUR = len(_STYLES)
+"""Number of lines in colour. With more colours, nobody finds a line in the legend."""
 
 
-def line_style(place: int) -> tuple[str, Any]:
-    """Return the colour and line style that belong to a position, for example of a run."""
-    colour = _COLOURS[place % len(_COLOURS)]
-    # When the colours repeat, the line styles are shifted, so that no two runs look the same.
-    dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
-    if not dashes:
-        return colour, "-"
-    return colour, (0, dashes)
+def line_style(place: int) -> dict[str, Any]:
+    """Return the style of the line of a run or class at a position; only the first have colours."""
+    if place >= IN_COLOUR:
+        return {"color": FRAME, "linestyle": "-", "linewidth": 1.0, "zorder": 1.5}
+    colour, dashes = _STYLES[place]
+    # The first line is drawn over all others.
+    return {"color": colour, "linestyle": dashes, "linewidth": 1.8, "zorder": 3 - place / IN_COLOUR}
 
 
 def plot_roc_overlay(
@@ -87,7 +87,7 @@ def plot_roc_overlay(
     """
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
-    page, ax = sheet(ax, (5.0, 5.0))
+    page, ax = sheet(ax, (4.7, 4.7))
     for top in runs.reached:
         ax.plot([0, 1], [0, top], zorder=1, label="_chance", **_DOTTED)
     words = [
@@ -133,7 +133,7 @@ def plot_precision_recall_overlay(
         :func:`plot_roc_overlay`. Ceilings are marked above the frame.
     """
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
-    page, ax = sheet(ax, (5.0, 5.0))
+    page, ax = sheet(ax, (4.7, 4.7))
     for top in runs.reached:
         precision = top * prevalence
         ax.plot([0, top], [precision, precision], label="_chance", **_DOTTED)
@@ -174,7 +174,7 @@ def plot_reliability_overlay(
         but the intervals belong to the calibration errors.
     """
     runs = _Runs(curves, errors, intervals, None, max_curves, places)
-    page, ax = sheet(ax, (5.0, 5.0))
+    page, ax = sheet(ax, (4.7, 4.7))
     ax.plot([0, 1], [0, 1], zorder=1, label="_perfect", **_DOTTED)
     legend = []
     for i in range(runs.shown):
@@ -231,15 +231,19 @@ class _Runs:
 
     @property
     def reached(self) -> list[float]:
-        """The distinct ceilings of the shown curves, in descending order."""
-        tops = self.ceilings[: self.shown]
+        """The distinct ceilings of the curves in colour, in descending order."""
+        tops = self.ceilings[: min(self.shown, IN_COLOUR)]
         return sorted(set(np.where(np.isfinite(tops), tops, 1.0).tolist()), reverse=True)
 
     @property
     def capped(self) -> list[tuple[str, float]]:
-        """Colours and ceilings of the shown curves that cannot reach all positives."""
+        """Colour and ceiling of the curves in colour that cannot reach all positives."""
         tops = zip(self.places, self.ceilings[: self.shown], strict=False)
-        return [(_COLOURS[place % len(_COLOURS)], top) for place, top in tops if top < 1]
+        return [
+            (line_style(place)["color"], top)
+            for place, top in tops
+            if top < 1 and place < IN_COLOUR
+        ]
 
     def number(self, i: int) -> str:
         """Format the number of a curve, such as its area, and the interval of the number."""
@@ -247,7 +251,7 @@ class _Runs:
         low, high = self.limits[i]
         words = digits.number(value)
         if np.isfinite([value, low, high]).all():
-            words += f" ({digits.fixed(low, 3)} to {digits.fixed(high, 3)})"
+            words += f" [{digits.fixed(low, 3)}, {digits.fixed(high, 3)}]"
         return words
 
     def draw(
@@ -260,19 +264,21 @@ class _Runs:
         """Draw the shown curves, or the given points instead, and label them for the legend."""
         open_axes(ax)
         points = points or self.points
+        others = [i for i in range(self.shown) if self.places[i] >= IN_COLOUR]
         for i in range(self.shown):
             place = self.places[i]
-            colour, dashes = line_style(place)
+            label = f"{self.names[i]}: {words[i]}"
+            if i in others:
+                label = "_other"
+            if i in others[:1]:
+                label = f"other runs ({len(others)})"
             ax.plot(
                 *points[i],
-                color=colour,
-                linestyle=dashes,
-                linewidth=1.7,
-                label=f"{self.names[i]}: {words[i]}",
-                zorder=3 - i / len(self.names),  # the best run is drawn over all others
+                label=label,
                 clip_on=False,
                 drawstyle=drawstyle,
                 gid=f"{RUN}{place}",
+                **line_style(place),
             )
 
     def explain(self, ax: Axes, first: str, interval: str, ceiling: str = "") -> None:

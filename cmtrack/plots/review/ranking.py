@@ -140,7 +140,7 @@ def plot_ranking(
 
 def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) -> None:
     shown = [f"★ {name}" if row == star else name for row, name in enumerate(names)]
-    left.set_yticks(range(len(names)), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
+    left.set_yticks(range(len(names)), shown, fontsize=SMALL_SIZE, color=INK)
     for row, name in enumerate(left.get_yticklabels()):
         name.set_gid(f"{RUN}{row}")
         if row == star:
@@ -183,7 +183,6 @@ def _explanations(
     return lines
 
 
-_FONT = 7.5  # font size of the numbers
 # Rows whose distance exceeds a multiple of the median would stretch the axis and hide all other
 # differences.
 _FAR = 6.0  # multiple of the median distance from the first row
@@ -192,7 +191,7 @@ _WIDE = 3.0  # multiple of the median half-width of the intervals of tied runs
 
 def _inches(texts: Sequence[str]) -> float:
     """Return the width of the numbers next to a panel, in inches."""
-    return max(map(len, texts)) * 0.56 * _FONT / 72 + 0.3
+    return max(map(len, texts)) * 0.56 * SMALL_SIZE / 72 + 0.3
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ class _Rows:
                 words = digits.fixed(value, decimals, sign=sign)
             if np.isfinite([value, low, high]).all():
                 start = digits.fixed(low, decimals, sign=sign)
-                words += f" ({start} to {digits.fixed(high, decimals, sign=sign)})"
+                words += f" [{start}, {digits.fixed(high, decimals, sign=sign)}]"
             texts.append(words)
         return texts
 
@@ -276,7 +275,7 @@ class _Rows:
         ax.xaxis.set_major_locator(MaxNLocator(5))
         ax.ticklabel_format(axis="x", style="plain", useOffset=False)  # no "+8.7e-1" at the axis
         beside = across + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
-        font: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": _FONT, "color": INK}
+        font: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": SMALL_SIZE, "color": INK}
         for row, words in enumerate(texts):
             ax.text(1.0, row, words, transform=beside, gid=f"{RUN}{row}", **font)
         return is_beyond

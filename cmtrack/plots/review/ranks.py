@@ -13,6 +13,7 @@ from cmtrack import digits
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
+    SMALL_SIZE,
     caption_below,
     hit_map,
     name_axes,
@@ -44,8 +45,7 @@ def plot_rank_distribution(
     norm, ticks, scale = heat.share_scale(cell.holds_text)
     image = heat.draw_image(ax, shares, hit_map(), norm)
     if cell.holds_text:
-        font = float(np.clip(cell.points / 4.2, 6.5, 9.5))
-        heat.write_cells(ax, image, shares, lambda i, j: _entry(float(shares[i, j])), font)
+        heat.write_cells(ax, image, shares, lambda i, j: _entry(float(shares[i, j])), SMALL_SIZE)
     size = cell.font
     row_step = text.tick_step(cell.points, size)
     rank_step = text.tick_step(cell.points, 1.6 * size)

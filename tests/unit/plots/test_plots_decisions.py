@@ -115,7 +115,7 @@ def test_risk_by_coverage():
     at = dict(ideal.get_xydata().round(9).tolist())
     assert (at[0.5], at[1.0]) == pytest.approx((0, 0.3))
     assert legend_texts(figure) == [
-        "most confident first: AURC 0.123 (interval 0.1 to 0.15)",
+        "most confident first: AURC 0.123 [0.1, 0.15]",
         "perfect order: all errors last",
         "no order: 30% errors",
     ]
@@ -128,9 +128,9 @@ def test_shares_that_are_accepted_are_marked_with_their_risk():
     evaluation = evaluate(wrong, y_prob=1 - confidence)
     texts = legend_texts(evaluation.figures()["risk_coverage"])
     assert [text for text in texts if "accepted" in text] == [
-        "50% accepted: 5% errors (confidence from 0.83)",
-        "80% accepted: 10% errors (confidence from 0.71)",
-        "90% accepted: 10% errors (confidence from 0.67)",
+        "50% accepted: 5% errors (confidence from 83%)",
+        "80% accepted: 10% errors (confidence from 71%)",
+        "90% accepted: 10% errors (confidence from 67%)",
     ]
 
 

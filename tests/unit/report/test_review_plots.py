@@ -28,6 +28,7 @@ from cmtrack.plots.review import (
     plot_reliability_overlay,
     plot_roc_overlay,
 )
+from cmtrack.plots.style import FRAME
 
 NAN = float("nan")
 
@@ -133,10 +134,10 @@ def test_ranking_draws_values_differences_and_ties() -> None:
         "normal",
     ]
     assert texts(right) == [
-        "+0.033 (−0.007 to +0.073)",
-        "−0.033 (−0.073 to +0.007)",
-        "−0.067 (−0.107 to −0.027)",
-        "−0.100 (−0.140 to −0.060)",
+        "+0.033 [−0.007, +0.073]",
+        "−0.033 [−0.073, +0.007]",
+        "−0.067 [−0.107, −0.027]",
+        "−0.100 [−0.140, −0.060]",
     ]
     bands = [p for p in left.patches if isinstance(p, Rectangle)]
     assert [band.get_y() for band in bands] == [-0.5, 0.5]
@@ -219,22 +220,29 @@ def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
     areas = np.r_[NAN, np.linspace(0.9, 0.8, 7)]
     intervals = np.c_[areas - 0.01, areas + 0.01]
     figure = plot_roc_overlay(
-        curves(8), areas=areas, intervals=intervals, ceilings=[1] * 7 + [0.8], positive="$yes"
+        curves(8),
+        areas=areas,
+        intervals=intervals,
+        ceilings=[1, 1, 1, 0.8, 1, 1, 1, 0.7],
+        positive="$yes",
     )
     ax = figure.axes[0]
     drawn = [line for line in ax.lines if str(line.get_label()).startswith("run")]
+    others = [line for line in ax.lines if "other" in str(line.get_label())]
     np.testing.assert_allclose(drawn[3].get_xydata(), [[0, 0], [0.2, 0.87], [1, 1]])
-    assert len({to_hex(line.get_color()) for line in drawn}) == 8
-    assert len({str(line._dash_pattern) for line in drawn}) == 8
+    assert len({to_hex(line.get_color()) for line in drawn}) == len(drawn) == 4
+    assert len({str(line._dash_pattern) for line in drawn}) == 4
+    assert [line.get_label() for line in others] == ["other runs (4)", *["_other"] * 3]
+    assert {line.get_color() for line in others} == {FRAME}
     assert drawn[0].get_label() == "run 0: AUC undefined"
-    assert drawn[1].get_label() == "run 1: AUC 0.900 (0.890 to 0.910)"
-    assert str(drawn[7].get_label()).endswith("ceiling 0.800, normalised 1.000")
+    assert drawn[1].get_label() == "run 1: AUC 0.900 [0.890, 0.910]"
+    assert str(drawn[3].get_label()).endswith("ceiling 0.800, normalised 1.083")
     chance = [line.get_ydata()[1] for line in lines_labelled(ax, "_chance")]
     assert chance == [1.0, 0.8]  # a curve under a ceiling ends there, and so does its chance
     assert "Compare normalised areas" in said(figure)
     (ceiling,) = lines_labelled(ax, "_ceiling")
     assert list(ceiling.get_ydata()) == [0.8, 0.8]
-    assert ceiling.get_color() == drawn[7].get_color()
+    assert ceiling.get_color() == drawn[3].get_color()
     assert ax.get_ylabel() == r"recall (positive: \$yes)"
     assert "ceilings are not comparable" in said(figure)
 
@@ -264,9 +272,7 @@ def test_the_other_overlays_draw_the_curves_in_the_colours_of_the_roc() -> None:
         assert [line.get_color() for line in lines] == [line.get_color() for line in shown[0]]
     # no step without hits
     np.testing.assert_allclose(shown[1][0].get_xydata(), [[0, 1], [0.5, 1], [0.8, 0.6]])
-    assert (
-        shown[1][0].get_label() == "run 0: average precision 0.800 (0.700 to 0.900), ceiling 0.800"
-    )
+    assert shown[1][0].get_label() == "run 0: average precision 0.800 [0.700, 0.900], ceiling 0.800"
     assert [list(line.get_ydata()) for line in lines_labelled(found.axes[0], "_chance")] == [
         [0.3] * 2,
         [0.24] * 2,
@@ -274,7 +280,7 @@ def test_the_other_overlays_draw_the_curves_in_the_colours_of_the_roc() -> None:
     (ceiling,) = lines_labelled(found.axes[0], "_ceiling")
     assert list(ceiling.get_xdata()) == [0.8, 0.8]
     assert [line.get_label() for line in shown[2]] == [
-        "run 0: calibration error 0.800 (0.700 to 0.900); too high",
+        "run 0: calibration error 0.800 [0.700, 0.900]; too high",
         "run 1: calibration error 0.700",
     ]
     np.testing.assert_allclose(shown[2][1].get_xydata(), [[0.05, 0.1], [0.15, 0.1]])
