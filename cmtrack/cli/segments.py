@@ -401,8 +401,8 @@ def _print_worst(searched: SegmentSearch) -> None:
     verb = "is" if len(worst) == 1 else "are"
     head = f"{len(worst)} of {searched.searched:,} searched segments {verb} significantly worse"
     test = (
-        f"p-value of at most {significant(level)} in a one-sided test that covers all searched "
-        "segments"
+        "in a one-sided test over all searched segments, with a p-value of at most "
+        f"{significant(level)}"
     )
     rows = [
         (

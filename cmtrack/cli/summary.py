@@ -163,7 +163,7 @@ def _classes(evaluation: Evaluation) -> Table:
         enough = [
             label for label in labels if metrics[f"{prefix_by_label[label]}/support"] >= ENOUGH
         ]
-        title = f"The {MAX_WORST} of {len(labels)} classes with the lowest F1"
+        title = f"Classes with the lowest F1: {MAX_WORST} of {len(labels)}"
         n_rare = len(labels) - len(enough)
         if n_rare:
             title += f" ({n_rare} with fewer than {ENOUGH} rows are not shown)"
@@ -239,7 +239,7 @@ def _families(evaluation: BaseEvaluation) -> Table:
     families.sort(key=lambda family: -metrics[f"family/{family}/support"])
     title = "Families"
     if len(families) > MAX_ROWS:
-        title = f"The {MAX_ROWS} of {len(families)} families with the most labels"
+        title = f"Families with the most labels: {MAX_ROWS} of {len(families)}"
     table = new_table(title, "family", "labels", "F1", "confused", "out of family", right=1)
     for family in families[:MAX_ROWS]:
         prefix = f"family/{family}"

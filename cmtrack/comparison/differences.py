@@ -287,14 +287,14 @@ def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
     """Return why the standard error of a metric cannot be computed from an evaluation's rows."""
     return (
         _not_by_row(evaluation, name)
-        or f"the standard error of {name} cannot be computed from the rows"
+        or f"{name} has no standard error that can be computed from the rows"
     )
 
 
 def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     """Return what is missing to compute a metric's standard error from rows, or an empty text."""
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
-        return f"the standard error of {name} cannot be computed from the rows: {UNKNOWN}"
+        return f"{name} has no standard error that can be computed from the rows: {UNKNOWN}"
     labels_only = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
     if labels_only and evaluation.catalog.lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"

@@ -338,7 +338,8 @@ def judged_by_flips(
         needed = _rows_to_pass(gate, flips.level)
         if n < needed:
             return failed(
-                f"no outcome of {n:,.5g} rows can pass: the gate needs {needed:,} rows",
+                f"no outcome of {n:,.5g} rows can pass: the number of rows that the gate needs "
+                f"is {needed:,}",
                 undecided=True,
             )
     return gate.check({gate.metric: value}, {gate.metric: ends})

@@ -330,7 +330,9 @@ def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) 
         for row in differences.rows:
             if row.reason:
                 return f"{row.metric} against the baseline: {row.reason}"
-    return f"the difference in {comparison.criterion} from the baseline has no standard error"
+    return (
+        f"there is no standard error of the difference from the baseline in {comparison.criterion}"
+    )
 
 
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:

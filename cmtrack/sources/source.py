@@ -178,8 +178,8 @@ class _Shared:
 
 Reading = Callable[[str, int | None], Watch]
 """Function that starts showing the progress while a table is read. The function's arguments are a
-name and, if it is known, the number of rows. The function returns another function, which must be
-called after each batch.
+name and, if it is known, the number of rows. The result is another function, which must be called
+after each batch.
 """
 
 

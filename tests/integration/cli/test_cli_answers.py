@@ -324,7 +324,7 @@ def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkey
     text = said(
         None, "evaluate", "rows.parquet", "--y-true", "y", "--y-pred", "guess", width=80
     ).output
-    title = "The 10 of 60 classes with the lowest F1 (2 with fewer than 5 rows are not shown)"
+    title = "Classes with the lowest F1: 10 of 60 (2 with fewer than 5 rows are not shown)"
     assert title in " ".join(text.split())
     rows = re.findall(r"^ *(\d+) +12 ", text, re.MULTILINE)
     assert len(rows) == 10

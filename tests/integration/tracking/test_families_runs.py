@@ -172,7 +172,10 @@ def test_gates_and_single_families(store):
     comparison = compare(rank_by="family/2/f1_micro", require=["family/oof_share <= 0.1"])
     assert [run.name for run in comparison.failed] == ["bad"]
     assert {run.name for run in comparison.runs} == {"good", "nearly"}
-    assert all("cannot be computed from the rows" in run.unpaired for run in comparison.runs)
+    assert all(
+        "no standard error that can be computed from the rows" in run.unpaired
+        for run in comparison.runs
+    )
     assert set(comparison.figures()) >= {"ranking", "metrics"}
     page = comparison.report("review.html").read_text(encoding="utf-8")
     assert "500 documents" in page

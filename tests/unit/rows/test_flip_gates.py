@@ -41,9 +41,14 @@ def test_a_gate_that_no_outcome_can_pass_says_so() -> None:
     for broken in (0, 3):
         result = gated(runs(200, broken), "flips/broken.high <= 0.01")["candidate"]
         assert (result.passed, result.undecided) == (False, True)
-        assert result.reason == "no outcome of 200 rows can pass: the gate needs 368"
+        assert (
+            result.reason
+            == "no outcome of 200 rows can pass: the number of rows that the gate needs is 368"
+        )
     by_class = gated(runs(400, 0), "flips/class/0/broken.high <= 0.01")["candidate"]
-    assert by_class.reason.startswith("no outcome of 200 rows can pass: the gate needs 5")
+    assert by_class.reason.startswith(
+        "no outcome of 200 rows can pass: the number of rows that the gate needs is 5"
+    )
 
 
 def test_metrics_of_flips_by_class() -> None:
@@ -59,7 +64,10 @@ def test_a_pipeline_is_told() -> None:
     champion, candidate = runs(200, 0).values()
     verdict = judge(candidate, champion, require=["flips/broken.high <= 0.01"])
     assert not verdict.passed
-    assert "cannot be decided: no outcome of 200 rows can pass: the gate needs 368" in verdict.why
+    assert (
+        "cannot be decided: no outcome of 200 rows can pass: the number of rows that the gate "
+        "needs is 368"
+    ) in verdict.why
     assert judge(
         candidate, champion, require=["flips/broken.high <= 0.02", "flips/fixed >= 0.1"]
     ).passed
