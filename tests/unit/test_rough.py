@@ -389,7 +389,7 @@ def test_predictions_per_row_become_a_classifier() -> None:
     ):
         table.classifier({name: column[:3] for name, column in SETS.items()}, predicted[:3])
     with pytest.raises(
-        ValueError, match="rows of the table's granules only, got also the granule Price='huge'"
+        ValueError, match="must belong to a granule of the table, got the granule Price='huge'"
     ):
         table.classifier(
             SETS | {"Price": ["huge", *SETS["Price"][1:]]}, [predicted[0], *predicted[1:]]

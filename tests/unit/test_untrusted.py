@@ -309,7 +309,7 @@ def test_an_entry_that_is_no_plain_file_is_refused(
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_entry_that_is_there_twice_or_packed_otherwise_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="each file once, got 'a' twice"):
+    with pytest.raises(ValueError, match="each file only once, got 'a' twice"):
         untrusted.unzipped(archive(tmp_path / "a.zip", ("a", b"1"), ("a", b"2")), 10, 10)
     with pytest.raises(ValueError, match="stored or deflated"):
         untrusted.unzipped(

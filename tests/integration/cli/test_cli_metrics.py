@@ -224,7 +224,7 @@ def test_a_gate_that_needs_no_function_is_decided_by_the_numbers_of_the_run(run)
         ("own.py:distanz", "own.py has no 'distanz'; its metrics are distance, spread"),
         ("own.py", "must be FILE.py:NAME, got 'own.py'"),
         (":both", "must be FILE.py:NAME, got ':both'"),
-        ("own.py:number", "number must be a list of Metric, got int"),
+        ("own.py:number", "number must be a list of Metric objects, got int"),
         ("own.py:texts", "texts must contain Metric objects, got str"),
     ],
 )

@@ -560,7 +560,7 @@ def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
     assert "have no intervals: rows belong to clusters" in words
     assert "hold together" not in words
     assert (
-        "rows belong together"
+        "rows belong to clusters"
         in json.loads(called(str(tmp_path), "--json").stdout)["runs"][0]["note"]
     )
 

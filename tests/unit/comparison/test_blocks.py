@@ -268,7 +268,7 @@ def test_the_rows_tell_the_kind():
 def test_a_kind_that_the_rows_contradict_is_refused(rows, kind, said):
     with pytest.raises(ValueError, match=said) as caught:
         rank_models(of_seeds(rows), ACCURACY, Blocks(**SEEDS, kind=kind))
-    assert "same rows are in: params.seed 0" in str(caught.value)
+    assert "these blocks have the same rows: params.seed 0" in str(caught.value)
     if rows("A", 3) == (1, 800) and rows("A", 0) == (0, 800):
         assert "params.seed 0, 1, 2; params.seed 3, 4, 5" in str(caught.value)
 

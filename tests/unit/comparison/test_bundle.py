@@ -553,7 +553,7 @@ def test_a_key_that_is_given_twice_is_a_change(path, name):
 
     found = verify(rewritten(path, twice))
     assert found.outcome == "changed"
-    assert f"each key once, got '{key}' twice" in found.problems[0]
+    assert f"each key only once, got '{key}' twice" in found.problems[0]
 
 
 @pytest.mark.slow
@@ -788,7 +788,10 @@ UNSAFE = {
         archive_of((link(), b"/etc/passwd")),
         "plain files in plain folders, got 'review.html'",
     ),
-    "twice": (archive_of(("a", b"x"), ("a", b"y")), "must contain each file once, got 'a' twice"),
+    "twice": (
+        archive_of(("a", b"x"), ("a", b"y")),
+        "must contain each file only once, got 'a' twice",
+    ),
     "cut": (archive_of(("a", b"x" * 999))[:-30], "the archive is damaged"),
     "text": (b"no archive", "the archive is damaged"),
     "foreign": (archive_of(("a", b"x")), "manifest.json is missing"),

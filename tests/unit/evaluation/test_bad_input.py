@@ -369,7 +369,7 @@ FILES: list[tuple[str, str, str]] = [
     (
         "g.json",
         '{"groups": {"a": [0], "b": [1]}, "mode": ["strict"]}',
-        "needs one per group, got 1 for 2 groups",
+        "must contain one mode for each group, got 1 for 2 groups",
     ),
 ]
 

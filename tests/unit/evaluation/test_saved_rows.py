@@ -204,7 +204,7 @@ DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     ),
     "one of three": (
         lambda table: table.drop_columns(["segment/id"]),
-        "must have segments for every column, got none by 'id'",
+        "must contain the segments of every column, got none for 'id'",
     ),
 }
 

@@ -187,7 +187,7 @@ def test_recall_and_the_areas_of_two_classes_stay() -> None:
         assert table.loc[name, "why"] == "the same at both", name
         assert repr(float(table.loc[name, "change"])) == "0.0", name
     assert table.loc["binary/precision", "change"] < -0.2
-    assert table.loc["binary/precision", "why"].startswith("“True” has 2% instead of")
+    assert table.loc["binary/precision", "why"].startswith("“True” has a share of 2% instead of")
     assert not [
         name
         for name in table.index

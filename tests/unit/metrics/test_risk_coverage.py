@@ -290,7 +290,7 @@ def test_bad_questions():
     with pytest.raises(ValueError, match="risk must be a number, got nan"):
         found.coverage_at(math.nan)
     with pytest.raises(
-        ValueError, match="needs the probabilities that their predictions are hits, got Evaluation"
+        ValueError, match="needs the probability that each prediction is correct, got Evaluation"
     ):
         evaluate([0, 1], [0, 1]).reject(0.1)
     assert evaluate([0, 1], [0, 1]).risk_coverage is None

@@ -101,5 +101,5 @@ def test_runs_of_other_rows_are_not_judged_by_flips() -> None:
     given["other"] = evaluate(np.append(np.zeros(399, int), 1), np.zeros(400, int))
     result = gated(given, "flips/broken <= 0.5")["other"]
     assert not result.passed
-    assert "cannot be compared row by row: the evaluations are of different rows" in result.reason
+    assert "cannot be compared row by row: the evaluations have different rows" in result.reason
     assert Gate.parse("flips/class/a/broken <= 0.1").against

@@ -388,7 +388,7 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:rows of the table are matched by their order")
+@pytest.mark.filterwarnings("ignore:the rows of the table are matched only by their order")
 def test_what_is_refused_of_a_table(given: dict, words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=words):
         scored(0.5, 3).report(tmp_path / "page.html", **given)
