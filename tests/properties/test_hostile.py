@@ -86,9 +86,7 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 REMOVED = object()
-REFUSED = (
-    "^(this is not a cmtrack evaluation: |the evaluation (has schema|has the kind|is damaged: ))"
-)
+REFUSED = "^(this is not a cmtrack evaluation: |the kind of the evaluation is |the evaluation (has schema|is damaged: ))"
 DATA = json.loads(TEXT)
 PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 5
 FUZZ = settings(max_examples=200 // PART, deadline=None, suppress_health_check=list(HealthCheck))

@@ -246,7 +246,7 @@ def test_the_rows_tell_the_kind():
         (
             lambda model, seed: (seed // 3, 800),
             "auto",
-            "as folds do; the same",
+            "as with folds; these blocks",
         ),
         (
             lambda model, seed: (seed // 3, 800),
