@@ -14,8 +14,8 @@ MAY_BE_BEST = "may be the best"
 RULED_OUT = "ruled out as the best"
 """The two possible results for a run in a ranking."""
 SELECTED = (
-    "The leader's interval allows for its selection",
-    "The intervals of the leader and the chosen run allow for their selection",
+    "The leader's interval takes its selection into account",
+    "The intervals of the leader and the chosen run take their selection into account",
 )
 """Remarks on adjusted intervals: the first is for one run, and the second is for two runs."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)?|[\W_]")

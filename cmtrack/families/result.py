@@ -261,7 +261,7 @@ class FamilyEvaluation(BaseEvaluation):
         return plots.family_matrix_figure(self, family, given=given)
 
     def code_figure(self, code: Label) -> Figure:
-        """Draw the outcomes of a code, both as a predicted code and as an actual code.
+        """Plot what happens when a code is predicted, and when it is the true code.
 
         Raises
         ------

@@ -119,9 +119,9 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
     """Return the sentences that explain hatched rows, pale rows and numbered names."""
     lines = []
     if empty:
-        lines.append(f"Hatched: no rows of this class ({empty} of {len(names)} classes).")
+        lines.append(f"Hatched classes have no rows ({empty} of {len(names)} classes).")
     if few:
-        lines.append(f"Pale: fewer than {FEW} rows of the class ({few} of {len(names)} classes).")
+        lines.append(f"Pale classes have fewer than {FEW} rows ({few} of {len(names)} classes).")
     return lines + text.numbered(names)
 
 

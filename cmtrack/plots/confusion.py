@@ -38,9 +38,10 @@ _CHART_CLASSES = 12  # largest number of classes with readable numbers and names
 _CHART_NAME = 7  # largest number of characters in a class name
 _CHART_COLUMNS = 37  # largest number of characters in a title line
 _MISMATCH_CAPTION = [
-    "Intragroup mismatch: the wrong class in the right group; neither a hit nor a false alarm.",
-    "Mismatches are shown twice (row and column): rows add up to the actual, columns to the "
-    "predicted totals.",
+    "An intragroup mismatch predicts the correct group but the wrong class. It is neither a hit "
+    "nor a false alarm.",
+    "Mismatches appear twice, in a row and in a column. Rows add up to the actual totals and "
+    "columns to the predicted totals.",
 ]
 
 

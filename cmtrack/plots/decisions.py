@@ -101,7 +101,7 @@ def plot_decision_curve(
         words = f"band of the whole curve ({digits.level(level)})"
         ax.fill_between(t, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         highest.append(high.max())
-    words = "positive where the score reaches the threshold"
+    words = "positive if the score reaches the threshold"
     ax.plot(t, by_score, label=words, **CURVE)
     ax.plot(t, by_all, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
     ax.axhline(0.0, color=INK, linewidth=1.0, linestyle=":", zorder=2, label="none positive: 0")
@@ -193,7 +193,7 @@ def plot_gains(
     if prevalence > 0:
         share = min(share, 10.0 ** math.ceil(math.log10(prevalence)))
     lift = digits.significant(float(np.interp(share, x, y)) / share)
-    words = f"by the score: lift {lift} at {digits.short_percent(share)} predicted positive"
+    words = f"score: lift {lift} if {digits.short_percent(share)} are predicted positive"
     found = np.interp(grid, x, y)
     ax.plot(grid, found, clip_on=False, label=words, **CURVE)
     perfect = np.interp(corners, [0.0, best, 1.0], [0.0, ceiling, ceiling])
@@ -292,7 +292,7 @@ def plot_risk_coverage(
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
     words = "perfect order: all errors last"
     ax.plot(grid, ideal, label=words, **_PERFECT)
-    words = f"no order: {digits.short_percent(total)} errors"
+    words = f"uninformative confidence: {digits.short_percent(total)} errors"
     ax.axhline(total, label=words, **DOTTED)
     for point, marker in zip(points, itertools.cycle("Dos"), strict=False):
         _mark_point(ax, point, marker)
@@ -311,7 +311,7 @@ def _mark_point(ax: Axes, point: Point, marker: str) -> None:
     coverage = digits.short_percent(point.coverage)
     risk = digits.short_percent(point.risk)
     confidence = digits.short_percent(point.confidence)
-    words = f"{coverage} accepted: {risk} errors (confidence from {confidence})"
+    words = f"{coverage} accepted: {risk} errors (confidence of at least {confidence})"
     ax.errorbar(
         [point.coverage],
         [point.risk],

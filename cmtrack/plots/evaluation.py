@@ -305,7 +305,7 @@ def class_curves_figure(evaluation: Evaluation) -> Figure | None:
         curves.append(class_curve(evaluation, label, f"{name}: AUC {area}{interval}"))
     title = "Each class against all others"
     if len(hardest) < len(names):
-        title += f" (the {len(hardest)} of {len(names)} with the least AUC)"
+        title += f" (the {len(hardest)} of {len(names)} with the lowest AUC)"
     return plot_class_curves([("", curves)], title=title)
 
 
@@ -607,9 +607,8 @@ def prevalence_figure(
         remark = f"Not estimated: {estimate.why}."
     caption = f"{caption} {remark}".lstrip()
     if doubt(estimate.fit_pvalue):
-        caption += (
-            f" They may not be ({digits.p_equals(estimate.fit_pvalue)}): do not trust the estimate."
-        )
+        pvalue = digits.p_equals(estimate.fit_pvalue)
+        caption += f" They may not be ({pvalue}), so do not trust the estimate."
     if title is None:
         title = f"Prevalence of “{text.brief(estimate.positive, 40)}”"
     return plot_prevalence(

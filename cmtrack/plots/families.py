@@ -49,19 +49,20 @@ if TYPE_CHECKING:
 
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 1.0: "100%"}
 _RULE = (
-    "A code that is both actual and predicted in a document is a match. Any other code is paired "
-    "with the unmatched codes of its family on the other side; without one it is out of family."
+    "A code that is both actual and predicted in a document is a match. An unmatched code is "
+    "paired with the unmatched codes of its family on the other side. If there are none, it is "
+    "out of family."
 )
 _ALL_PAIRS = (
-    "Counts: all pairs of an actual and a predicted code of a document, including matched codes. "
-    "Shares leave matched codes out and split a code that is paired with several codes among these."
+    "Counts include all pairs of an actual and a predicted code of a document, even of matched "
+    "codes. Shares omit matched codes. If a code is paired with several codes, its share is split."
 )
-_SPLIT = "Counts: pairs. Shares: a code that is paired with several codes is split among these."
+_SPLIT = "Counts are pairs of codes. If a code is paired with several codes, its share is split."
 _ASIDE = {
-    "actual": "Row below: share of the documents with the predicted code that have no unmatched "
-    "actual code of the family.",
-    "predicted": "Column at the right: share of the documents with the actual code that have no "
-    "unmatched predicted code of the family.",
+    "actual": "The bottom row shows, for each predicted code, the share of its documents without "
+    "an unmatched actual code of the family.",
+    "predicted": "The right column shows, for each actual code, the share of its documents without "
+    "an unmatched predicted code of the family.",
 }
 
 
@@ -139,7 +140,10 @@ def plot_family_matrix(
     notes += [_ASIDE[given], *heat.notes(names)]
     if empty.size:
         other = "predicted" if given == "actual" else "actual"
-        notes.append(f"Hatched: never {given} ({empty.size} of {size} codes). Grey: never {other}.")
+        notes.append(
+            f"Hatched codes have no {given} labels ({empty.size} of {size} codes). "
+            f"Grey codes have no {other} labels."
+        )
     caption_below(ax, notes)
     return page.finish()
 
@@ -291,7 +295,7 @@ def plot_code_shares(
     few: tuple[bool, bool] = (False, False),
     most: int = 8,
 ) -> Figure:
-    """Draw the actual codes for a predicted code, and the predicted codes for an actual code.
+    """Plot what happens when a code is predicted, and when it is the true code.
 
     Parameters
     ----------
@@ -321,7 +325,7 @@ def plot_code_shares(
     n_rows = max(1, *map(len, sides))
     figure = new_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * n_rows), "constrained")
     figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
-    headings = ("Actual codes where it is predicted", "Predicted codes where it is actual")
+    headings = ("Actual codes when it is predicted", "Predicted codes when it is correct")
     for ax, side, n, heading, is_rare in zip(
         figure.subplots(1, 2), sides, documents, headings, few, strict=True
     ):
@@ -437,7 +441,7 @@ def family_matrix_figure(
 
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
-    """Draw the actual codes for a predicted code, and the predicted codes for an actual code.
+    """Plot what happens when a code is predicted, and when it is the true code.
 
     Examples
     --------
@@ -460,11 +464,10 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
 
 def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
     """Return name, share and interval of the bars: for the code, its siblings and out of family."""
-    other = "actual" if answer.given == "predicted" else "predicted"
     bars = [(f"{_short_name(answer.code)} (correct)", answer.right, *answer.right_interval)]
     for (code, share), interval in zip(answer.siblings, answer.sibling_intervals, strict=True):
         bars.append((_short_name(code), share, *interval))
-    bars.append((f"no sibling {other}", answer.outside, *answer.outside_interval))
+    bars.append(("no code of its family", answer.outside, *answer.outside_interval))
     return bars
 
 

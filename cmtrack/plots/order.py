@@ -64,14 +64,14 @@ def with_others(
     group[shown] = np.arange(n_shown)
     membership = np.eye(n_shown + 1)[group]
     sums = membership.T @ values @ membership
-    words = f"Shown are the {n_shown} classes of {len(values)} with the most errors among them"
+    words = f"Shows the {n_shown} of {len(values)} classes that are most confused with each other"
     errors = _errors_in(values)
     if errors:
-        words += f", {short_percent(_errors_in(sums[:-1, :-1]) / errors)} of all"
+        words += f" ({short_percent(_errors_in(sums[:-1, :-1]) / errors)} of all errors)"
     pooled = values[np.ix_(group == n_shown, group == n_shown)]
     words += (
-        f". Grey: {short_count(sums[-1, -1])} rows of other classes that are predicted as other "
-        f"classes, {short_count(_errors_in(pooled))} of them errors."
+        f". The grey cell counts {short_count(sums[-1, -1])} rows of other classes that are predicted "
+        f"as other classes, including {short_count(_errors_in(pooled))} errors."
     )
     names = [labels[place] for place in shown]
     return WithOthers(sums, [*names, OTHERS], words)

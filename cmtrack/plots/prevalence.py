@@ -186,7 +186,7 @@ def plot_at_prevalence(
         best = np.asarray(constant, dtype=np.float64)
         drawn.append(best)
         _shade(ax, x, y - best if lower_is_better else best - y)
-        words = "best constant answer"
+        words = "always predicting the same class"
         ax.plot(x, best, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label=words)
     if band is not None:
         low, high = np.asarray(band, dtype=np.float64)
@@ -230,7 +230,7 @@ def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
         1,
         where=is_as_good.tolist(),
         transform=ax.get_xaxis_transform(),
-        label="a constant answer is as good",
+        label="always predicting the same class is as good",
         **look,
     )
 

@@ -134,8 +134,8 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 def ceiling_words(ceiling: float) -> str:
     """Return the legend text that gives the largest recall at any threshold."""
     return (
-        f"ceiling c = {digits.fixed(ceiling, 3)} "
-        "(positives whose class within the group is correct)"
+        f"ceiling {digits.fixed(ceiling, 3)}: the recall cannot be higher, because all other "
+        "positives have the wrong class"
     )
 
 

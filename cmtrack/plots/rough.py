@@ -152,18 +152,18 @@ def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str
     """Add a legend that ends with an explanation of the bars."""
     lower = "lower approximation"
     upper = "boundary, up to the upper approximation"
-    lines = ["Exact, from the granules."]
-    reading = "Certainly of the class is the dark part, possibly the whole bar."
+    lines = ["The bars are exact, because they come from the granules."]
+    reading = "Rows in the dark part certainly belong to the class; rows in the whole bar may."
     if condition is not None:
         lower += ": at most this"
         upper += ": at least this"
-        lines = [f"Bounds from the confusion matrix. {condition}"]
+        lines = [f"The bars are bounds from the confusion matrix. {condition}"]
         reading = (
-            "Certainly of the class is at most the dark part, possibly at least the whole bar."
+            "At most the dark part certainly belongs to the class; at least the whole bar may."
         )
     lines.append(reading)
     if numbers:
-        lines.append("Beside the bars: dark part | class size | whole bar.")
+        lines.append("The numbers next to the bars are: dark part | class size | whole bar.")
     lines += notes
     width = extent_points(ax)[0] + 60
     handles: list[Artist] = [

@@ -143,7 +143,7 @@ def plot_segments(
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
     level = digits.short_percent(confidence_level)
-    lines = [f"{level} intervals hold for all segments together. In brackets: rows."]
+    lines = [f"{level} intervals hold for all segments together. Brackets show numbers of rows."]
     if n_segments > n:
         shown = f"{n} of {n_segments:,} segments are shown"
         lines.append(f"{shown}, {order}." if order else f"{shown}.")

@@ -121,10 +121,11 @@ def plot_spcc_matrix(
     pairs = size * (size - 1)
     grey = []
     if undefined:
-        grey.append(f"Grey: undefined ({undefined} of {pairs} pairs).")
+        grey.append(f"Grey pairs are undefined ({undefined} of {pairs} pairs).")
     if few.any():
         grey.append(
-            f"Grey: fewer than {heat.FEW} rows of a class ({int(few.sum())} of {pairs} pairs)."
+            f"Grey pairs contain a class with fewer than {heat.FEW} rows ({int(few.sum())} of "
+            f"{pairs} pairs)."
         )
     caption_below(ax, grey + heat.notes(names))
     return page.finish()
@@ -206,10 +207,10 @@ def plot_spcc_pairs(
     )
     words = "one-vs-one sPCC at equal shares\n(1: constant within each class, 0: equal means)"
     name_axes(ax, words, "", title)
-    words = "Of each pair the score of the first class"
+    words = "Each point uses the score of the first class of the pair"
     if np.isfinite(low).any():
-        words += f" with its {digits.level(level)} interval, each by itself"
-    lines = [f"{words}. {len(pairs)} of {n_pairs:,} pairs."]
+        words += f" and has a separate {digits.level(level)} interval"
+    lines = [f"Shows {len(pairs)} of {n_pairs:,} pairs. {words}."]
     caption_below(ax, lines + text.numbered(list(short.values())))
     return page.finish()
 

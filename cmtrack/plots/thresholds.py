@@ -152,12 +152,12 @@ def _check_shapes(thresholds: FloatArray, curves: Sequence[FloatArray]) -> None:
 
 def _draw_cost(ax: Axes, x: FloatArray, cost: FloatArray, calibrated: float) -> None:
     """Draw the cost at each threshold, and mark the best threshold for calibrated scores."""
-    label = "cost on the rows that chose the threshold: too favourable where it is lowest"
+    label = "cost on the rows that chose the threshold (too optimistic at its minimum)"
     _draw_steps(ax, x, cost, BLUE, label)
     if math.isfinite(calibrated):
         place = float(np.clip(calibrated, *ax.get_xlim()))
         score = digits.significant(calibrated)
-        words = f"of least cost if the scores were calibrated: {score}"
+        words = f"cheapest threshold for calibrated scores: {score}"
         ax.axvline(place, label=words, **DOTTED)
     name_axes(ax, "", _COST, None)
 

@@ -644,7 +644,7 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
     """Compare the effect of selection, the rows that would decide, and equivalent runs with the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
     for match in re.finditer(
-        rf"About ({_NUMBER}) of it is selection, because it is the (\w+) of at least (\d+) runs",
+        rf"About ({_NUMBER}) of this value is due to selection: it is the (\w+) of at least (\d+) runs",
         said,
     ):
         looks, value = data["looks"], read(match[1])
@@ -656,7 +656,7 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
         if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
             wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
     for match in re.finditer(
-        rf"[Aa]bout ({_NUMBER}) (?:rows more would decide with 80% power )?between “.*?” and “(.*?)”[, ]",
+        rf"[Aa]bout ({_NUMBER}) (?:more rows would decide with 80% power )?between “.*?” and “(.*?)”[, ]",
         said,
     ):
         more, run = data["resolution"]["rows_more"][match[2]], runs[match[2]]
@@ -666,10 +666,10 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
             or run["status"] == "equivalent"
         ):
             wrong.append(f"{match[0]!r}: {more} more, and it is {run['status']!r}")
-    for match in re.finditer(r"Equivalent within (\S+): (“.*?”) (?:is|are) shown", said):
+    for match in re.finditer(r"(?:^|\. )(“[^.]*”) (?:is|are) (equivalent) to “", said):
         wrong += [
             f"{match[0]!r}: {name} is {runs[name]['status']!r}"
-            for name in re.findall("“(.*?)”", match[2])
+            for name in re.findall("“(.*?)”", match[1])
             if runs[name]["status"] not in ("equivalent", "chosen")
         ]
     return wrong

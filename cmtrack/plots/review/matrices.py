@@ -234,12 +234,12 @@ def plot_matrix_difference(
     heat.name_matrix_axes(ax, "class", step, title)
     has_counts = counts is not None and cell.holds_two_lines
     lines = [
-        f"Blue ▲: {b} does better than {a} here (more on the diagonal, less off it). "
-        "Orange ▼: it does worse."
+        f"{b} does better than {a} in blue cells (▲: more on the diagonal, less off it) and "
+        "worse in orange cells (▼)."
     ]
     if cell.holds_text:
         below = " (in brackets: rows)" if has_counts else ""
-        lines.append(f"Numbers: percentage points of the actual class{below}, {b} minus {a}.")
+        lines.append(f"Numbers are percentage points of the actual class{below}: {b} minus {a}.")
     if is_tested:
         lines.append(_explain_marks(marked, "bold number" if cell.holds_text else "triangle"))
     lines += heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum()))
@@ -250,7 +250,9 @@ def plot_matrix_difference(
 def _explain_marks(marked: BoolArray, sign: str) -> str:
     """Return the sentence that explains marked cells."""
     n_marked = f"{int(marked.sum())} of {marked.size} cells"
-    return f"Full colour, {sign}: significant difference ({n_marked}). Pale: not significant."
+    return (
+        f"Cells with full colour and a {sign} differ significantly ({n_marked}); pale cells do not."
+    )
 
 
 def _top_difference(

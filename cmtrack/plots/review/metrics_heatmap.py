@@ -85,7 +85,7 @@ def plot_metric_heatmap(
     if tied is not None:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
             words.set_fontweight("bold" if bold else "normal")
-        lines.append(f"Bold name: {tied_are}.")
+        lines.append(f"Runs with a bold name {tied_are}.")
     lines += text.numbered(shown) or text.numbered(metrics)
     caption_under(ax, ax.patch, lines, max(extent_points(ax)[0], 330.0))
     if title is not None:
@@ -147,21 +147,21 @@ def _explanations(tones: FloatArray, better: Sequence[str], errors: FloatArray) 
     arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
     lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
     measured = (np.isfinite(errors) & (errors > 0)).any(axis=0)
-    unmeasured = "Orange: behind the best of the column"
+    unmeasured = "Orange values are behind the best of their column"
     if measured.any():
         unmeasured = "Columns without a standard error"
         scale = (
-            "White: at most one standard error behind the best of the column. "
+            "White values are at most one standard error behind the best of their column. "
             "The deeper the orange, the farther behind"
         )
         if np.nanmax(tones, initial=0) >= 1:
-            scale += f"; deepest from {_LARGEST:.0f} standard errors on"
+            scale += f", up to {_LARGEST:.0f} standard errors"
         lines.append(f"{scale}.")
     if not measured.all() and len(tones) > 1:
-        lines.append(f"{unmeasured}: the middle tone is the median distance.")
+        lines.append(f"{unmeasured}: the middle tone shows the median distance.")
     undefined = int(np.isnan(tones).sum())
     if undefined:
-        lines.append(f"Grey, –: undefined ({undefined} of {tones.size}).")
+        lines.append(f"Grey cells (–) are undefined ({undefined} of {tones.size}).")
     return lines
 
 

@@ -98,11 +98,11 @@ def plot_roc_overlay(
     for colour, top in runs.capped:
         ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
-    chance = "Dotted diagonal: chance."
+    chance = "The dotted diagonal shows random guessing."
     if runs.capped:
-        chance = "Dotted lines: chance, up to the ceiling of each curve."
+        chance = "The dotted lines show random guessing, up to the ceiling of each curve."
     ceiling = (
-        "Dashes right of the frame: the ceiling, the largest share of positives that a curve can "
+        "Dashes to the right of the frame mark ceilings, the largest recall that a curve can "
         "reach. Compare normalised areas (area / ceiling; chance is 0.5): areas under different "
         "ceilings are not comparable."
     )
@@ -145,8 +145,10 @@ def plot_precision_recall_overlay(
     for colour, top in runs.capped:
         ax.plot([top, top], [1.01, 1.06], color=colour, **_CEILING)
     unit_square(ax, "recall" + of_positive(positive), "precision", title)
-    ceiling = "Dashes above the frame: the ceiling, the largest recall that a curve can reach."
-    runs.explain(ax, "Dotted: chance.", "interval of each average precision", ceiling)
+    ceiling = "Dashes above the frame mark ceilings, the largest recall that a curve can reach."
+    runs.explain(
+        ax, "The dotted line shows random guessing.", "interval of each average precision", ceiling
+    )
     return page.finish()
 
 
@@ -188,7 +190,7 @@ def plot_reliability_overlay(
     unit_square(ax, score, "observed share", title)
     reach = reach_of(max(float(x[-1]) for x, _ in runs.points[: runs.shown]))
     ax.set(xlim=(0, reach), aspect=reach)
-    perfect = "Dotted: as often as the score says. Below it the score is too high."
+    perfect = "On the dotted line, scores are right on average; below it, they are too high."
     runs.explain(ax, perfect, "interval of each error")
     return page.finish()
 
@@ -289,7 +291,7 @@ class _Runs:
             *text.numbered(self.names[: self.shown]),
         ]
         if np.isfinite(self.limits[: self.shown]).any():
-            lines.append(f"In brackets: the {interval} by itself.")
+            lines.append(f"Brackets show a separate {interval}.")
         if self.capped:
             lines.append(ceiling)
         caption_under(ax, legend_below(ax), lines, extent_points(ax)[0] + 30)

@@ -90,18 +90,18 @@ def plot_metric_against_parameter(
     name_axes(ax, x_title, text.brief(metric_title, 48), title)
     lines = []
     if not shown.may_be_best.all():
-        lines.append(f"Blue circles: {MAY_BE_BEST}. Orange squares: {RULED_OUT}.")
+        lines.append(f"Runs with blue circles {MAY_BE_BEST}; orange squares are {RULED_OUT}.")
     if highlight is not None:
         name = quoted(text.short_names(names, 60)[highlight])
         hint = "" if is_shown[highlight] else " (left out)"
-        lines.append(f"★ chosen: {name}{hint}.")
+        lines.append(f"★ marks the chosen run, {name}{hint}.")
     if has_means and distinct.size < shown.x.size:
-        lines.append("Grey line: mean of the runs at each value.")
+        lines.append("The grey line shows the mean of the runs at each value.")
     if shown.has_interval.any():
-        lines.append("Bars: the interval of each value by itself.")
+        lines.append("Bars show a separate interval for each value.")
     if not is_shown.all():
         n_hidden = f"{int((~is_shown).sum())} of {len(is_shown)} runs are left out"
-        lines.append(f"{n_hidden}: the parameter is not set or the metric undefined.")
+        lines.append(f"{n_hidden}, because the parameter is not set or the metric is undefined.")
     caption_under(ax, ax.xaxis.label, lines, max(extent_points(ax)[0], 300.0))
     return page.finish()
 

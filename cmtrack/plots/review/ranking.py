@@ -42,9 +42,9 @@ from ._layout import BoolArray, caption_under, left_out
 _ROW = 0.27  # inches
 _WIDTH = 2.7  # inches per panel
 _WORSE = {
-    "higher": "left of zero: worse",
-    "lower": "right of zero: worse",
-    "nearest zero": "in distance from zero; right of zero: worse",
+    "higher": "left of zero is worse",
+    "lower": "right of zero is worse",
+    "nearest zero": "in distance from zero; right of zero is worse",
 }
 
 
@@ -131,7 +131,7 @@ def plot_ranking(
     lines += _explanations(metric_rows.limits, gap_rows.limits, level, picked[:n])
     lines += text.numbered(short[:n])
     if is_beyond:
-        lines.append("Arrowheads: beyond the axis, with the numbers next to it.")
+        lines.append("Arrowheads mark values beyond the axis; their numbers are next to it.")
     caption_under(left, legend, lines, 72 * (2 * _WIDTH + text_width))
     if title is not None:
         left.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
@@ -155,9 +155,9 @@ def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
             [], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label
         )
 
-    handles = [handle(BLUE, "o", f"{MAY_BE_BEST} ({level})")] if tied.any() else []
+    handles = [handle(BLUE, "o", f"{MAY_BE_BEST} (at {level} confidence)")] if tied.any() else []
     if not tied.all():
-        handles.append(handle(ORANGE, "s", f"{RULED_OUT} ({level})"))
+        handles.append(handle(ORANGE, "s", f"{RULED_OUT} (at {level} confidence)"))
     if star:
         handles.append(
             Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen")
@@ -171,12 +171,14 @@ def _explanations(
 ) -> list[str]:
     lines = []
     if np.isfinite(limits).any():
-        lines.append(f"Left: {level} interval of each value; do not compare these.")
+        lines.append(
+            f"The left panel shows {level} intervals of single values. Do not compare them."
+        )
     if picked.any():
         words = SELECTED[0] if picked.sum() == 1 else SELECTED[1]
         lines.append(f"{words}.")
     if np.isfinite(gap_limits).any():
-        lines.append(f"Right: simultaneous {level} intervals of the differences.")
+        lines.append(f"The right panel shows simultaneous {level} intervals of the differences.")
     missing = int((~np.isfinite(gap_limits)).any(axis=1).sum())
     if missing:
         lines.append(f"No interval of the difference is known for {missing} of the runs shown.")

@@ -63,7 +63,7 @@ def plot_rank_distribution(
     name_axes(ax, "rank (1: best)", rows, title)
     lines = text.numbered(short)
     if cell.holds_text and ((shares > 0) & (shares < 0.01)).any():
-        lines.insert(0, "Below 1%: no number.")
+        lines.insert(0, "Probabilities below 1% have no number.")
     caption_below(ax, lines)
     return page.finish()
 

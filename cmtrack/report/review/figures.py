@@ -123,7 +123,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
             [_standard_error(evaluation, name) for name in names] for evaluation in evaluations
         ],
         tied=np.array([run.tied for run in runs]),
-        tied_are="not dominated" if ranking.criterion.pareto else MAY_BE_BEST,
+        tied_are="are not dominated" if ranking.criterion.pareto else MAY_BE_BEST,
         title=fmt.capital(", ".join(limits)) or None,
     )
 

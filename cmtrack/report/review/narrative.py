@@ -28,6 +28,7 @@ from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
+    all_others,
     behind_words,
     counts_rows,
     criterion_title,
@@ -166,7 +167,7 @@ def _best(review: Review, ranking: Ranking) -> list[str]:
     if len(ranking.standings) == 1:
         return [_only_one(review, chosen, noun)]
     if ties == 1:
-        others = _all_others(len(ranking.standings) - 1, noun)
+        others = all_others(len(ranking.standings) - 1, noun)
         return [f"Take {chosen}: {others} {behind_words(ranking)}."]
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
@@ -174,7 +175,7 @@ def _best(review: Review, ranking: Ranking) -> list[str]:
         if ranking.criterion.single:
             those = f"that {MAY_BE_BEST} and are {those}"
         title = _rule_title(ranking.decision.by)
-        return [f"Take {chosen}: of the {near} {noun}s {those}, it has the {title}."]
+        return [f"Take {chosen}: it has the {title} of the {near} {noun}s {those}."]
     if ranking.criterion.pareto:
         front = sum(run.rank == 1 for run in ranking.runs)
         return [
@@ -354,7 +355,7 @@ def selection(review: Review) -> str:
         return ""
     end = "highest" if review.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
-    return f"About {part} of it is selection, because it is the {end} of {looks.among}."
+    return f"About {part} of this value is due to selection: it is the {end} of {looks.among}."
 
 
 def selected(ranking: Ranking) -> str:
@@ -362,7 +363,10 @@ def selected(ranking: Ranking) -> str:
     if not ranking.leader.picked:
         return ""
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
-    return f"(* The interval is wider because the {best} of {ranking.picked_from} was selected.)"
+    return (
+        f"(* The interval is wider because the {best} of {ranking.picked_from} values was "
+        "selected.)"
+    )
 
 
 def _others(review: Review, ranking: Ranking) -> list[str]:
@@ -443,8 +447,8 @@ def equivalents(review: Review, ranking: Ranking) -> str:
     be = "is" if len(runs) == 1 else "are"
     leader = review.say(ranking.leader.name)
     return (
-        f"Equivalent within {ranking.equivalence:g}: {review.say_all(runs)} {be} shown to differ "
-        f"from {leader} by less than this margin."
+        f"{review.say_all(runs)} {be} equivalent to {leader}: the difference is shown to be less "
+        f"than {ranking.equivalence:g}."
     )
 
 
@@ -468,14 +472,15 @@ def rows_more(review: Review) -> str:
             about = _about_rows(more, resolution.rows)
             between = f"between {leader} and {review.say(name)}"
             if parts:
-                parts.append(f"{about.replace(' rows', '')} {between}")
+                parts.append(f"{about.replace(' more rows', '')} {between}")
             else:
-                parts.append(f"{about} more would decide with 80% power {between}")
+                parts.append(f"{about} would decide with 80% power {between}")
     if not parts:
         return ""
-    true = "difference is" if len(parts) == 1 else "differences are"
-    noun = "difference" if len(parts) == 1 else "differences"
-    return f"{fmt.capital(fmt.join_names(parts))}, if the true {true} equal to the observed {noun}."
+    return (
+        f"{fmt.capital(fmt.join_names(parts, 6))}, if the true difference between two runs equals "
+        "the observed difference."
+    )
 
 
 # -- ties: the choice among runs that may be the best ----------------------------------------------
@@ -503,10 +508,10 @@ def _by_score_alone(review: Review, ranking: Ranking) -> list[str]:
     """Return the sentences that recommend a run that no tie-breaker chose; advice is last."""
     chosen = review.say(ranking.foremost.name)
     ties = len(ranking.tied)
-    others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
+    others = "the other" if ties == 2 else f"one of the other {fmt.in_words(ties - 1)}"
     reason = f"The only reason to prefer {chosen} is its score."
     if _shared(ranking):
-        reason = f"Nothing speaks for {chosen}."
+        reason = f"You have no reason to prefer {chosen}."
     return [reason, f"If {others} is cheaper or simpler, take that one."]
 
 
@@ -774,8 +779,8 @@ def unpaired(review: Review, ranking: Ranking) -> str:
     text = f"Not compared row by row: {who}."
     if any(math.isfinite(run.low) for run in runs):
         text += (
-            " Their standard errors count as independent. So the differences look less certain "
-            "than they are, and the tests may miss a real difference."
+            " Their standard errors are treated as independent. So the differences look less "
+            "certain than they are, and the tests may miss a real difference."
         )
     return text
 
@@ -822,14 +827,13 @@ def break_evens(review: Review) -> list[str]:
             alike.append(quoted(names[other.name]))
     if alike:
         sentences.append(
-            f"{quoted(names[taken.name])} is not shown to be cheaper or more expensive than "
-            f"{' or '.join(alike)} "
-            "at any cost of a miss."
+            f"Whatever a miss costs, {quoted(names[taken.name])} is not shown to be cheaper or "
+            f"more expensive than {' or '.join(alike)}."
         )
     left = len(others) - RIVALS
     if sentences and left > 0:
         runs = "run" if left == 1 else f"{left} runs"
-        sentences.append(f"Costs of a miss were not compared with the other {runs}.")
+        sentences.append(f"Costs were not compared with the other {runs}.")
     return sentences
 
 
@@ -978,7 +982,7 @@ def rule(review: Review) -> str:
     if noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
     sentence = (
-        f"A {noun} is {RULED_OUT} if its p-value for {test} is at most {alpha}. "
+        f"A {noun} is {RULED_OUT} if the p-value for {test} is at most {alpha}. "
         f"All other {noun}s {MAY_BE_BEST}."
     )
     best = f"the {noun} with the best value"
@@ -1000,11 +1004,11 @@ def explained(level: float, noun: str = "run") -> str:
         test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
         return f"A model is {RULED_OUT} if {test}. All other models {MAY_BE_BEST}."
     return (
-        f"A run is {RULED_OUT} if p, its p-value for being the best, is at most "
-        f"{significant(1 - level)}. The interval of its difference from the best other run then "
-        f"ends at exactly 0. All other runs {MAY_BE_BEST}. The truly best run is ruled out in at "
-        f"most {fmt.level(1 - level)} of reviews. If several runs are equally good, this holds for "
-        "each of them, so the chance is larger that one of them is ruled out."
+        f"A run is {RULED_OUT} if p, the p-value of the test that it is the best, is at most "
+        f"{significant(1 - level)}. In this case, the interval of its difference from the best "
+        f"other run ends at exactly 0. All other runs {MAY_BE_BEST}. The truly best run is wrongly "
+        f"ruled out in at most {fmt.level(1 - level)} of reviews. If several runs are equally "
+        "good, this limit holds for each of them, so one of them is ruled out more often."
     )
 
 
@@ -1076,11 +1080,11 @@ def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
 def _methods_of_runs(review: Review) -> list[str]:
     comparison = review.comparison
     notes = [
-        f"{explained(comparison.confidence_level)} p comes from multiple comparisons with the "
-        "best (Hsu 1984, 1996; Edwards and Hsu 1983) in two steps: runs that are clearly not the "
-        "best do not count as rivals (Romano, Shaikh and Wolf 2014). With few rows or clusters, "
-        "tests and intervals use Student's distribution. Runs that may be the best are not shown "
-        "to be equal.",
+        f"{explained(comparison.confidence_level)} p comes from a two-step procedure of "
+        "multiple comparisons with the best (Hsu 1984, 1996; Edwards and Hsu 1983). In the second "
+        "step, runs that are clearly not the best no longer count as rivals (Romano, Shaikh and "
+        "Wolf 2014). With few rows or clusters, tests and intervals use Student's t distribution. "
+        "Runs that may be the best are not necessarily equally good.",
     ]
     if comparison.criterion.pareto:
         notes = [
@@ -1090,21 +1094,22 @@ def _methods_of_runs(review: Review) -> list[str]:
     else:
         notes += [
             f"The {review.level} intervals of the differences from the best other run hold "
-            "together (Hsu 1984). For the leader, the difference is the lead over the next run; "
-            "for all other runs, it is the difference from the leader. See the JSON file for the "
-            "p-values of each pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
-            "The interval of the leader allows for its selection: its limit on the side of worse "
-            "values holds for all runs together, including runs that were not read because of "
-            "their logged values (after Fuentes, Casella and Wells 2018). If the chosen run does "
-            "not lead, both limits of its interval hold for all runs together.",
+            "for all runs together (Hsu 1984). For the leader, the difference is the lead over the "
+            "next run; for all other runs, it is the difference from the leader. See the JSON file "
+            "for the p-value of each pair of runs, adjusted by max-T (Westfall and Young 1993) and "
+            "by Holm (1979).",
+            "The leader's interval takes the selection of the leader into account: the limit on "
+            "the worse side holds for all runs together, including runs that were not read because "
+            "of their logged values (after Fuentes, Casella and Wells 2018). If the chosen run "
+            "does not lead, both limits of its interval hold for all runs together.",
             _margin(comparison.how.get("margin")),
         ]
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
-        notes.append("All differences are differences between distances from zero.")
+        notes.append("Each difference compares two distances from zero.")
     notes.append(
         "If the predictions of each row are stored, standard errors use the influence of each test "
-        "row, so errors that the runs share cancel out. Do not compare runs by the overlap of the "
-        "intervals of their values."
+        "row, so errors that the runs share cancel out. Do not compare runs by "
+        "checking whether their intervals overlap."
     )
     return notes
 
@@ -1112,7 +1117,7 @@ def _methods_of_runs(review: Review) -> list[str]:
 def _margin(margin: float | None) -> str:
     """Return the sentence on the runs among which a tie-breaker may choose."""
     rule = (
-        "within one standard error of the paired difference from the leader "
+        "at most one standard error (of the paired difference) from the leader "
         "(Breiman, Friedman, Olshen and Stone 1984)"
     )
     if margin is not None:
@@ -1125,13 +1130,6 @@ def _margin(margin: float | None) -> str:
 
 
 # -- phrases ---------------------------------------------------------------------------------------
-
-
-def _all_others(n: int, noun: str) -> str:
-    """Return a subject and verb for the other runs, such as "all 5 other runs are"."""
-    if n == 1:
-        return f"the other {noun} is"
-    return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
 
 
 def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
@@ -1154,7 +1152,7 @@ def _about_rows(more: float, rows: float) -> str:
     Very large numbers are written as a multiple of the present number of rows.
     """
     if more < _MANY * rows:
-        return f"about {significant(more, 2)} rows"
+        return f"about {significant(more, 2)} more rows"
     return f"over {_MANY:,} times these rows"
 
 

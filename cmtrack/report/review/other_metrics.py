@@ -9,9 +9,10 @@ from typing import Any
 
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
+from cmtrack.names import RULED_OUT
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.columns import columns_of, ranking_table
-from cmtrack.report.review.phrases import how_many
+from cmtrack.report.review.phrases import all_others, how_many
 from cmtrack.report.review.review import Review
 from cmtrack.report.review.shown import headline
 
@@ -39,7 +40,7 @@ def other_metrics(review: Review) -> list[dict[str, Any]]:
 
 def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
     """Return sentences on how to read the tables, and on how many metrics they cover."""
-    note = f"Brackets show the {review.level} interval of each run separately."
+    note = f"Brackets show a separate {review.level} interval for each run."
     number = 0 if review.ranking is None else len(_names(review.ranking))
     if len(tables) < number:
         note += f" The page shows {len(tables)} of {number} headline metrics."
@@ -107,15 +108,20 @@ def _sentence(title: str, runs: Sequence[Ranked], review: Review, ranking: Ranki
         if chosen in first:
             sentences.append(f"{name} is one of them.")
         else:
-            sentences.append(f"{name} ranks {chosen.rank} of {len(runs)}: {_value(chosen)}.")
+            sentences.append(
+                f"{name} has rank {chosen.rank} of {len(runs)} with a value of {_value(chosen)}."
+            )
     n_untested = sum(math.isnan(run.p_set) for run in runs[1:])
     if n_untested == len(runs) - 1:
         sentences.append("No difference between the runs could be tested.")
         return " ".join(sentences)
-    tied = how_many(sum(run.tied for run in runs), len(runs), ranking.noun)
-    sentences.append(f"{fmt.capital(tied)} ({review.level}).")
+    ties = sum(run.tied for run in runs)
+    words = how_many(ties, len(runs), ranking.noun)
+    if ties == 1:
+        words = f"{all_others(len(runs) - 1, ranking.noun)} {RULED_OUT}"
+    sentences.append(f"At {review.level} confidence, {words}.")
     if n_untested:
-        sentences.append(f"{n_untested} of them could not be tested.")
+        sentences.append(f"{n_untested} of the runs could not be tested.")
     return " ".join(sentences)
 
 

@@ -204,9 +204,9 @@ def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Colu
 _LOSSES = ("probability/log_loss", "probability/brier")
 _HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
 _OF_WHAT = {
-    "calibration": "the probabilities of {positive}. A slope below 1 means over-confident; the "
+    "calibration": "the probabilities of {positive}. A slope below 1 means over-confidence; the "
     "slope ignores scores of exactly 0% and 100%",
-    "confidence": "the probability of the predicted class, and how often the class is correct",
+    "confidence": "the probability of the predicted class",
 }
 
 
@@ -272,7 +272,7 @@ def _probability_cells(
 def _probability_reading(ranking: Ranking, section: str) -> str:
     """Return how to read the table of probabilities."""
     level = fmt.level(ranking.confidence_level)
-    reading = f"Brackets show the {level} interval of each run separately."
+    reading = f"Brackets show a separate {level} interval for each run."
     if not section:
         return reading
     subject = _OF_WHAT[section].format(positive=quoted(ranking.evaluation.positive))
@@ -280,8 +280,8 @@ def _probability_reading(ranking: Ranking, section: str) -> str:
     return (
         f"{reading} Log loss and Brier score cover all classes. The other columns evaluate "
         f"{subject}. If p is at most {alpha}, there are signs of miscalibration. The verdict "
-        "claims miscalibration only if the curve also leaves its band, or both parts of the test "
-        "find it."
+        "claims miscalibration only if the curve also leaves its band or both parts of the test "
+        "find miscalibration."
     )
 
 
@@ -473,7 +473,7 @@ def _confusion_words(
         return sentences
     if n_different == 1:
         return [f"{chosen} and {other} differ in 1 cell, but not significantly."]
-    return [f"{chosen} and {other} differ in {n_different} cells, but not significantly in any."]
+    return [f"{chosen} and {other} differ in {n_different} cells, none of them significantly."]
 
 
 def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
@@ -481,7 +481,7 @@ def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
     i, j = cell
     more = "more" if changes.counts[cell] > 0 else "fewer"
     rows = fmt.counted(abs(float(changes.counts[cell])), f"{more} row")
-    answer = "correct"
+    answer = "classified correctly"
     if i != j:
         answer = f"predicted as {quoted(changes.labels[j])}"
     pvalue = fmt.p_equals(float(changes.adjusted[cell]))

@@ -93,6 +93,13 @@ def how_many(ties: int, of: int, noun: str) -> str:
     return f"both {noun}s {MAY_BE_BEST}" if of == 2 else f"all {of} {noun}s {MAY_BE_BEST}"
 
 
+def all_others(n: int, noun: str) -> str:
+    """Return subject and verb for the other runs, such as "all 5 other runs are"."""
+    if n == 1:
+        return f"the other {noun} is"
+    return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
+
+
 def behind_words(ranking: Ranking) -> str:
     """Return the words for runs that are ruled out or dominated."""
     return "dominated" if ranking.criterion.pareto else RULED_OUT

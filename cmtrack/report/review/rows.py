@@ -173,7 +173,7 @@ def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | No
     rows = [_class_row(by_class, int(k)) for k in classes[order][:MAX_CLASSES]]
     reading = (
         f"Brackets show exact {fmt.level(by_class.confidence_level)} intervals that hold for all "
-        "classes together. p tests if both numbers are equal, adjusted for all classes (Holm)."
+        "classes together. p tests whether both numbers are equal, adjusted for all classes (Holm)."
     )
     if len(classes) > len(rows):
         reading += f" The table shows {len(rows)} of {len(classes)} classes, smallest p first."
@@ -232,10 +232,10 @@ def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> di
             probability_columns.append(name)
             heads[name] = "with probability"
     shown = min(total, LISTED)
-    first = "" if shown == total else f": the first {shown}"
+    first = "" if shown == total else f" (the first {shown})"
     reading = NUMBERED
     if is_scored and shown > 1:
-        reading = f"Rows whose actual class loses most probability come first. {NUMBERED}"
+        reading = f"Rows whose actual class loses the most probability come first. {NUMBERED}"
     rows = fmt.counted(total, "row")
     table = rows_table(frame.head(LISTED), heads, probability_columns, joined)
     return table | {

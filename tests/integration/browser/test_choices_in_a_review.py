@@ -141,18 +141,17 @@ def held_to(page, ranking, chosen):
     assert f": {first[0]['value']}." in sentence
     assert all(quoted(row["name"]) in sentence for row in first[:3])
     place = next(row for row in rows if row["chosen"])
-    assert (f" ranks {place['rank']} of {len(rows)}: {place['value']}." in sentence) == (
-        place not in first
-    )
+    rank = f" has rank {place['rank']} of {len(rows)} with a value of {place['value']}."
+    assert (rank in sentence) == (place not in first)
     number = len(tied)
     of = len(own)
-    if number < of:
-        words = f"{number} of {of}"
-    elif of == 2:
-        words = "Both"
-    else:
-        words = f"All {of}"
-    assert sentence.endswith(f" {words} runs may be the best (95%).")
+    words = f"{number} of {of} runs may be the best"
+    if number == of:
+        words = "runs may be the best"
+    elif number == 1:
+        words = "ruled out as the best"
+    assert "At 95% confidence, " in sentence
+    assert sentence.endswith(f"{words}.")
     strokes = page.locator("table.answer:visible tbody tr").evaluate_all(
         """rows => rows.map(row => [row.classList[0], row.querySelector('svg.bar .value')])
         .filter(([_, bar]) => bar).map(([status, bar]) => [status === 'behind', getComputedStyle(bar).fill])"""
@@ -185,7 +184,7 @@ def test_another_metric(page, comparison, evaluations):
         )
     assert page.locator("table.answer:visible").count() == 1
     note = page.locator("#other-metrics details > p.soft").inner_text()
-    assert note == "Brackets show the 95% interval of each run separately."
+    assert note == "Brackets show a separate 95% interval for each run."
 
 
 @pytest.mark.parametrize(

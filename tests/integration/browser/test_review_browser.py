@@ -237,7 +237,7 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
         page.locator("#hint")
         .inner_text()
         .startswith(
-            "Click a run to compare it with the chosen run. The marked run is compared now: “"
+            "Click a run to compare it with the chosen run. It is now compared with the marked run, “"
         )
     )
     shown = page.locator("nav.contents a").all_inner_texts()

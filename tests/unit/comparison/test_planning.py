@@ -131,7 +131,10 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     said = comparison.summary()
     page = html(comparison, pictures={})
     assert in_review(comparison) == []
-    assert f"About {comparison.looks.optimism:.2g} of it is selection, because it is the " in said
+    assert (
+        f"About {comparison.looks.optimism:.2g} of this value is due to selection: it is the "
+        in said
+    )
     assert "est of at least 4 runs evaluated on these rows." in said
     equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
     needed = {
@@ -141,8 +144,8 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     }
     for name, more in needed.items():
         assert (f"between “a” and “{name}”" in said) == (name not in equal and more > 0)
-    assert ("more would decide with 80% power between" in said) == (not equal.issuperset(needed))
-    assert ("Equivalent within" in said) == bool(equal)
+    assert ("would decide with 80% power between" in said) == (not equal.issuperset(needed))
+    assert (" equivalent to “" in said) == bool(equal)
     for run in [run for run in comparison.runs if run.name in equal]:
         word = f"{'' if run.tied else 'ruled out, but '}equivalent within {run.equivalent_within:g}"
         assert f">{word}</span>" in page
@@ -197,7 +200,7 @@ def test_runs_that_a_gate_stopped_count_for_the_selection(gate: str, has_baselin
     assert gated.ranking.leader.interval == pytest.approx(free.ranking.leader.interval, abs=1e-3)
     said = gated.summary()
     assert "the highest of at least 12 runs evaluated on these rows." in said
-    assert "(* The interval is wider because the highest of 12 was selected.)" in said
+    assert "(* The interval is wider because the highest of 12 values was selected.)" in said
 
 
 def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
@@ -211,7 +214,7 @@ def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
     assert "it is the only run that passes the gates." in said
     assert "the highest of at least 12 runs evaluated on these rows." in said
     assert "]*. " in said
-    assert "(* The interval is wider because the highest of 12 was selected.)" in said
+    assert "(* The interval is wider because the highest of 12 values was selected.)" in said
 
 
 def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from() -> None:
@@ -222,7 +225,7 @@ def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from(
     assert (comparison.looks.runs, comparison.ranking.picked_from) == (4, 4)
     said = comparison.summary()
     assert "the highest of at least 4 runs evaluated on these rows." in said
-    assert "(* The interval is wider because the highest of 4 was selected.)" in said
+    assert "(* The interval is wider because the highest of 4 values was selected.)" in said
     assert "5 runs" not in said
 
 

@@ -107,7 +107,7 @@ def test_code_shares_are_bars_with_their_intervals():
     assert tuple(ends) == answer.right_interval
     names = [label.get_text() for label in left.get_yticklabels()]
     assert names[0] == "11 (correct)"
-    assert names[-1] == "no sibling actual"
+    assert names[-1] == "no code of its family"
 
 
 def test_too_few_documents_and_none_at_all_are_said():

@@ -140,7 +140,7 @@ def test_a_model_that_finds_all_classes_wins() -> None:
         assert math.isnan(last.difference_low)
         assert math.isnan(last.pvalue)
         assert "never varies" in last.unpaired
-        assert "Their standard errors count as independent" not in comparison.summary()
+        assert "Their standard errors are treated as independent" not in comparison.summary()
         assert "no difference between them could be tested" in comparison.summary()
         difference = paired_differences(runs["good"], runs["never finds class 2"], metrics=[name])[
             name

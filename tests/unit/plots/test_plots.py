@@ -93,7 +93,7 @@ def test_diagonal_is_framed_and_empty_class_is_hatched() -> None:
     assert (hatch.get_hatch(), len(hatch.get_paths())) == ("////", 1)
     assert len(frames.get_paths()) == 2
     assert "no rows" in notes(figure)
-    assert any(t.startswith("Hatched: no rows of this class (1 of 3") for t in notes(figure))
+    assert any(t.startswith("Hatched classes have no rows (1 of 3") for t in notes(figure))
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     figure = plot_confusion_matrix(counts, ["many", "one"])
     opacity = main_axes(figure).images[0].get_alpha()
     np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
-    assert "Pale: fewer than 20 rows of the class (1 of 2 classes)." in notes(figure)
+    assert "Pale classes have fewer than 20 rows (1 of 2 classes)." in notes(figure)
     # weights, not samples
     assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
@@ -224,7 +224,7 @@ def test_roc_with_ceiling() -> None:
     ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
     assert notes(figure) == [
-        "ceiling c = 0.667 (positives whose class within the group is correct)"
+        "ceiling 0.667: the recall cannot be higher, because all other positives have the wrong class"
     ]
     legend = legend_texts(figure)
     assert "AUC 0.583 [0.157, 1.000]" in legend[0]
@@ -260,7 +260,7 @@ def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
         "0.74",
         "0.75",
     ]
-    assert notes(figure) == ["Grey: undefined (1 of 6 pairs)."]
+    assert notes(figure) == ["Grey pairs are undefined (1 of 6 pairs)."]
     lightness = image.cmap(np.linspace(0, 1, 21))[:, :3] @ [0.2126, 0.7152, 0.0722]
     assert (np.diff(lightness) > 0).all()  # low entries are always the darker ones
 

@@ -34,12 +34,12 @@ def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
     figure = plot_decision_curve(
         t, value, every, band=([0.1, 0.2, -0.1], [0.3, 0.4, 0.2]), level=0.9, positive="yes"
     )
-    own = line_labelled(figure, "positive where the score reaches the threshold")
+    own = line_labelled(figure, "positive if the score reaches the threshold")
     assert own.get_xydata().tolist() == [[0.2, 0.3], [0.5, 0.2], [0.8, 0.1]]
     assert line_labelled(figure, "all positive").get_ydata().tolist() == [0.375, 0.0, -1.5]
     assert legend_texts(figure) == [
         "band of the whole curve (90%)",
-        "positive where the score reaches the threshold",
+        "positive if the score reaches the threshold",
         "all positive",
         "none positive: 0",
     ]
@@ -82,11 +82,11 @@ def test_gains_with_a_ceiling():
     np.testing.assert_allclose(line_labelled(figure, "chance").get_ydata(), [0, 0.256, 0.8])
     texts = legend_texts(figure)
     assert texts[:3] == [
-        "by the score: lift 2 at 10% predicted positive",
+        "score: lift 2 if 10% are predicted positive",
         "perfect order: recall 80% at 32%",
         "chance: lift 0.8",
     ]
-    assert texts[3].startswith("ceiling c = 0.800")
+    assert texts[3].startswith("ceiling 0.800: ")
     assert texts[4].replace("\n", " ") == "predicted labels: predicted positive 30%, recall 50%"
 
 
@@ -98,7 +98,7 @@ def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
     ax = figure.axes[0]
     assert ax.get_xscale() == "log"
     assert ax.get_xlim() == (0.00025, 1.0)
-    assert legend_texts(figure)[0] == "by the score: lift 521 at 0.1% predicted positive"
+    assert legend_texts(figure)[0] == "score: lift 521 if 0.1% are predicted positive"
     assert line_labelled(figure, "predicted").get_xydata().tolist() == [[0.00025, 0.0]]
     assert max(figure.get_size_inches()) < 10
 
@@ -117,7 +117,7 @@ def test_risk_by_coverage():
     assert legend_texts(figure) == [
         "most confident first: AURC 0.123 [0.1, 0.15]",
         "perfect order: all errors last",
-        "no order: 30% errors",
+        "uninformative confidence: 30% errors",
     ]
 
 
@@ -128,9 +128,9 @@ def test_shares_that_are_accepted_are_marked_with_their_risk():
     evaluation = evaluate(wrong, y_prob=1 - confidence)
     texts = legend_texts(evaluation.figures()["risk_coverage"])
     assert [text for text in texts if "accepted" in text] == [
-        "50% accepted: 5% errors (confidence from 83%)",
-        "80% accepted: 10% errors (confidence from 71%)",
-        "90% accepted: 10% errors (confidence from 67%)",
+        "50% accepted: 5% errors (confidence of at least 83%)",
+        "80% accepted: 10% errors (confidence of at least 71%)",
+        "90% accepted: 10% errors (confidence of at least 67%)",
     ]
 
 
@@ -184,7 +184,7 @@ def test_a_group_with_mismatches_has_a_ceiling():
     y, _, p = random_problem(3, 200, 3)
     grouping = Grouping({"yes": [0, 1], "no": [2]}, positive="yes", mode="strict")
     figure = evaluate(y, y_prob=p, grouping=grouping).figures()["gains"]
-    assert any(text.startswith("ceiling c = ") for text in legend_texts(figure))
+    assert any(text.startswith("ceiling ") for text in legend_texts(figure))
 
 
 @pytest.mark.parametrize(

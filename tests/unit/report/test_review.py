@@ -71,7 +71,9 @@ def test_a_clear_leader_is_said_to_be_one(clear):
     said = verdict(Review(clear))
     assert said[0] == "Take “B”: both other runs are ruled out as the best."
     assert said[1].startswith("“B” scores highest: Matthews correlation 0.")
-    assert said[1].endswith("]*. (* The interval is wider because the highest of 3 was selected.)")
+    assert said[1].endswith(
+        "]*. (* The interval is wider because the highest of 3 values was selected.)"
+    )
     assert "tied" not in " ".join(said)
     assert "“B” leads with MCC 0." in repr(clear)
 
@@ -86,7 +88,10 @@ def test_runs_of_one_value_lead_together():
     apart = "Both runs may be the best: the test rows show no significant difference"
     assert said[0] == f"{apart}. “a” and “b” lead with the same value."
     assert said[1].startswith("The recall for “1” of “a” is 0.900 [")
-    assert said[2] == "Nothing speaks for “a”. If the other is cheaper or simpler, take that one."
+    assert (
+        said[2]
+        == "You have no reason to prefer “a”. If the other is cheaper or simpler, take that one."
+    )
 
 
 def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
@@ -100,7 +105,8 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     assert f" of “{first}” is {value} [" in said
     assert "Only “C” is ruled out as the best." in said
     assert (
-        f"Nothing speaks for “{first}”. If the other is cheaper or simpler, take that one." in said
+        f"You have no reason to prefer “{first}”. If the other is cheaper or simpler, take that one."
+        in said
     )
     assert "equal" not in said.replace("equally", "")
     assert ", 2 of 3 runs may be the best" in repr(close)
@@ -115,8 +121,8 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
     chosen = comparison.best
     other = next(run for run in comparison.rankings[0].tied if run is not chosen)
     assert said.startswith(
-        f"Take “{chosen.name}”: of the 2 runs that may be the best and are shown not to be worse than the best by more "
-        "than 0.2, it has the largest balanced accuracy."
+        f"Take “{chosen.name}”: it has the largest balanced accuracy of the 2 runs that may be the best and are shown "
+        "not to be worse than the best by more than 0.2."
     )
     values = {
         run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.3g}"
@@ -179,10 +185,10 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
     ) in said_of_equal_models(["tags.size", "params.depth"])
     assert (
         "The tie-breaker tags.x does not decide among the 4 models within one standard error of the leader: all "
-        "values are missing. The only reason to prefer “A” is its score. If another of the four is cheaper or simpler, take "
+        "values are missing. The only reason to prefer “A” is its score. If one of the other three is cheaper or simpler, take "
         "that one."
     ) in said_of_equal_models(["tags.x"])
-    for n, others in ((2, "the other"), (4, "another of the four")):
+    for n, others in ((2, "the other"), (4, "one of the other three")):
         assert (
             f"The only reason to prefer “A” is its score. If {others} is cheaper or simpler, take that one."
         ) in said_of_equal_models([], n)
@@ -346,8 +352,8 @@ def test_pareto_and_nearest_zero_are_said_for_what_they_are():
 def test_the_rate_at_which_the_best_run_is_ruled_out_is_said():
     methods = context(Review(compare(made({"A": 1.0, "B": 2.5}), confidence_level=0.9)), None, {})
     assert (
-        "The truly best run is ruled out in at most 10% of reviews. If several runs are equally good, this holds "
-        "for each of them, so the chance is larger that one of them is ruled out."
+        "The truly best run is wrongly ruled out in at most 10% of reviews. If several runs are equally good, this "
+        "limit holds for each of them, so one of them is ruled out more often."
     ) in methods["methods"][0]
 
 
@@ -437,7 +443,7 @@ def test_tie_breakers_and_gates_of_models(store):
         in said
     )
     among = f"of the 2 models that may be the best and are {where}"
-    assert said.startswith(f"Take “network”: {among}, it has the smallest params.size.")
+    assert said.startswith(f"Take “network”: it has the smallest params.size {among}.")
     assert "“weak” fails the gate multiclass/accuracy >= 0.5 (is 0." in said
     assert "Gates" in markdown(comparison)
 

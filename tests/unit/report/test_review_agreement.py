@@ -302,7 +302,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
         ends = interval(ranking.leader.value, ranking.leader.interval)
         assert ends in table[0]["cells"][3] + table[0]["cells"][4]
         assert ends in terminal
-        wider = f" of {ranking.picked_from} was selected.)"
+        wider = f" of {ranking.picked_from} values was selected.)"
         assert (f"{ends}*" in said and wider in said) or ranking.chosen is None
     else:
         assert " was selected.)" not in said

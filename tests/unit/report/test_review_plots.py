@@ -144,8 +144,8 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     legend = left.get_legend()
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == [
-        "may be the best (95%)",
-        "ruled out as the best (95%)",
+        "may be the best (at 95% confidence)",
+        "ruled out as the best (at 95% confidence)",
         "chosen",
     ]
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
@@ -190,7 +190,7 @@ def test_ranking_points_at_a_row_far_away() -> None:
     assert dots(left)[4][0] == left.get_xlim()[1]
     assert dots(left)[4][2] == ">"
     assert "0.900" in texts(left)
-    assert "Arrowheads: beyond the axis" in said(figure)
+    assert "Arrowheads mark values beyond the axis" in said(figure)
 
 
 def test_ranking_near_zero_has_a_zero_line_on_the_left() -> None:
@@ -314,7 +314,7 @@ def test_matrices_write_counts_only_while_legible(size: int, written: bool) -> N
     assert len(figure.axes) == 6
     assert ("31" in said(figure)) == written
     assert "6 of 8 matrices are shown." in said(figure)
-    assert f"Hatched: no rows of this class (1 of {size} classes)." in said(figure)
+    assert f"Hatched classes have no rows (1 of {size} classes)." in said(figure)
 
 
 # --- difference of matrices -------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_difference_is_blue_where_the_second_is_better() -> None:
         "+0.0\n(0)",
     ]
     assert bold_cells(ax) == ["−10.0\n(−10)"]
-    assert r"Blue ▲: “B\$” does better than “A” here" in said(figure)
+    assert r"“B\$” does better than “A” in blue cells" in said(figure)
     assert "significant difference (1 of 9 cells)" in said(figure)
     assert any(c.get_hatch() == "////" for c in ax.collections if isinstance(c, PatchCollection))
 
@@ -363,7 +363,7 @@ def test_one_sample_is_pale_and_only_what_is_significant_is_saturated() -> None:
     assert image.get_clim() == (-0.05, 0.05)
     np.testing.assert_allclose(image.get_alpha(), [[0.2, 0.2], [0.07, 0.07]])
     assert tick_names(ax) == ["a (n=114)", "b (n=12)"]
-    assert "Pale: fewer than 20 rows of the class (1 of 2 classes)." in said(figure)
+    assert "Pale classes have fewer than 20 rows (1 of 2 classes)." in said(figure)
     assert lines_labelled(ax, "_better") == lines_labelled(ax, "_worse") == []
     drawn = np.array([[0.1, -0.1], [0.3, -0.3]])
     marked = np.array([[True, True], [False, False]])
@@ -463,7 +463,7 @@ def test_metric_heatmap_writes_numbers_and_marks_ties() -> None:
     assert tick_names(ax, "x") == ["AUC ↑", "cost ↓"]
     assert "undefined (1 of 4)" in said(figure)
     assert [t.get_fontweight() for t in ax.get_yticklabels()] == ["normal", "bold"]
-    assert "Bold name: may be the best." in said(figure)
+    assert "Runs with a bold name may be the best." in said(figure)
 
 
 def test_metric_heatmap_of_40_runs_and_15_metrics() -> None:
@@ -483,7 +483,7 @@ def test_rank_distribution_writes_what_is_probable() -> None:
     figure = plot_rank_distribution(["a", "b"], shares)
     ax = figure.axes[0]
     np.testing.assert_array_equal(ax.images[0].get_array(), shares)
-    assert texts(ax) == [">99%", ">99%", "Below 1%: no number."]
+    assert texts(ax) == [">99%", ">99%", "Probabilities below 1% have no number."]
     assert tick_names(ax) == ["a", "b"]
     assert tick_names(ax, "x") == ["1", "2"]
 
@@ -524,7 +524,7 @@ def test_parameter_on_a_log_axis_joins_the_means() -> None:
     assert (marked.get_color(), marked.get_marker()) == (BLUE, "*")
     assert len(lines_labelled(ax, "_interval")) == 4
     assert "2 of 6 runs are left out" in said(figure)
-    assert "★ chosen: “b”." in said(figure)
+    assert "★ marks the chosen run, “b”." in said(figure)
     assert parameter([1, 2, 50]).axes[0].get_xscale() == "linear"
     assert parameter([0, 2, 500]).axes[0].get_xscale() == "linear"
 
