@@ -70,8 +70,8 @@ def with_others(
         words += f" ({short_percent(_errors_in(sums[:-1, :-1]) / errors)} of all errors)"
     pooled = values[np.ix_(group == n_shown, group == n_shown)]
     words += (
-        f". The grey cell counts {short_count(sums[-1, -1])} rows of other classes that are predicted "
-        f"as other classes, including {short_count(_errors_in(pooled))} errors."
+        f". The grey cell counts {short_count(sums[-1, -1])} rows of other classes that are "
+        f"predicted as other classes, including {short_count(_errors_in(pooled))} errors."
     )
     names = [labels[place] for place in shown]
     return WithOthers(sums, [*names, OTHERS], words)
