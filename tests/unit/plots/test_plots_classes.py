@@ -100,10 +100,10 @@ def test_of_many_classes_the_most_confused_are_shown_and_totals_stay() -> None:
     assert np.isnan(inner[-1, -1])  # it counts correct predictions and errors
     errors_of_others = rest.sum() - np.trace(rest)
     svg = as_svg(figure)
-    assert f"The grey cell counts {rest.sum():,.0f} rows of other classes" in svg
-    assert f"including {errors_of_others:,.0f} errors" in svg
+    assert f"{rest.sum():,.0f}" in svg
+    assert f"{errors_of_others:,.0f}" in svg
     assert "Shows the 20 of 60 classes" in svg
-    assert f"{100 * inside(counts, own):.3g}% of all" in svg
+    assert f"{100 * inside(counts, own):.3g}%" in svg
 
 
 def test_the_positive_class_is_always_shown() -> None:
