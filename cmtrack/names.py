@@ -44,6 +44,17 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def as_sentence(text: str) -> str:
+    """Return a message with a capital first letter and a full stop.
+
+    A message that starts with the name of a metric or an argument keeps its first letter.
+    """
+    first_word = text.partition(" ")[0].rstrip(",:")
+    if first_word.isalpha():
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def elide(text: str, width: int) -> str:
     """Cut a text in the middle, so that it has at most ``width`` characters."""
     if len(text) <= width:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.digits import interval, number, p_text
-from cmtrack.names import elide
+from cmtrack.names import as_sentence, elide
 from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _WIDTH = 60
 def view(*parts: str, notes: Iterable[str] = ()) -> str:
     """Return an HTML element that shows the parts one below the other, followed by the notes."""
     content = "".join(parts)
-    remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    remarks = "".join(f"<li>{escape(as_sentence(note))}</li>" for note in notes)
     if remarks:
         content += f"<ul>{remarks}</ul>"
     return for_page(f"<div>{content}</div>")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cmtrack.cli.frame import plain
+from cmtrack.cli.frame import plain, print_text
 from cmtrack.cli.summary import new_table
 from cmtrack.names import quoted, some_of
 from cmtrack.report import formatting as fmt
@@ -159,7 +159,7 @@ def print_decision(console: Console, comparison: Comparison, verbose: bool) -> N
     if rule is not None:
         paragraphs.append(rule.sentence)
     for paragraph in paragraphs:
-        console.print(plain(paragraph))
+        print_text(console, paragraph)
 
 
 def print_segments(console: Console, compared: SegmentComparison) -> None:
@@ -174,10 +174,10 @@ def print_segments(console: Console, compared: SegmentComparison) -> None:
         metric = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
         title = f"By segment: {metric} by {quoted(first.column)}"
         print_table(console, title, _segment_columns(pairs), range(len(first.segments)))
-        console.print(plain(segment_reading(pairs, quoted)))
+        print_text(console, segment_reading(pairs, quoted))
         console.print()
     for note in compared.notes:
-        console.print(plain(note))
+        print_text(console, note)
 
 
 def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn]:
@@ -253,7 +253,7 @@ def print_table(
     ]
     if heads:
         text = f"The terminal is too narrow to show: {', '.join(heads)}. --json has everything."
-        console.print(plain(text))
+        print_text(console, text)
     console.print()
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cmtrack.names import as_sentence
 from cmtrack.untrusted import one_line, printable, printable_json
 
 if TYPE_CHECKING:
@@ -168,6 +169,31 @@ def plain(text: object) -> Any:
     return Text(printable(str(text)))
 
 
+_TOGETHER = re.compile(r"(?:\S+ )?\[\S+, \S+\]\S*|\S+ [<=>] \S+|\S+")
+"""A word, or words that belong together: a number with its interval, ``p < 0.001``."""
+
+
+def print_text(console: Console, text: str, *, indent: int = 0, label: str = "") -> None:
+    """Print a sentence or several, without a line break inside a number and its interval.
+
+    ``label``: a coloured word before the text, such as "Warning:".
+    """
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    room = console.width - indent
+    lines = [label]
+    for word in _TOGETHER.findall(printable(text)):
+        longer = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and cell_len(longer) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    shown = Text("\n".join(" " * indent + line for line in lines))
+    shown.stylize("yellow", indent, indent + len(label))
+    console.print(shown)
+
+
 def echo_json(data: Any) -> None:
     """Print a JSON object, in which numbers that are not finite become null."""
     click.echo(
@@ -187,4 +213,4 @@ def _finite(data: Any) -> Any:
 
 def warn(text: str) -> None:
     """Print a warning on stderr, and continue."""
-    echo(f"Warning: {text}", err=True)
+    echo(f"Warning: {as_sentence(text)}", err=True)

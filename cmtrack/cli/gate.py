@@ -17,9 +17,18 @@ from cmtrack.cli.compare import (
     read_rank_by,
 )
 from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, of_compare
-from cmtrack.cli.frame import BadInput, Failed, plain, plain_errors, terminal, working, writing
+from cmtrack.cli.frame import (
+    BadInput,
+    Failed,
+    plain,
+    plain_errors,
+    print_text,
+    terminal,
+    working,
+    writing,
+)
 from cmtrack.cli.group import main
-from cmtrack.names import quoted
+from cmtrack.names import as_sentence, quoted
 from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
@@ -257,15 +266,14 @@ def _markdown(answer: _Verdict) -> str:
             mark = f"**{mark}**"
         lines.append(f"| {_cell(required)} | {_cell(_found(check))} | {mark} |")
     paragraphs = _remarks(answer)
-    paragraphs += [f"Warning: {warning}" for warning in answer.run.evaluation.warnings]
     if answer.rule is not None:
         paragraphs.append(answer.rule.sentence)
     if answer.review is not None:
         run, href = answer.review
         if href:
-            paragraphs.append(f"Review: [{fmt.markdown_text(run.name)}](<{href}>)")
+            paragraphs.append(f"See the review [{fmt.markdown_text(run.name)}](<{href}>)")
         else:
-            paragraphs.append(f"Review: run `{run.run_id}`")
+            paragraphs.append(f"See the review, run `{run.run_id}`")
     for paragraph in paragraphs:
         lines += ["", paragraph]
     return "\n".join(lines)
@@ -275,24 +283,23 @@ def _print(console: Console, answer: _Verdict) -> None:
     """Print the verdict."""
     from rich.text import Text
 
-    from cmtrack.cli.summary import new_table, print_warnings
+    from cmtrack.cli.summary import new_table
 
     console.print(Text(_heading(answer.verdict), style="bold"))
-    console.print(plain(_judged(answer, quoted)))
+    print_text(console, _judged(answer, quoted))
     table = new_table("", "required", "value", "", right=0, overflow="fold")
     for check in answer.verdict.checks:
         required = plain(one_line(_required(check)))
         table.add_row(required, plain(one_line(_found(check))), _MARK[check.passed])
     console.print(table)
     for text in _remarks(answer):
-        console.print(plain(text))
-    print_warnings(console, answer.run.evaluation.warnings)
+        print_text(console, text)
     if answer.rule is not None:
-        console.print(plain(answer.rule.sentence))
+        print_text(console, answer.rule.sentence)
     if answer.review is not None:
         run, href = answer.review
         where = f"{quoted(run.name)}, {href}" if href else f"run {run.run_id}"
-        console.print(plain(f"Review: {where}"), soft_wrap=True)
+        console.print(plain(f"See the review: {where}"), soft_wrap=True)
 
 
 def _heading(verdict: Verdict) -> str:
@@ -331,7 +338,11 @@ def _remarks(answer: _Verdict) -> list[str]:
             catalog=evaluation.catalog,
         )
         notes.append(sentence)
-    lines += [f"Note: {note}" for note in (*notes, *verdict.notes) if note]
+    lines += [f"Note: {as_sentence(note)}" for note in (*notes, *verdict.notes) if note]
+    warnings = len(evaluation.warnings)
+    if warnings:
+        command = f"cmtrack show {fmt.short_id(answer.run.run_id)}"
+        lines.append(f"For {fmt.counted(warnings, 'warning')} about this run, see {command}.")
     return [line for line in lines if line]
 
 

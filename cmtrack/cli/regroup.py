@@ -16,7 +16,7 @@ from cmtrack.cli.compare import (
     read_grouping,
 )
 from cmtrack.cli.flags import FILE, Answer, answering, asking, of_compare, tracking_uri_option
-from cmtrack.cli.frame import Step, WorkFailed, echo, plain, terminal, working
+from cmtrack.cli.frame import Step, WorkFailed, echo, print_text, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
@@ -159,11 +159,11 @@ def _print(out: Sequence[RegroupedRun], grouping: Grouping, prefix: str) -> None
     if done:
         title = f"Under the former grouping → under {grouping.name!r}"
         print_table(console, title, _columns(done), done)
-        console.print(plain(_OTHER_QUESTION))
+        print_text(console, _OTHER_QUESTION)
     print_left_out(console, left_out, "Left out")
     _print_common_warnings(console, done)
     if done:
-        console.print(plain(_summarize(done, len(out), prefix)))
+        print_text(console, _summarize(done, len(out), prefix))
 
 
 def _print_common_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.flags import FILE, Answer
-from cmtrack.cli.frame import bad_input, passing_on, plain, terminal
+from cmtrack.cli.frame import bad_input, passing_on, print_text, terminal
 from cmtrack.cli.group import main
 from cmtrack.cli.stored import Store, of_stored, print_table
 from cmtrack.names import quoted
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _WIDTH = 200
 _NAME = 12
 _LABELLED_HEADS = ("predicted", "p of actual_", "p_")
+_OF_ACTUAL = "probability_actual"
 _OF_RUNS = ("broken", "fixed", "changed", "missed")
 _OF_ONE_RUN = ("cell", "wrong")
 
@@ -101,6 +102,7 @@ def rows_command(
     from cmtrack.evaluation.rows import TOTAL
 
     sentence = ""
+    names = list(runs)
     with passing_on(row_ids="--row-ids"):
         evaluations = [of_classes(store.load(run, lambda _: True)[1]) for run in runs]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
@@ -116,28 +118,75 @@ def rows_command(
     frame = frame.head(max_rows)
     about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return Answer(lambda: about | {"rows": records}, lambda: _print(kind, frame, total, sentence))
+
+    def show() -> None:
+        run_names = _names_of(runs, store)
+        shown = frame
+        if kind == "missed":
+            # The probabilities of many runs do not fit on a terminal.
+            shown = frame.loc[:, ~frame.columns.str.startswith("probability")]
+        title = _title(kind, asked, run_names)
+        _print(title, shown, total, dict(zip(names, run_names, strict=True)))
+        if kind == "missed":
+            print_text(terminal(), sentence)
+
+    return Answer(lambda: about | {"rows": records}, show)
 
 
-def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
+def _names_of(runs: tuple[str, ...], store: Store) -> list[str]:
+    """Return the names of the runs, or what the user typed if several runs have one name."""
+    names = [store.names[run] for run in runs]
+    return names if len(set(names)) == len(names) else list(runs)
+
+
+def _title(kind: str, asked: dict[str, Any], names: list[str]) -> str:
+    """Return what the rows have in common, as the end of "24 rows ..."."""
+    if kind == "changed":
+        return f"that {quoted(names[0])} and {quoted(names[1])} predict differently"
+    if kind == "missed":
+        return f"that at least {asked['missed']} of {len(names)} runs predict incorrectly"
+    if kind == "cell":
+        actual, predicted = asked["cell"]
+        return f"of {quoted(actual)} that {quoted(names[0])} predicts as {quoted(predicted)}"
+    side = "class" if asked["step"] is None else f"group of the step {quoted(asked['step'])}"
+    if kind == "wrong":
+        return f"of which {quoted(names[0])} predicts the wrong {side}"
+    winner = names[1] if kind == "fixed" else names[0]
+    return f"of which only {quoted(winner)} predicts the correct {side}"
+
+
+def _print(title: str, frame: pd.DataFrame, total: int, names: dict[str, str]) -> None:
+    """Print rows as a table.
+
+    ``title``: the end of the title, after the number of rows.
+    ``names``: the name of each run, by its name in the frame.
+    """
     from cmtrack.report import formatting as fmt
 
     def as_text(value: object) -> str:
         return fmt.number(value) if isinstance(value, float) else fmt.short(value, _WIDTH)
 
+    for column in frame.columns[frame.columns.str.startswith(_OF_ACTUAL)]:
+        # If a run is right in all rows, both probabilities are the same.
+        if frame[column].equals(frame[column.replace(_OF_ACTUAL, "probability")]):
+            frame = frame.drop(columns=column)
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
-    title = f"{kind}: {fmt.counted(total, 'row')}{shown}"
     # iterrows would convert integer labels to floats.
     rows = (map(as_text, values) for values in frame.itertuples(index=False, name=None))
-    print_table(title, map(_head, frame), rows, right=0)
-    if sentence:
-        terminal().print(plain(sentence))
+    heads = [_head(column, names) for column in frame]
+    print_table(f"{fmt.counted(total, 'row')} {title}{shown}", heads, rows, right=0)
 
 
-def _head(column: object) -> str:
+def _head(column: object, names: dict[str, str]) -> str:
     """Return the name of a column with spaces, where Rich can break the line."""
-    head = str(column).replace("probability_actual", "p of actual").replace("probability", "p")
-    return head.replace("_", " ") if head.startswith(_LABELLED_HEADS) else head
+    head = str(column).replace(_OF_ACTUAL, "p of actual").replace("probability", "p")
+    if not head.startswith(_LABELLED_HEADS):
+        return head
+    for name, run_name in names.items():
+        if head.endswith(f"_{name}"):
+            head = f"{head.removesuffix(name)}{run_name}"
+            break
+    return head.replace("_", " ")
 
 
 def _kind_of(runs: tuple[str, ...], asked: dict[str, Any]) -> str:

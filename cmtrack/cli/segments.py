@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cmtrack.cli.flags import FILE, Answer, asking, of_compare
-from cmtrack.cli.frame import BadInput, bad_input, echo, passing_on, plain, terminal
+from cmtrack.cli.frame import BadInput, bad_input, echo, passing_on, plain, print_text, terminal
 from cmtrack.cli.group import main
 from cmtrack.cli.stored import Store, of_stored, print_table
 from cmtrack.digits import significant
@@ -195,7 +195,7 @@ class _Segments(NamedTuple):
             pairs = [pair for pair in self.compared if pair.column == view.name]
             _print_view(console, [view, *others], self.names, pairs)
         for note in self.compared.notes:
-            console.print(plain(note))
+            print_text(console, note)
         if self.searched is not None:
             _print_worst(self.searched)
 
@@ -308,12 +308,12 @@ def _print_view(
         notes = {run_view.table.evaluation.segments.note for run_view in views} - {""}
         if notes:  # the notes say why the segments have no intervals
             text = f"{fmt.capital(notes.pop())}."
-        console.print(plain(text))
+        print_text(console, text)
     for run_view, name in zip(views, names, strict=False):
         head = f"{fmt.named(name)}: " if len(names) > 1 else ""
         gaps = [run_view.gap(metric) for metric in run_view.metrics]
         for sentence in (*run_view.sentences(), *gaps):
-            console.print(plain(head + sentence))
+            print_text(console, head + sentence)
 
 
 def _print_values(views: list[SegmentView], names: Sequence[str], metric: str) -> None:
@@ -368,10 +368,10 @@ def _print_pair(
     overall = pair.overall
     difference = fmt.signed_or_why(overall.difference, (overall.low, overall.high), overall.reason)
     text = f"Over all rows the difference is {difference}. {segment_test([pair], quoted)}"
-    console.print(plain(text.rstrip()))
+    print_text(console, text.rstrip())
     sentence = _sentence(pair, compared)
     if sentence:
-        console.print(plain(sentence))
+        print_text(console, sentence)
 
 
 def _print_table(

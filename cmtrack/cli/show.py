@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.flags import FILE, Answer
-from cmtrack.cli.frame import bad_input, plain, terminal
+from cmtrack.cli.frame import bad_input, print_text, terminal
 from cmtrack.cli.stored import Store, of_stored, print_table, run_command
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _print_costs(priced: Evaluation, by_class: list[dict[Any, Any]]) -> None:
     from cmtrack.report import narrative
 
     for sentence in narrative.costs(priced):
-        terminal().print(plain(sentence))
+        print_text(terminal(), sentence)
     rows = []
     for row in sorted(by_class, key=lambda row: -row["part"]):
         numbers = (fmt.number(row[name]) for name in ("cost", "standard_error", "part"))
@@ -179,7 +179,7 @@ def _print_costs(priced: Evaluation, by_class: list[dict[Any, Any]]) -> None:
 def _print_threshold(chosen: Threshold) -> None:
     from cmtrack.report import formatting as fmt
 
-    terminal().print(plain(chosen.sentence()))
+    print_text(terminal(), chosen.sentence())
     names = {"negative": fmt.named(chosen.negative), "positive": fmt.named(chosen.positive)}
     rows = []
     for count, actual, predicted, error in _OUTCOMES:

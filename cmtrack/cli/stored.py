@@ -31,12 +31,15 @@ class Store(NamedTuple):
     step: Step
     prefix: str
     tracking_uri: str | None
+    names: dict[str, str]
+    """The names of the loaded runs, by the text with which the user named them."""
 
     def load(
         self, run: str, needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False
     ) -> tuple[dict[str, str], BaseEvaluation]:
         """Return the name and the evaluation of a run or folder; load saved rows if needed."""
         if Path(run).exists():
+            self.names[run] = run
             return {"folder": run}, self._load_folder(Path(run), needs_rows)
         self.step("reading the run", 0, 1)
         from cmtrack.tracking import load_evaluation
@@ -47,6 +50,7 @@ class Store(NamedTuple):
         with quiet(), tracking_store(self.tracking_uri):
             client = client_for()
             found = find(run, [client])
+            self.names[run] = found.name
             prefix = found.logged_prefix(self.prefix)
             evaluation = load_evaluation(found, prefix=prefix)
             if needs_rows(evaluation):
@@ -72,7 +76,7 @@ def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
     @wraps(function)
     def wrapped(*, prefix: str, tracking_uri: str | None, **options: Any) -> Answer:
         with working() as step:
-            return function(store=Store(step, prefix, tracking_uri), **options)
+            return function(store=Store(step, prefix, tracking_uri, {}), **options)
 
     return _prefix_option(tracking_uri_option(answering(wrapped)))
 

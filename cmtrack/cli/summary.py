@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from cmtrack import archive
 from cmtrack.base import BaseEvaluation
-from cmtrack.cli.frame import plain
+from cmtrack.cli.frame import plain, print_text
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.names import decode_label, encode_label
+from cmtrack.names import as_sentence
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.report.views import view_of
@@ -79,7 +80,7 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
     if isinstance(evaluation, Evaluation):
         sentences = sentences[:MAX_SENTENCES]
     for sentence in sentences:
-        console.print(plain(sentence))
+        print_text(console, sentence)
     console.print(_headline(evaluation))
     if evaluation.kind == archive.FAMILIES:
         console.print(_families(evaluation))
@@ -98,10 +99,8 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
 
 def print_warnings(console: Console, warnings: Iterable[str]) -> None:
     """Print each warning on a separate line."""
-    from rich.text import Text
-
     for warning in warnings:
-        console.print(Text.assemble(("Warning: ", "yellow"), warning))
+        print_text(console, as_sentence(warning), label="Warning:")
 
 
 def new_table(
@@ -140,7 +139,8 @@ def _headline(evaluation: BaseEvaluation) -> Table:
     level = f"{fmt.level(evaluation.confidence_level)} interval"
     table = new_table(title, "metric", "value", level, "better", right=1)
     table.columns[-1].style = "dim"
-    for name in evaluation.headline:
+    # The metrics of the positive group answer the question, so they are first.
+    for name in sorted(evaluation.headline, key=lambda name: not name.startswith("binary/")):
         entry = evaluation.catalog.lookup(name)
         value = evaluation.metrics[name]
         interval = evaluation.intervals.get(name)
@@ -216,14 +216,19 @@ def _cell(value: float, interval: tuple[float, float] | None) -> Any:
 
 def _reduced(step: Any) -> Table:
     """Return the confusion matrix between a step's groups, including the mismatches (IM)."""
-    groups = (fmt.short(group, 20) for group in (*step.labels, "IM"))
+    groups = [fmt.short(group, 20) for group in step.labels]
+    has_mismatches = step.mismatches.any()
+    if has_mismatches:
+        groups.append("IM")
     title = f"Grouped: {fmt.short(step.name)}"
     table = new_table(title, "actual / predicted", *groups, overflow="fold")
     mismatches = [fmt.count(count) for count in step.mismatches.tolist()]
     rows = zip(step.labels, step.counts.tolist(), mismatches, strict=True)
     for group, counts, mismatch in rows:
-        table.add_row(plain(fmt.short(group, 30)), *map(fmt.count, counts), mismatch)
-    table.add_row("IM", *mismatches, "0", style="dim")
+        cells = [*map(fmt.count, counts), mismatch]
+        table.add_row(plain(fmt.short(group, 30)), *cells[: len(groups)])
+    if has_mismatches:
+        table.add_row("IM", *mismatches, "0", style="dim")
     return table
 
 

@@ -290,12 +290,21 @@ class GateResult:
 
     @property
     def _shown(self) -> str:
-        largest = max(abs(self.value), abs(self.gate.bound))
-        # Show four significant digits of the larger number, so that 0.8999 does not appear as 0.9
-        # next to the bound 0.9.
-        places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
-        shown = significant(round(self.value, places) + 0.0, 4)  # adding 0 turns -0 into 0
+        shown = ""
+        for digits in (3, 4, 6, 17):
+            rounded = self._rounded(digits)
+            shown = significant(rounded, digits)
+            # 0.8999 must not appear as 0.9 next to the bound 0.9, and 0.0002 not as 0.
+            looks_equal = {self.gate.bound, 0.0}
+            if rounded == self.value or rounded not in looks_equal:
+                break
         return f"{shown} for {quoted(self.segment)}" if self.segment else shown
+
+    def _rounded(self, digits: int) -> float:
+        """Return the value, rounded to significant digits of the larger of value and bound."""
+        largest = max(abs(self.value), abs(self.gate.bound))
+        places = digits - 1 - math.floor(math.log10(largest)) if largest > 0 else 0
+        return round(self.value, places) + 0.0  # adding 0 turns -0 into 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

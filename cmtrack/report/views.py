@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack import archive, notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
+from cmtrack.names import as_sentence
 from cmtrack.report import evaluation_page, families_page, narrative, segments
 from cmtrack.report.formatting import (
     BETWEEN,
@@ -168,7 +169,10 @@ def report_html(
         title=title or "Evaluation",
         subtitle=subtitle,
         lead=[sentence for section, sentence in statements if not section],
-        warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
+        warnings=[
+            *map(as_sentence, evaluation.warnings),
+            *(f"Not drawn: {problem}." for problem in problems),
+        ],
         level=level(evaluation.confidence_level),
         numbers=numbers,
         first=first,
@@ -273,7 +277,12 @@ def card(evaluation: BaseEvaluation, title: str) -> str:
     for table in tables:
         lines += ["", *_card_segments(table), "", *_markdown_list(table["gaps"])]
     if evaluation.warnings:
-        lines += ["", "### What not to trust", "", *_markdown_list(evaluation.warnings)]
+        lines += [
+            "",
+            "### What not to trust",
+            "",
+            *_markdown_list(map(as_sentence, evaluation.warnings)),
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import CATALOG, lookup
+from cmtrack.names import as_sentence
 from cmtrack.report.formatting import counted, level, markdown_text, metric_interval, metric_value
 from cmtrack.report.views import view_of
 from cmtrack.tracking.names import REPORT_FILE, file_name
@@ -75,7 +76,9 @@ def description(
     if report:
         lines[0] += f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})"
     warnings = evaluation.warnings
-    lines += [f"**Warning:** {markdown_text(warning)}" for warning in warnings[:_WARNINGS]]
+    lines += [
+        f"**Warning:** {markdown_text(as_sentence(warning))}" for warning in warnings[:_WARNINGS]
+    ]
     if len(warnings) > _WARNINGS:
         lines[-1] += f" ({counted(len(warnings) - _WARNINGS, 'more warning')} in the report.)"
     picture = _matrix(evaluation, pictures)

@@ -24,7 +24,7 @@ from cmtrack.comparison.tie_breakers import TieBreaker, place_of
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import OPEN
-from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted, some_of
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, as_sentence, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
@@ -1037,7 +1037,7 @@ def warnings(review: Review) -> list[dict[str, str]]:
     runs = review.comparison.runs
     pairs = [(review.say(run.name), warning) for run in runs for warning in run.evaluation.warnings]
     return [
-        {"text": text, "runs": _who(names, len(runs))}
+        {"text": as_sentence(text), "runs": _who(names, len(runs))}
         for text, names in fmt.by_reason(pairs).items()
     ]
 

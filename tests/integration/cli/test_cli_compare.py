@@ -592,7 +592,7 @@ def test_a_gate_names_the_review_of_its_run(run: Any, store: Filled) -> None:
         before = ok(run("gate", "good", "--against", "poor"), 0).stdout
         review = cmtrack.compare([store.runs[name] for name in ("good", "poor")], rank_by=MCC).log()
     said = ok(run("gate", "good", "--against", "poor"), 0).stdout
-    assert said == f"{before}Review: run {review.run_id}\n"
+    assert said == f"{before}See the review: run {review.run_id}\n"
     mlflow.MlflowClient(store.uri).delete_run(review.run_id)
     assert ok(run("gate", "good", "--against", "poor"), 0).stdout == before
 

@@ -224,7 +224,7 @@ def test_gates_stop_runs_and_say_why(three):
     )
     assert [run.name for run in comparison.failed] == ["b"]
     assert [str(result) for result in comparison.failed[0].gates if not result.passed] == [
-        f"multiclass/accuracy >= 0.6 (is {three['b'].metrics[ACCURACY]:.4g})"
+        f"multiclass/accuracy >= 0.6 (is {three['b'].metrics[ACCURACY]:.3g})"
     ]
     assert all(run.passed for run in comparison.runs)
 

@@ -200,7 +200,7 @@ def test_gates_are_named_with_the_value_that_failed(clear):
     comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5}), require=gates)
     said = " ".join(verdict(Review(comparison)))
     assert [stop.name for stop in comparison.failed] == ["C"]
-    assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
+    assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.3g})." in said
 
 
 def test_no_run_passes():

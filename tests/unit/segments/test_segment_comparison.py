@@ -387,7 +387,7 @@ def test_a_gate_on_one_segment_reads_its_own_interval():
     )
     assert (
         str(result)
-        == f"segment/region/north/{ACCURACY}.low >= 0.6 (is {result.value:.4g} for “north”)"
+        == f"segment/region/north/{ACCURACY}.low >= 0.6 (is {result.value:.3g} for “north”)"
     )
 
 
@@ -450,10 +450,10 @@ def test_gates_stop_runs_of_a_comparison():
     comparison = compare(two(), rank_by=ACCURACY, require=f"segment/region/south/{ACCURACY} >= 0.7")
     assert [stop.name for stop in comparison.failed] == ["B"]
     assert (
-        f"“B” fails the gate segment/region/south/{ACCURACY} >= 0.7 (is 0.6333 for “south”)."
+        f"“B” fails the gate segment/region/south/{ACCURACY} >= 0.7 (is 0.633 for “south”)."
         in comparison.summary()
     )
-    assert "| B | ✗ 0.6333 for “south” |" in _markdown(comparison)
+    assert "| B | ✗ 0.633 for “south” |" in _markdown(comparison)
 
 
 # -- stores ------------------------------------------------------------------------------------------------------------
@@ -698,4 +698,4 @@ def test_the_number_of_a_gate_has_no_digits_that_its_bound_does_not_ask_for():
     )
     assert (result.found, str(result)) == ("0.0002", "binary/recall.low >= 0.3 (is 0.0002)")
     small = Gate.parse("binary/fpr <= 0.0001").check({"binary/fpr": 0.0002237}, {})
-    assert small.found == "0.0002237"
+    assert small.found == "0.000224"
