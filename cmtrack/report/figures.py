@@ -232,8 +232,8 @@ CLASSES = (
     FigureEntry(
         "prevalence_likelihood",
         "Prevalence likelihood",
-        "Given the scores, a share of positives is more plausible if the curve is lower. The "
-        "interval ends where the solid curve crosses the dotted line.",
+        "Shows the share of positives estimated from the scores with its confidence interval, "
+        "above the actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
         folded=True,
