@@ -92,8 +92,8 @@ def plot_prevalence(
     rows = {estimate: value}
     if actual is not None:
         rows[ACTUAL] = actual
-    rows |= references or {}
-    rows = {name: share for name, share in rows.items() if math.isfinite(share)}
+    defined = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
+    rows |= defined
     names = [text.verbatim(name) for name in rows]
     shares = list(rows.values())
     left, right = _limits(value, low, high, shares)

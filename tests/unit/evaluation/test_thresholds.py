@@ -573,7 +573,7 @@ def test_thresholds_near_an_end_are_drawn_over_log_odds():
     s = random_scores(y, 4.0, shift=-5.0)
     found = evaluate(y, y_prob=s).threshold({(1, 0): 200, (0, 1): 1})
     ax = found.figure().axes[0]
-    assert [text.get_text() for text in ax.get_xticklabels()][-1] in ("0.1", "0.5")
+    assert [text.get_text() for text in ax.get_xticklabels()][-1] in ("10%", "50%")
     low, high = ax.get_xlim()
     assert ax.get_xscale() == "logit"
     assert 0 < low < found.value < high < 1

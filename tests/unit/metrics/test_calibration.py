@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.metrics import brier_score_loss, log_loss
+from statsmodels.stats.proportion import proportion_confint
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate
 from cmtrack.evaluation import loads
@@ -544,9 +545,12 @@ def test_the_bins_of_the_ece_are_closed_above():
 def test_the_figure_draws_the_band_that_is_asked_for():
     y, s = scored(0, 120)
     evaluation = evaluate(y, y_prob=s)
-    areas = reliability_figure(evaluation).axes[0].collections
-    assert [area.get_label() for area in areas] == ["95% band of a perfectly calibrated model"]
-    assert not reliability_figure(evaluation, band=None).axes[0].collections
+    with_band, without_band = (
+        [line.get_label() for line in reliability_figure(evaluation, band=band).axes[0].lines]
+        for band in ("consistency", None)
+    )
+    assert "95% band of a perfectly calibrated model" in with_band
+    assert not any("band" in label for label in without_band)
     with pytest.raises(ValueError, match="band must be 'consistency' or None, got 'both'"):
         reliability_figure(evaluation, band="both")
 
@@ -573,10 +577,9 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     low, high = pooled.band()
     assert ((low <= pooled.recalibrated + 1e-9) & (pooled.recalibrated <= high + 1e-9)).all()
     top = reliability_figure(evaluation).axes[0]
-    assert [area.get_label() for area in top.collections] == [
-        "95% band of a perfectly calibrated model"
-    ]
-    line = next(line for line in top.lines if line.get_label().startswith("observed share"))
+    drawn = {line.get_label(): line.get_ydata() for line in top.lines}
+    np.testing.assert_array_equal(drawn["95% band of a perfectly calibrated model"], low)
+    line = next(line for line in top.lines if line.get_label().startswith("curve without bins"))
     np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
 
 
@@ -592,13 +595,20 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
     evaluation = evaluate((rng.random(300) < scores).astype(int), y_prob=scores)
     top, bottom = evaluation.figures()["reliability"].axes
     curve = evaluation.calibration
-    line = next(line for line in top.lines if line.get_label().startswith("observed share"))
+    line = next(line for line in top.lines if line.get_label().startswith("curve without bins"))
     np.testing.assert_array_equal(line.get_data(), [curve.scores, curve.recalibrated])
     low, high = evaluation.intervals["calibration/error"]
     value = evaluation.metrics["calibration/error"]
-    assert f"calibration error {value:.3f} (interval {low:.3f} to {high:.3f})" in " ".join(
-        line.get_label().split()
-    )
+    words = " ".join(line.get_label().split())
+    assert f"calibration error {value:.3f} [{low:.3f}, {high:.3f}]" in words
+    (dots,) = top.containers
+    (arms,) = dots.lines[2]
+    cells = np.minimum(np.floor(10 * scores), 9)
+    y = evaluation.calibration.table.blocks.positive
+    for cell, (low, high) in enumerate(segment[:, 1] for segment in arms.get_segments()):
+        n = int((cells == cell).sum())
+        hits = y[np.minimum(np.floor(10 * curve.scores), 9) == cell].sum()
+        assert (low, high) == pytest.approx(proportion_confint(hits, n, method="wilson"))
     counts = evaluation.confusion_matrix.counts.sum(axis=1)
     said = [label.get_text() for label in bottom.get_legend().get_texts()]
     assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]

@@ -417,7 +417,8 @@ def test_prevalence_not_identified_shows_the_whole_range() -> None:
     nan = float("nan")
     figure = plot_prevalence(nan, nan, nan, confidence_level=0.9, references={"counted": 0.2})
     assert main_axes(figure).get_xlim() == pytest.approx((0, 1))
-    assert tick_names(figure) == ["counted"]
+    assert tick_names(figure) == ["estimate, with 90% interval", "counted"]
+    assert notes(figure) == ["undefined", "20%"]
 
 
 # --- evaluation -------------------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from cmtrack.plots.review import (
     plot_reliability_overlay,
     plot_roc_overlay,
 )
-from cmtrack.plots.style import FRAME
 
 NAN = float("nan")
 
@@ -233,7 +232,7 @@ def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
     assert len({to_hex(line.get_color()) for line in drawn}) == len(drawn) == 4
     assert len({str(line._dash_pattern) for line in drawn}) == 4
     assert [line.get_label() for line in others] == ["other runs (4)", *["_other"] * 3]
-    assert {line.get_color() for line in others} == {FRAME}
+    assert {line.get_color() for line in others} == {"#9a9a9a"}
     assert drawn[0].get_label() == "run 0: AUC undefined"
     assert drawn[1].get_label() == "run 1: AUC 0.900 [0.890, 0.910]"
     assert str(drawn[3].get_label()).endswith("ceiling 0.800, normalised 1.083")
