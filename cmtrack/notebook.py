@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 ROWS = 12
 """Maximum number of rows in a notebook table; the frame contains all rows."""
+_SENTENCE = 20
+"""Number of characters above which a text that all rows share is printed once."""
+_ONE_LINE = 30
+"""Maximum number of characters of a text that is kept on one line."""
 _WIDTH = 60
 """Maximum number of characters of a text in a cell."""
 
@@ -41,8 +45,10 @@ def sentence(text: object) -> str:
     return f"<p>{words}</p>"
 
 
-def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
+def table(frame: pd.DataFrame, rows: int = ROWS, *, of: int | None = None) -> str:
     """Return the first rows of a frame as an HTML table with rounded numbers.
+
+    ``of``: number of rows of the object's frame, if ``frame`` is a selection of them.
 
     The two columns of an interval become one column: ``share_low`` and ``share_high`` become "share
     interval". An index with a name is shown as a column.
@@ -57,15 +63,41 @@ def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
             columns[name] = _intervals(shown, name, high)
             del columns[high]
     columns = {name: cells for name, cells in columns.items() if not _is_empty(cells)}
-    heads = "".join(f"<th>{escape(_heading(name))}</th>" for name in columns)
+    # A sentence that all rows share is said once, below the table.
+    repeated = {name: cells[0] for name, cells in columns.items() if _is_repeated(cells)}
+    columns = {name: cells for name, cells in columns.items() if name not in repeated}
+    texts = {name for name in columns if _is_text(shown, name)}
+    heads = "".join(_cell("th", _heading(name), name in texts) for name in columns)
     lines = ""
     for row in zip(*columns.values(), strict=True):
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
-        lines += f"<tr>{cells}</tr>"
+        pairs = zip(columns, row, strict=True)
+        lines += f"<tr>{''.join(_cell('td', text, name in texts) for name, text in pairs)}</tr>"
     html = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
-    if len(frame) > rows:
-        html += f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> returns all.</p>"
+    html += "".join(sentence(as_sentence(text)) for text in repeated.values())
+    total = len(frame) if of is None else of
+    if total > len(shown):
+        html += f"<p>{len(shown)} of {total:,} rows; <code>.to_frame()</code> returns all.</p>"
     return html
+
+
+def _cell(tag: str, text: str, is_text: bool) -> str:
+    """Return a cell; text is aligned left, because notebooks align all cells right."""
+    if not is_text:
+        return f"<{tag}>{escape(text)}</{tag}>"
+    style = "text-align: left"
+    if len(text) <= _ONE_LINE:
+        style += "; white-space: nowrap"
+    return f'<{tag} style="{style}">{escape(text)}</{tag}>'
+
+
+def _is_text(shown: pd.DataFrame, name: str) -> bool:
+    """Return whether a column has texts, and no numbers or truth values."""
+    return any(isinstance(value, str) for value in shown.get(name, ()))
+
+
+def _is_repeated(cells: Sequence[str]) -> bool:
+    """Return whether all rows of a column have the same sentence."""
+    return len(cells) > 1 and len(set(cells)) == 1 and len(cells[0]) > _SENTENCE
 
 
 def matrix(frame: pd.DataFrame) -> str:

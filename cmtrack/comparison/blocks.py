@@ -138,7 +138,7 @@ class Blocks:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankedModel(Ranked):
     """A model and its rank over all blocks; see :class:`~cmtrack.comparison.ranking.Ranked`."""
 
@@ -148,7 +148,7 @@ class RankedModel(Ranked):
         return self.value
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RepeatedRanking(Ranking):
     """A ranking of models over blocks.
 

@@ -15,6 +15,7 @@ from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import design_of_rows, in_order_of, why_unpaired
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.catalog import OPEN
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.costs import MeanCost
@@ -198,7 +199,15 @@ class Differences:
             else f"Unpaired: {self.reason}."
         )
         note += f" No standard error: {self.reason}." if self.paired and self.reason else ""
-        return notebook.view(notebook.sentence(note), notebook.table(self.to_frame()))
+        frame = self.to_frame()
+        places = sorted(range(len(frame)), key=lambda k: _place_in_notebook(self.rows[k].metric))
+        shown = frame.iloc[places[: notebook.ROWS]].drop(columns="standard_error")
+        return notebook.view(notebook.sentence(note), notebook.table(shown, of=len(frame)))
+
+
+def _place_in_notebook(metric: str) -> tuple[bool, bool]:
+    """Return a key by which headline metrics are first, starting with the positive group."""
+    return not OPEN.lookup(metric).headline, not metric.startswith("binary/")
 
 
 def paired_differences(

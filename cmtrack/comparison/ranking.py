@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from cmtrack import notebook
 from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
@@ -25,12 +26,15 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import at_end, own_degrees, own_error, paired_by, why_no_error
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
+from cmtrack.digits import number, with_interval
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.paired import NO_ROW_DIFFERS, Paired
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.removed import RemovedAttributes
 from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import printable
 
 NAN = math.nan
 
@@ -144,6 +148,16 @@ class Ranked(Candidate, RemovedAttributes):
     equivalent_within: float = NAN
     reason: str = ""
 
+    def __repr__(self) -> str:
+        status = MAY_BE_BEST if self.tied else RULED_OUT
+        if self.chosen:
+            status = "chosen"
+        numbers = "".join(f", {name} {number(value)}" for name, value in self.values.items())
+        if math.isfinite(self.value):
+            numbers = f", {with_interval(self.value, self.interval)}"
+        text = f"rank {self.rank}: {quoted(self.name)}{numbers}, {status}"
+        return printable(f"{type(self).__name__}({text})")
+
     @property
     def runs(self) -> tuple[Candidate, ...]:
         """The run itself or, for a repeated model, the runs of all blocks."""
@@ -169,7 +183,7 @@ class Ranked(Candidate, RemovedAttributes):
         return self.evaluation.metrics
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RankedRun(Ranked):
     """A ranked run; see :class:`Ranked`.
 
@@ -260,6 +274,34 @@ class Ranking:
     picked_from: int = 1
     stopped: tuple[Candidate, ...] = ()
     equivalence: float | None = None
+
+    def __repr__(self) -> str:
+        entries = f"{len(self.standings)} {self.noun}s"
+        first = repr(self.foremost).partition("(")[2]
+        return printable(f"{type(self).__name__}({entries} by {self.criterion}; {first}")
+
+    def _repr_html_(self) -> str:
+        from cmtrack._pandas import pd
+
+        rows = []
+        for entry in self.standings:
+            status = MAY_BE_BEST if entry.tied else "ruled out"
+            row = {"rank": entry.rank, self.noun: entry.name, "status": status}
+            if entry.chosen:
+                row["status"] = "chosen"
+            if self.criterion.single:
+                row["value"] = entry.value
+                row["low"], row["high"] = entry.interval
+                names = ("difference", "difference_low", "difference_high")
+                row |= {name: getattr(entry, name) for name in names}
+                row["pvalue"] = NAN if entry is self.leader else entry.p_set
+            else:
+                row |= entry.values
+            rows.append(row)
+        title = f"By {self.criterion}:"
+        return notebook.view(
+            notebook.sentence(title), notebook.table(pd.DataFrame(rows), len(rows))
+        )
 
     @property
     def over(self) -> str:

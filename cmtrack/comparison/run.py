@@ -9,6 +9,8 @@ from typing import Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.record import Record
 from cmtrack.evaluation.gates import GateResult
+from cmtrack.names import quoted
+from cmtrack.untrusted import printable
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,9 @@ class Run:
     model_ids: tuple[str, ...] = ()
     model_size: int = 0
     datasets: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return printable(f"{type(self).__name__}({quoted(self.name)}, {self.run_id!r})")
 
     @property
     def parent_run_id(self) -> str | None:
@@ -133,6 +138,9 @@ class LeftOut:
     run: Run
     reason: str
     last: bool = False
+
+    def __repr__(self) -> str:
+        return printable(f"LeftOut({quoted(self.run.name)}: {self.reason})")
 
 
 @dataclass(frozen=True, eq=False)

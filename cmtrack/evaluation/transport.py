@@ -29,6 +29,7 @@ from cmtrack.prevalence.results import BasePrevalence
 from cmtrack.removed import RemovedAttributes, RemovedFeature, reason
 from cmtrack.statistics.inputs import column_names, listed
 from cmtrack.statistics.predictions import Predictions
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,13 +55,13 @@ Average precision is biased if a few negatives have large weights. At the weight
 about 0.04 if the mean logits of the two groups differ by two standard deviations.
 """
 _SHOWN = (
-    "multiclass/accuracy",
-    "multiclass/matthews_corrcoef",
     "binary/precision",
     "binary/recall",
+    "multiclass/accuracy",
+    "multiclass/matthews_corrcoef",
 )
 _MOST_SHARES = 4
-"""Number of the largest shares, which are the ones that the ``repr`` shows."""
+"""Maximum number of shares that the ``repr`` shows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,9 +398,27 @@ class Transported(RemovedAttributes):
         )
 
     def _repr_html_(self) -> str:
+        frame = self.to_frame()
+        shown = frame[frame["metric"].isin(self.evaluation.headline)]
+        size = shown["change"].abs().sort_values(ascending=False, kind="stable")
         return notebook.view(
-            notebook.sentence(repr(self)), notebook.table(self.to_frame()), notes=self.warnings
+            notebook.sentence(f"If the shares are: {self._shares_in_words()}"),
+            notebook.table(self._what_changes(shown.loc[size.index]), of=len(frame)),
+            notes=self.warnings,
         )
+
+    @staticmethod
+    def _what_changes(frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the metrics that change, or all of them if none changes."""
+        changed = frame[frame["change"] != 0]
+        return frame if changed.empty else changed
+
+    def _shares_in_words(self) -> str:
+        """Return the shares, such as "“not democrat” 10%, all others 90%"."""
+        shares = [f"{name} {short_percent(share)}" for name, share in self.by_name.items()]
+        if len(shares) > _MOST_SHARES:
+            shares[_MOST_SHARES:] = ["…"]
+        return ", ".join(shares)
 
     def __repr__(self) -> str:
         if self.withdrawn:
@@ -410,11 +429,7 @@ class Transported(RemovedAttributes):
             for name in _SHOWN
             if name in self.metrics
         ]
-        largest = sorted(self.shares.items(), key=lambda item: -item[1])[:_MOST_SHARES]
-        shares = [f"{label!r} {short_percent(share)}" for label, share in largest]
-        if len(self.shares) > _MOST_SHARES:
-            shares.append("…")
-        return f"Transported({', '.join(shares)}: {', '.join(metrics)})"
+        return printable(f"Transported({self._shares_in_words()}: {', '.join(metrics)})")
 
 
 # -- warnings ------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cmtrack.digits import short_percent, significant
+from cmtrack import notebook
+from cmtrack.digits import short_percent, significant, significant_with_interval
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, on_scale
 from cmtrack.metrics.roc import ScoreTable, frame_of
@@ -306,6 +307,13 @@ class Rejection:
         """Share of errors among all predictions."""
         wrong = self.misses + self.rejected_misses
         return wrong / (self.hits + self.rejected_hits + wrong)
+
+    def __repr__(self) -> str:
+        risk = significant_with_interval(self.risk, self.low, self.high)
+        return f"Rejection(accepted {significant(self.accepted)}, risk {risk})"
+
+    def _repr_html_(self) -> str:
+        return notebook.view(notebook.sentence(self.sentence()))
 
     def sentence(self) -> str:
         """Return a sentence that describes the outcome."""

@@ -240,9 +240,11 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
         tiles.append(f"<td>{title}<br>{number}</td>")
     matrix = ""
     if isinstance(evaluation, Evaluation):
-        shown = (evaluation.reduced or [evaluation.confusion_matrix])[-1]
-        if len(shown.labels) <= notebook.ROWS:
-            matrix = notebook.matrix(shown.to_frame())
+        if not evaluation.reduced and len(evaluation.labels) <= notebook.ROWS:
+            matrix = notebook.matrix(evaluation.confusion_matrix.to_frame())
+        for step in evaluation.reduced[-1:]:
+            if len(step.labels) <= notebook.ROWS:
+                matrix = step.html_table()
     rest = (
         f"{len(evaluation.metrics)} metrics: .to_frame(); figures: .figures(); "
         "the whole report: .report()."

@@ -16,6 +16,7 @@ from cmtrack.metrics.intervals import Interval, exact_ends, holm, size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.paired import binomial_pvalues
+from cmtrack.names import as_sentence
 from cmtrack.statistics.counting import count_codes
 from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -207,7 +208,12 @@ class Flips:
         return float(np.nansum(shares * self.n))
 
     def _repr_html_(self) -> str:
-        return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()))
+        heads = {"broken": "only_first_correct", "fixed": "only_second_correct"}
+        frame = self.to_frame()
+        for name, head in heads.items():
+            frame.columns = frame.columns.str.replace(name, head)
+        text = repr(self).removeprefix("Flips(").removesuffix(")")
+        return notebook.view(notebook.sentence(as_sentence(text)), notebook.table(frame))
 
 
 def _declared(place: str, of: str) -> tuple[Metric, ...]:

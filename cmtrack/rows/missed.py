@@ -76,4 +76,7 @@ class Missed(RemovedAttributes):
         return printable(f"Missed({self.sentence})")
 
     def _repr_html_(self) -> str:
-        return notebook.view(notebook.sentence(self.sentence), notebook.table(self.to_frame()))
+        frame = self.to_frame()
+        # The probabilities of many runs do not fit on a page.
+        shown = frame.loc[:, ~frame.columns.str.startswith("probability")]
+        return notebook.view(notebook.sentence(self.sentence), notebook.table(shown))

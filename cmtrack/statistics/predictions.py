@@ -74,6 +74,9 @@ class Predictions:
         source = None if probabilities is None else in_memory(probabilities, ranking_only)
         return cls(labels, Codes(actual), Codes(predicted), design, source)
 
+    def __repr__(self) -> str:
+        return f"Predictions({len(self):,} rows, {len(self.labels)} classes)"
+
     def __len__(self) -> int:
         return len(self.actual_codes)
 

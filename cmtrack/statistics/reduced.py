@@ -189,7 +189,14 @@ class ReducedConfusionMatrix(Record):
         )
 
     def _repr_html_(self) -> str:
-        return notebook.view(notebook.matrix(self.to_frame()))
+        return notebook.view(self.html_table())
+
+    def html_table(self) -> str:
+        """Return the layout as an HTML table, without IM row and column if they are empty."""
+        frame = self.to_frame()
+        if not self.mismatches.any():
+            frame = frame.iloc[:-1, :-1]
+        return notebook.matrix(frame)
 
 
 def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:
