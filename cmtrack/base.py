@@ -69,6 +69,8 @@ class BaseEvaluation(ABC):
 
     kind: ClassVar[str]
     """Value of ``kind`` in files that store objects of this class."""
+    first_metrics: ClassVar[tuple[str, ...]]
+    """Names of the most important headline metrics of this class, in order."""
     unit: ClassVar[str] = "row"
     """The word for a row of this evaluation in messages and reports."""
     statistics: Digests
@@ -135,13 +137,24 @@ class BaseEvaluation(ABC):
 
     @property
     @abstractmethod
+    def warnings_by_section(self) -> tuple[tuple[str, str], ...]:
+        """Each warning with the section of metrics that it is about.
+
+        The section is "" if the warning is about all metrics.
+        """
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about numbers that are not reliable."""
+        return tuple(warning for _, warning in self.warnings_by_section)
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Names of the metrics that are shown first and logged to a run."""
-        return tuple(name for name in self.metrics if self.catalog.lookup(name).headline)
+        """Names of the metrics that are shown first and logged to a run, most important first."""
+        names = [name for name in self.metrics if self.catalog.lookup(name).headline]
+        return tuple(
+            dict.fromkeys([*(name for name in self.first_metrics if name in names), *names])
+        )
 
     def influence(self, metric: str) -> FloatArray | None:
         """Return the contribution of each row to a metric's standard error, shape (n,).

@@ -1,8 +1,8 @@
 """Warnings about undefined, approximate or easily misread numbers of an evaluation.
 
-Each function in ``_WARNINGS`` yields the warnings about one subject. The module ``input_remarks``
-warns about the input itself. A stored evaluation repeats some warnings about its input;
-``_warn_of_input`` yields them.
+Each function in ``_WARNINGS`` yields the warnings about one section of metrics. The module
+``input_remarks`` warns about the input itself. A stored evaluation repeats some warnings about its
+input; ``_warn_of_input`` yields them.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ class Warned:
         ]
 
 
-def warnings_of(warned: Warned) -> tuple[str, ...]:
-    """Return all warnings about the numbers of an evaluation."""
-    return tuple(sentence for warn in _WARNINGS for sentence in warn(warned))
+def warnings_of(warned: Warned) -> list[tuple[str, str]]:
+    """Return all warnings about the numbers of an evaluation, each with its section."""
+    return [(section, warning) for warn, section in _WARNINGS.items() for warning in warn(warned)]
 
 
 def _warn_of_input(warned: Warned) -> Iterator[str]:
@@ -387,15 +387,16 @@ def _warn_of_prevalence(warned: Warned) -> Iterator[str]:
             yield warning
 
 
-_WARNINGS = (
-    _warn_of_input,
-    _warn_of_unpredicted_classes,
-    _warn_of_rare_classes,
-    _warn_of_correlations,
-    _warn_of_positive_scores,
-    _warn_of_curves,
-    _warn_of_probabilities,
-    _warn_of_few_errors,
-    _warn_of_clusters,
-    _warn_of_prevalence,
-)
+_WARNINGS = {
+    _warn_of_input: "",
+    _warn_of_unpredicted_classes: "class",
+    _warn_of_rare_classes: "class",
+    _warn_of_correlations: "spcc",
+    _warn_of_positive_scores: "spcc",
+    _warn_of_curves: "binary",
+    _warn_of_probabilities: "probability",
+    _warn_of_few_errors: "probability",
+    _warn_of_clusters: "",
+    _warn_of_prevalence: "prevalence",
+}
+"""The functions that yield warnings, each with the section of metrics that it is about."""

@@ -52,6 +52,25 @@ CATALOG = OF_ALL_KINDS.metrics
 BUILT_IN = Catalog(OF_ALL_KINDS)
 OPEN = replace(BUILT_IN, open=True)
 
+FIRST = (
+    "spans/f1_micro",
+    "spans/recall_micro",
+    "spans/precision_micro",
+    "spans/f1_macro",
+    "binary/matthews_corrcoef",
+    "binary/recall",
+    "binary/precision",
+    "binary/roc_auc",
+    "multiclass/matthews_corrcoef",
+    "multiclass/accuracy",
+    "multiclass/balanced_accuracy",
+    "multiclass/f1_macro",
+)
+"""The most important headline metrics of an evaluation of classes, in order.
+
+Among the metrics that an evaluation has, the first is the metric that ranks runs by default.
+"""
+
 
 def check_headline(names: Iterable[str]) -> tuple[str, ...]:
     """Validate names of headline metrics; names that a custom metric could have are accepted."""

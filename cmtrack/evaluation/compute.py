@@ -147,7 +147,8 @@ class Computed:
     results: Results
     roc: RocCurve | None
     prevalence: PrevalenceEstimate | None
-    warnings: tuple[str, ...]
+    warnings: tuple[tuple[str, str], ...]
+    """Each warning with the section of metrics that it is about."""
 
 
 def compute(
@@ -174,18 +175,19 @@ def compute(
     _put_lost(results, catalog, numbers)
     roc = _roc(results, views) if "binary" in names else None
     prevalence = None
-    share_warnings: tuple[str, ...] = ()
+    warnings = []
     if "prevalence" in names:
         estimated = views.seen(Estimated)
         if estimated:
             prevalence = estimated.estimate
         shares = views.seen(EstimatedShares) if views.step is None else None
         if shares:
-            share_warnings = tuple(shares.warnings)
+            warnings = [("prevalence", warning) for warning in shares.warnings]
     own_warnings = put_own(results, catalog.own, numbers, views.table.cells, views.seen(SixCells))
-    warnings = warnings_of(Warned(views, results, roc, prevalence))
+    warnings = [*warnings_of(Warned(views, results, roc, prevalence)), *warnings]
+    warnings += [("", warning) for warning in own_warnings]
     views.forget()
-    return Computed(results, roc, prevalence, (*warnings, *share_warnings, *own_warnings))
+    return Computed(results, roc, prevalence, tuple(warnings))
 
 
 def compute_single(

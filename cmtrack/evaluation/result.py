@@ -23,6 +23,7 @@ from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _copies, _curves, _decisions, _identity, _regrouping, storage
 from cmtrack.evaluation._regrouping import Lost
+from cmtrack.evaluation.catalog import FIRST
 from cmtrack.evaluation.compute import (
     Computed,
     compute,
@@ -141,6 +142,7 @@ class Evaluation(BaseEvaluation):
     remarks: tuple[str, ...] = ()
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
     kind = archive.CLASSES
+    first_metrics = FIRST
 
     # -- the options: entries of `spec` -----------------------------------------------------------
 
@@ -310,15 +312,16 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The default and requested headline metrics; mismatches are included only if any exist."""
+        """The requested headline metrics, then the default ones; mismatches only if any exist."""
         views = self._views
         fixed = {
             f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
         }
         if views.step is not None and views.step.relaxed:
             fixed.add("binary/roc_auc_ceiling")
-        shown = {*super().headline} - fixed | {*self.spec.headline}
-        return tuple(name for name in self.metrics if name in shown)
+        asked = [name for name in self.spec.headline if name in self.metrics]
+        default = [name for name in super().headline if name not in fixed]
+        return tuple(dict.fromkeys([*asked, *default]))
 
     @property
     def prevalence(self) -> PrevalenceEstimate | None:
@@ -486,17 +489,17 @@ class Evaluation(BaseEvaluation):
         return (*notes, *self.remarks)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings_by_section(self) -> tuple[tuple[str, str], ...]:
         """Warnings about the numbers, for example about rare classes and undefined metrics."""
-        sentences = [*self.notes, *self._computed.warnings]
+        warnings = [("", note) for note in self.notes]
+        warnings += self._computed.warnings
         if self.segments.note:
-            sentences.append(self.segments.note)
+            warnings.append(("segments", self.segments.note))
         absent = [name for name in self.spec.headline if name not in self.metrics]
         if absent:
-            sentences.append(
-                f"headline names metrics that the evaluation does not have, {listed(absent)}"
-            )
-        return tuple(sentences)
+            warning = f"headline names metrics that the evaluation does not have, {listed(absent)}"
+            warnings.append(("", warning))
+        return tuple(warnings)
 
     # -- standard errors from rows, and facts that remain without the rows -------------------------
 

@@ -263,6 +263,13 @@ FAMILY = Section(
         ),
     ),
 )
+FIRST = (
+    "family/f1_micro",
+    "family/precision_micro",
+    "family/recall_micro",
+    "family/hierarchical_f1",
+)
+"""The most important headline metrics of an evaluation of families, in order."""
 OF_FAMILIES = Sections(FAMILY, places=("cmtrack.families.metrics.OF_FAMILIES",))
 
 

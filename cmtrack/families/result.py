@@ -90,6 +90,7 @@ class FamilyEvaluation(BaseEvaluation):
     macro_errors: dict[str, float] | None = None
     rows: DocumentRows | None = field(default=None, repr=False, compare=False)
     kind = archive.FAMILIES
+    first_metrics = metrics_of.FIRST
     unit = "document"
 
     @property
@@ -114,9 +115,10 @@ class FamilyEvaluation(BaseEvaluation):
         return metrics_of.family_results(self.statistics, self.confidence_level, self.macro_errors)
 
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings_by_section(self) -> tuple[tuple[str, str], ...]:
         """Warnings about rare codes, rare families, undefined ratios and repeated codes."""
-        return (*self.notes, *metrics_of.family_warnings(self.statistics))
+        warnings = (*self.notes, *metrics_of.family_warnings(self.statistics))
+        return tuple(("", warning) for warning in warnings)
 
     # -- parts ------------------------------------------------------------------------------------
 

@@ -108,9 +108,21 @@ def site() -> str:
     return address
 
 
+def headline(evaluation: BaseEvaluation) -> list[str]:
+    """Return the headline metrics, without those that repeat the title and value of another one.
+
+    With two classes, the Matthews correlations of all classes and of the positive class are equal.
+    """
+    names: dict[tuple[str, float], str] = {}
+    for name in evaluation.headline:
+        number = (evaluation.catalog.title(name, fmt.named), evaluation.metrics[name])
+        names.setdefault(number, name)
+    return list(names.values())
+
+
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the headline metrics, grouped by section."""
-    names = set(evaluation.headline)
+    names = set(headline(evaluation))
     positive = ""
     if evaluation.positive is None:
         names.add(narrative.AREA_OF_CLASSES)

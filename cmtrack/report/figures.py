@@ -217,7 +217,8 @@ CLASSES = (
         "the same mean score.",
         of_classes.spcc_figure,
         section="confusions",
-        folded=True,
+        # The pairs of a good model differ little, and the metrics state the smallest value.
+        on_pages=False,
     ),
     FigureEntry(
         "score_histogram",
@@ -227,7 +228,8 @@ CLASSES = (
         of_classes.score_figure,
         section="probabilities",
         logged="",
-        folded=True,
+        # The reliability figure also shows how often each score occurs.
+        on_pages=False,
     ),
     FigureEntry(
         "prevalence_likelihood",

@@ -13,6 +13,7 @@ from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
+from cmtrack.names import as_sentence
 from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.results import ASSUMES, PrevalenceEstimate
 from cmtrack.report import segments
@@ -91,6 +92,20 @@ QUESTION_OF_METRICS = {
     "prevalence": "prevalence",
 }
 """Section of the report by the first part of a headline metric's name, unless it is "good"."""
+QUESTION_OF_WARNINGS = {
+    "class": "confusions",
+    "binary": "good",
+    "probability": "probabilities",
+    "spcc": "probabilities",
+    "prevalence": "prevalence",
+    "segments": "failures",
+}
+"""Section of the report by the metrics that a warning is about.
+
+Other warnings are at the top of the report.
+"""
+_FEW_ROWS = 20
+"""Number of positive or negative rows below which warnings about classes are at the top."""
 _COUNTED_WITHOUT_LABELS = "Can positives be counted without labels?"
 """Heading for a prevalence estimate on labelled rows, which serves as a check."""
 
@@ -109,7 +124,10 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     # section of its sentences.
     sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
         _findings: ("binary", ""),
-        _overall: (_overall_section(evaluation), ""),
+        segments.worst: ("", ""),
+        _correlation: ("multiclass" if evaluation.positive is None else "binary", "good"),
+        _overall: (_overall_section(evaluation), _question_of_overall(evaluation)),
+        _correlation_of_classes: ("multiclass", "confusions"),
         _steps: ("reduced", "confusions"),
         _classes: ("class", "confusions"),
         _confusion: ("multiclass", "confusions"),
@@ -128,6 +146,46 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     return statements
 
 
+def first_warnings(evaluation: BaseEvaluation) -> list[str]:
+    """Return the warnings that concern the numbers at the top of the page."""
+    return warnings_about(evaluation, "")
+
+
+def warnings_about(evaluation: BaseEvaluation, key: str) -> list[str]:
+    """Return the warnings for a section of the page, or for the top if ``key`` is empty."""
+    return [
+        as_sentence(warning)
+        for section, warning in evaluation.warnings_by_section
+        if _question_of_warning(evaluation, section) == key
+    ]
+
+
+def _question_of_warning(evaluation: BaseEvaluation, section: str) -> str:
+    if section == "class" and not _has_positives_to_rely_on(evaluation):
+        return ""
+    return QUESTION_OF_WARNINGS.get(section, "")
+
+
+def _has_positives_to_rely_on(evaluation: BaseEvaluation) -> bool:
+    """Return whether the numbers at the top are about two groups with enough rows each."""
+    cells = evaluation.binary if isinstance(evaluation, Evaluation) else None
+    if cells is None:
+        return False
+    return min(cells.actual_positives, cells.total - cells.actual_positives) >= _FEW_ROWS
+
+
+def _question_of_overall(evaluation: Evaluation) -> str:
+    """Return the section for the sentences on all classes: the top without a positive group."""
+    if evaluation.positive is None or not evaluation.has_section("binary"):
+        return ""
+    return "good" if _has_two_sides(evaluation) else "confusions"
+
+
+def _has_two_sides(evaluation: Evaluation) -> bool:
+    """Return whether the classes are just the positive and the negative class."""
+    return evaluation.positive is not None and len(evaluation.labels) == 2
+
+
 def _overall_section(evaluation: Evaluation) -> str:
     """Return the section for metrics that cover all classes."""
     return "multiclass" if evaluation.none is None else "spans"
@@ -135,18 +193,12 @@ def _overall_section(evaluation: Evaluation) -> str:
 
 def verdict(evaluation: Evaluation) -> list[str]:
     """Return the sentences on an evaluation, the most important first."""
-    return [sentence for _, sentence in told(evaluation)]
+    return list(dict.fromkeys(sentence for _, sentence in told(evaluation)))
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """Return the first sentences, which cover the positive group and the accuracy."""
-    sentences = []
-    if evaluation.has_section("binary"):
-        # If the recall is low, these sentences also give the reason.
-        sentences += _findings(evaluation)
-    if evaluation.has_section(_overall_section(evaluation)):
-        sentences += _overall(evaluation)[:1]
-    return sentences
+    """Return the sentences at the top: on the positive group, or else on all classes."""
+    return [sentence for section, sentence in told(evaluation) if not section]
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
@@ -194,15 +246,31 @@ def _overall(evaluation: Evaluation) -> list[str]:
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')}, "
         f"the accuracy is {accuracy} ({level(evaluation.confidence_level)} interval)."
     )
-    mcc = "multiclass/matthews_corrcoef"
-    if math.isnan(evaluation.metrics[mcc]):
-        correlation = f"undefined: {evaluation.undefined[mcc]}"
-    else:
-        correlation = f"{shown(evaluation, mcc)} (0 is guessing, 1 is perfect)"
-    return [
-        " ".join([overall, *_against_constant(evaluation)]),
-        f"The Matthews correlation is {correlation}.",
-    ]
+    return [" ".join([overall, *_against_constant(evaluation)])]
+
+
+def _correlation(evaluation: Evaluation) -> list[str]:
+    """Return the sentence on the correlation of the positive group, or else of all classes."""
+    if evaluation.positive is None:
+        value = _value_or_reason(evaluation, "multiclass/matthews_corrcoef")
+        return [f"The Matthews correlation is {value}."]
+    value = _value_or_reason(evaluation, "binary/matthews_corrcoef")
+    return [f"The Matthews correlation for {named(evaluation.positive)} is {value}."]
+
+
+def _correlation_of_classes(evaluation: Evaluation) -> list[str]:
+    """Return the sentence on the correlation of all classes next to a positive group."""
+    if evaluation.positive is None or _has_two_sides(evaluation):
+        # The other sentence already states this number.
+        return []
+    value = _value_or_reason(evaluation, "multiclass/matthews_corrcoef")
+    return [f"The Matthews correlation over all classes is {value}."]
+
+
+def _value_or_reason(evaluation: Evaluation, correlation: str) -> str:
+    if math.isnan(evaluation.metrics[correlation]):
+        return f"undefined: {evaluation.undefined[correlation]}"
+    return f"{shown(evaluation, correlation)} (0 is guessing, 1 is perfect)"
 
 
 def _against_constant(evaluation: Evaluation) -> list[str]:

@@ -69,7 +69,7 @@ class SegmentView:
             metric, evaluation.positive, brief=brief, catalog=evaluation.catalog
         )
 
-    def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
+    def worse(self) -> list[str]:
         """Return a sentence for each segment that is worse than the rest in at least one metric.
 
         The sentence is about the first metric in which the segment is worse. The sentences are
@@ -81,7 +81,11 @@ class SegmentView:
             worse = [row for text, row in self.rows[metric].items() if self.side(metric, text) < 0]
             for row in sorted(worse, key=lambda row: -abs(row["difference"])):
                 by_segment.setdefault(row["segment"], self._sentence(metric, row))
-        sentences = list(by_segment.values())
+        return list(by_segment.values())
+
+    def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
+        """Return the sentences on segments that are worse than the rest, or a number of them."""
+        sentences = self.worse()
         # A sentence on "1 more segment" would be as long as the sentence on that segment.
         if len(sentences) <= most + 1:
             return sentences
@@ -171,6 +175,16 @@ def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[Segme
 def sentences(evaluation: Evaluation) -> list[str]:
     """Return sentences on segments that are worse than the rest."""
     return [sentence for view in views(evaluation) for sentence in view.sentences()]
+
+
+def worse(evaluation: Evaluation) -> list[str]:
+    """Return a sentence for each segment that is worse than the rest."""
+    return [sentence for view in views(evaluation) for sentence in view.worse()]
+
+
+def worst(evaluation: Evaluation) -> list[str]:
+    """Return the sentence at the top of a page on the first segment that is worse than the rest."""
+    return worse(evaluation)[:1]
 
 
 # -- the page --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ text if its script does not run.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -19,6 +20,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import as_sentence
 from cmtrack.report import evaluation_page, families_page, narrative, segments
+from cmtrack.report.evaluation_page import headline
 from cmtrack.report.formatting import (
     BETWEEN,
     level,
@@ -50,7 +52,6 @@ class View:
     ``content``: function that returns the template values that only this kind of page needs.
     ``told``: function that returns the sentences with their sections, most important first.
     ``lead``: function that returns the result in one or two of the report's sentences.
-    ``first``: the metrics for the first screen, in order of preference.
     ``table``: function that returns the table that MLflow's views show and compare.
     """
 
@@ -58,34 +59,13 @@ class View:
     content: Callable[[Any], dict[str, Any]]
     told: Callable[[Any], list[tuple[str, str]]]
     lead: Callable[[Any], list[str]]
-    first: tuple[str, ...]
     table: Callable[[Any], list[dict[str, Any]]]
 
     def verdict(self, evaluation: BaseEvaluation) -> list[str]:
         """Return the sentences without their sections."""
-        return [sentence for _, sentence in self.told(evaluation)]
+        return list(dict.fromkeys(sentence for _, sentence in self.told(evaluation)))
 
 
-_OF_CLASSES = (
-    "binary/matthews_corrcoef",
-    "binary/recall",
-    "binary/precision",
-    "binary/roc_auc",
-    "spans/f1_micro",
-    "spans/recall_micro",
-    "spans/precision_micro",
-    "spans/f1_macro",
-    "multiclass/accuracy",
-    "multiclass/balanced_accuracy",
-    "multiclass/matthews_corrcoef",
-    "multiclass/f1_macro",
-)
-_OF_FAMILIES = (
-    "family/f1_micro",
-    "family/precision_micro",
-    "family/recall_micro",
-    "family/hierarchical_f1",
-)
 _FIRST = 4
 """Maximum number of metrics on the first screen."""
 
@@ -95,7 +75,6 @@ _VIEWS = {
         evaluation_page.content,
         narrative.told,
         narrative.lead,
-        _OF_CLASSES,
         evaluation_page.class_table,
     ),
     archive.FAMILIES: View(
@@ -103,7 +82,6 @@ _VIEWS = {
         families_page.content,
         families_page.told,
         families_page.lead,
-        _OF_FAMILIES,
         families_page.code_table,
     ),
 }
@@ -161,6 +139,8 @@ def report_html(
                 "text": narrative.question(key, evaluation),
                 "sentences": sentences,
                 "metrics": tables[key],
+                "warnings": narrative.warnings_about(evaluation, key),
+                "problems": len(segments.worse(evaluation)) if key == "failures" else 0,
                 "figures": figures,
             }
             questions.append(question)
@@ -170,7 +150,7 @@ def report_html(
         subtitle=subtitle,
         lead=[sentence for section, sentence in statements if not section],
         warnings=[
-            *map(as_sentence, evaluation.warnings),
+            *narrative.first_warnings(evaluation),
             *(f"Not drawn: {problem}." for problem in problems),
         ],
         level=level(evaluation.confidence_level),
@@ -219,10 +199,9 @@ def _first_figure(names: Collection[str]) -> str:
 
 def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
     """Return the metrics for the first screen, with titles that name the positive class."""
-    names = [name for name in view_of(evaluation).first if name in evaluation.metrics]
     positive = evaluation.positive if isinstance(evaluation, Evaluation) else None
     rows = []
-    for name in names[:_FIRST]:
+    for name in evaluation.headline[:_FIRST]:
         title = metric_title(name, positive, catalog=evaluation.catalog)
         rows.append(evaluation_page.metric_row(evaluation, name) | {"title": title})
     return rows
@@ -310,27 +289,20 @@ def _card_segments(table: Mapping[str, Any]) -> list[str]:
 
 
 def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Return table rows for the headline metrics, with distinct titles.
+    """Return table rows for the headline metrics.
 
-    Metrics with the same title and the same value share a row. If metrics with the same title have
-    different values, each metric has its own row, and the titles name the sections.
+    If several have the same title, the titles name the sections.
     """
-    rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
-    numbers_of_title: dict[str, set[Any]] = {}
-    for row in rows:
-        numbers = (row["value"], row["interval"])
-        numbers_of_title.setdefault(row["title"], set()).add(numbers)
-    shown: dict[str, dict[str, Any]] = {}
+    rows = [evaluation_page.metric_row(evaluation, name) for name in headline(evaluation)]
+    uses = Counter(row["title"] for row in rows)
     for row in rows:
         name = row["name"]
-        title = row["title"]
-        if len(numbers_of_title[title]) > 1:
+        if uses[row["title"]] > 1:
             section, _, _ = name.partition("/")
-            title = f"{title} ({section})"
+            row["title"] += f" ({section})"
         if not math.isfinite(evaluation.metrics[name]):
             row["value"] = missing_with_reason(evaluation, name)
-        shown.setdefault(title, row | {"title": title})
-    return list(shown.values())
+    return rows
 
 
 def table_json(evaluation: BaseEvaluation) -> str:

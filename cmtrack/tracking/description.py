@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.catalog import CATALOG, lookup
-from cmtrack.names import as_sentence
+from cmtrack.report import narrative
+from cmtrack.report.evaluation_page import headline
 from cmtrack.report.formatting import counted, level, markdown_text, metric_interval, metric_value
 from cmtrack.report.views import view_of
 from cmtrack.tracking.names import REPORT_FILE, file_name
@@ -29,19 +29,6 @@ NOTE = "mlflow.note.content"
 MAX_NOTE = 8000
 ROWS = 6
 """Maximum number of rows in the table of metrics."""
-_FIRST = (
-    "multiclass/accuracy",
-    "multiclass/matthews_corrcoef",
-    "binary/f1",
-    "binary/recall",
-    "binary/precision",
-    "binary/roc_auc",
-    "multiclass/f1_macro",
-    "cost/mean",
-    "prevalence/calibrated",
-    "spans/f1_micro",
-    "family/f1_micro",
-)
 _WARNINGS = 2
 _FILE = "artifact:"
 _LINK = re.compile(rf"( ?)(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
@@ -75,12 +62,11 @@ def description(
     lines = [f"**{title}**: {first}", *other_lines]
     if report:
         lines[0] += f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})"
-    warnings = evaluation.warnings
-    lines += [
-        f"**Warning:** {markdown_text(as_sentence(warning))}" for warning in warnings[:_WARNINGS]
-    ]
-    if len(warnings) > _WARNINGS:
-        lines[-1] += f" ({counted(len(warnings) - _WARNINGS, 'more warning')} in the report.)"
+    warnings = narrative.first_warnings(evaluation)[:_WARNINGS]
+    lines += [f"**Warning:** {markdown_text(warning)}" for warning in warnings]
+    n_others = len(evaluation.warnings) - len(warnings)
+    if n_others:
+        lines[-1] += f" ({counted(n_others, 'more warning')} in the report.)"
     picture = _matrix(evaluation, pictures)
     if picture is not None:
         # A pattern finds the links later, and it does not allow brackets in a title.
@@ -99,12 +85,10 @@ def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Pict
 
 def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     metrics = evaluation.metrics
-    wanted = {name for name in evaluation.headline if math.isfinite(metrics[name])}
-    in_order = dict.fromkeys((*_FIRST, *(metric.name for metric in CATALOG)))
-    shown = [name for name in in_order if name in wanted]
+    shown = [name for name in headline(evaluation) if math.isfinite(metrics[name])]
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in shown[:ROWS]:
-        metric = lookup(name)
+        metric = evaluation.catalog.lookup(name)
         interval = evaluation.intervals.get(name)
         value = metric_value(metric, metrics[name], interval)
         interval_text = metric_interval(metric, metrics[name], interval)

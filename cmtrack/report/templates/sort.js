@@ -71,7 +71,8 @@
     link.addEventListener("click", function (event) {
       var place = document.getElementById(link.getAttribute("href").slice(1)), folded = place.closest("details.rows");
       event.preventDefault();
-      if (folded) { folded.open = true; place = folded.firstElementChild; }
+      for (var box = place.closest("details"); box; box = box.parentNode.closest("details")) { box.open = true; }
+      if (folded) { place = folded.firstElementChild; }
       place.scrollIntoView();
       if (!folded) { place.tabIndex = -1; }
       place.focus({ preventScroll: true });

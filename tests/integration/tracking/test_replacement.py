@@ -81,7 +81,7 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
     assert said == f"cmtrack: {logged.replaced}"
     assert load_evaluation(run_id) == second
     tags, history, files, _ = everything(store, run_id)
-    assert "cmtrack_spcc_matrix.png" not in files
+    assert "cmtrack_roc.png" not in files
     assert "cmtrack_confusion_matrix.png" in files
     stale = tags["cmtrack.stale_metrics"].split(", ")
     assert {"spcc/ovr_fisher", "confidence/error"} <= set(stale)

@@ -590,7 +590,7 @@ def test_figures_are_chosen(store, drawn):
             )
             shown[figures] = page.count("<svg ")
     assert found["auto"] == {"confusion_matrix.png", "roc.png"}
-    assert {"confusion_matrix.png", "roc.png", "gains.png", "score_histogram.png"} <= found["all"]
+    assert {"confusion_matrix.png", "roc.png", "gains.png"} <= found["all"]
     assert shown["auto"] == 4  # the matrix, two curves, reliability
     assert shown["all"] == len(found["all"]) > 4
     assert (found[False], shown[False]) == (set(), 0)

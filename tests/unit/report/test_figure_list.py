@@ -68,13 +68,12 @@ def test_a_run_gets_the_figures_that_its_page_shows_by_default():
     shown = [
         "class_curves",
         "reliability_classes",
-        "score_histogram",
         "at_prevalence",
         "decision_curve",
         "gains",
     ]
     shown.append("risk_coverage")
-    assert [entry.name for entry in CLASSES if not entry.logged] == shown
+    assert [entry.name for entry in CLASSES if entry.on_pages and not entry.logged] == shown
     pictures, logged = draw_pictures(of_classes()), draw_pictures(of_classes(), figures="auto")
     assert [name for name in pictures if name not in logged] == shown
     assert {"reliability", "precision_recall"} <= set(logged)
@@ -88,9 +87,10 @@ def test_a_run_gets_the_figures_that_its_page_shows_by_default():
 )
 def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, entries):
     evaluation = made()
+    assert list(evaluation.figures()) == names_of(entries, evaluation)
+    entries = [entry for entry in entries if entry.on_pages]
     names = names_of(entries, evaluation)
     logged_names = names_of([entry for entry in entries if entry.logged], evaluation)
-    assert list(evaluation.figures()) == names
     page = evaluation.report(tmp_path / "new" / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg ") == len(names)
     for entry in [entry for entry in entries if entry.drawings(evaluation)]:
@@ -131,7 +131,9 @@ def test_every_figure_is_written_by_the_command_line(store, tmp_path):
     done = CliRunner().invoke(main, ["evaluate", *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     written = {path.name for path in (tmp_path / "out").iterdir() if path.suffix == ".png"}
-    assert written == {file_of(name) for name in names_of(CLASSES, of_classes())}
+    assert written == {
+        file_of(name) for name in names_of([e for e in CLASSES if e.on_pages], of_classes())
+    }
 
 
 @pytest.mark.slow

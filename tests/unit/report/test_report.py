@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.report import Picture, draw_pictures, report_html, verdict
+from cmtrack import Evaluation, Grouping, compare, evaluate
+from cmtrack.names import as_sentence
+from cmtrack.report import Picture, draw_pictures, narrative, report_html, verdict
 from support.problems import random_guesses, random_labels, random_problem
 
 VOID = {"meta", "img", "br", "input", "link"}
@@ -43,6 +44,10 @@ class Page(HTMLParser):
         return " ".join(
             " ".join(data for tag, data in self.text if tag not in ("style", "script")).split()
         )
+
+
+def lead_of(html: str) -> str:
+    return html.split('<p class="lead">')[1].split("</p>")[0]
 
 
 def grouped() -> Evaluation:
@@ -177,7 +182,8 @@ def test_html_in_labels_stays_text() -> None:
     assert tags.count("script") == 1
     assert not {"img", "i", "u"} & set(tags)
     assert [data for tag, data in parsed.text if tag == "text" and data.startswith(bad)]
-    assert [data for tag, data in parsed.text if tag == "text" and data.startswith(quote)]
+    # figures shorten long names in the middle
+    assert [data for tag, data in parsed.text if tag == "text" and data.startswith(quote[:12])]
     assert bad in parsed.words
     assert quote in parsed.words
     assert "<b>step</b>" in parsed.words
@@ -210,9 +216,9 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert said.startswith("The model finds ")
     assert " of “above”; " in said
     assert (
-        " of its “above” predictions are correct. On 300 rows of 4 classes, the accuracy is "
-        in said
+        " of its “above” predictions are correct. The Matthews correlation for “above” is " in said
     )
+    assert "On 300 rows of 4 classes, the accuracy is " in said
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
     assert "The most frequent confusion is " in said
@@ -221,6 +227,51 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert "Mismatches within the group limit the area to " in said
     assert "On average, the probability of “above” is " in said
     assert "Estimated from labelled scores" not in said  # the labels tell the share
+
+
+def test_the_top_of_a_page_is_about_the_positive_group_alone() -> None:
+    y, _, p = random_problem(0, 300, 4)
+    y[:3] = 3
+    p[y == 3] = [1, 0, 0, 0]
+    y[5:][y[5:] == 3] = 0  # so class 3 has few rows and is never predicted
+    halves = Grouping({"low": [0, 2], "high": [1, 3]}, positive="high", name="half")
+    evaluation = evaluate(y, y_prob=p, grouping=halves)
+    assert "Matthews" not in lead_of(report_html(evaluation, {}))
+    about_class = [text for text in evaluation.warnings if "class “3”" in text]
+    assert about_class
+    assert narrative.first_warnings(evaluation) == []
+    assert narrative.warnings_about(evaluation, "confusions") == [
+        as_sentence(text) for section, text in evaluation.warnings_by_section if section == "class"
+    ]
+    # Without a positive group, the numbers at the top are averages over all classes.
+    plain = evaluate(y, y_prob=p)
+    assert as_sentence(about_class[0]) in narrative.first_warnings(plain)
+    assert sorted(map(as_sentence, plain.warnings)) == sorted(
+        text for key in ("", *narrative.QUESTIONS) for text in narrative.warnings_about(plain, key)
+    )
+
+
+def test_headline_metrics_begin_with_the_metric_that_ranks_by_default() -> None:
+    y, _, p = random_problem(0, 300, 4)
+    y = y % 2
+    p = p[:, :2] + p[:, 2:]
+    for options in ({}, {"positive": 1}, {"headline": ["binary/markedness"], "positive": 1}):
+        evaluation = evaluate(y, y_prob=p, **options)
+        asked = list(options.get("headline", []))
+        (ranked_by,) = compare({"a": evaluation, "b": evaluation}).criterion.metrics
+        assert list(evaluation.headline[: len(asked) + 1]) == [*asked, ranked_by]
+        assert len(set(evaluation.headline)) == len(evaluation.headline)
+
+
+def test_a_segment_that_is_worse_is_named_at_the_top_and_counted_in_the_contents() -> None:
+    rng = np.random.default_rng(1)
+    region = np.repeat(["north", "south"], 500)
+    y = rng.integers(0, 2, 1000)
+    predicted = np.where(rng.random(1000) < np.where(region == "south", 0.4, 0.1), 1 - y, y)
+    evaluation = evaluate(y, predicted, positive=1, segments={"region": region})
+    page = report_html(evaluation, {})
+    assert "Segment “south” of “region” (500 rows) is worse than the rest: " in lead_of(page)
+    assert "Where does it fail? (1)" in page
 
 
 def test_the_verdict_of_a_weak_and_of_a_perfect_classifier() -> None:
@@ -245,9 +296,10 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     evaluation = evaluate(y, predicted, grouping=group)
     assert verdict(evaluation) == [
         verdict(evaluation)[0],
+        verdict(evaluation)[1],
         "On 100 rows of 3 classes, the accuracy is 67.0% [57.3, 75.4] (95% interval). This is clearly better than "
         "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
-        verdict(evaluation)[2],
+        verdict(evaluation)[3],
         "After grouping by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of predictions are correct. Another 19.0% "
         "predict the correct group but the wrong class, which does not count as correct.",
         "The best class by F1 is “a, b” (F1 0.851, n = 45); the worst is “d” (F1 0.412, n = 25).",
@@ -256,7 +308,10 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     found = r"The model finds 27 of 55 rows of “no” \(49.1% \[[^]]*\]\)"
     right = r"52.9% \[[^]]*\] of its “no” predictions are correct \(27 of 51\)"
     assert re.fullmatch(rf"{found}; {right}\.", verdict(evaluation)[0])
-    assert verdict(evaluation)[2].endswith(" (0 is guessing, 1 is perfect).")
+    correlation = "The Matthews correlation{} is "
+    assert verdict(evaluation)[1].startswith(correlation.format(" for “no”"))
+    assert verdict(evaluation)[3].startswith(correlation.format(" over all classes"))
+    assert verdict(evaluation)[3].endswith(" (0 is guessing, 1 is perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
     assert few.warnings[0].startswith(
         "classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 rows: "
@@ -307,7 +362,7 @@ def test_a_model_is_clearly_better_only_below_a_p_of_1_percent(only_right, word)
     predicted = np.r_[
         np.ones(5, int), np.zeros(55, int), np.ones(only_right, int), np.zeros(40 - only_right, int)
     ]
-    said = verdict(evaluate(y, predicted, positive=1))[1]
+    said = verdict(evaluate(y, predicted, positive=1))[2]
     assert f"This is {word} always predicting the most frequent class, “0” (60.0%; p " in said
     assert ("p = 0.025" in said) == (word == "better than")
 
@@ -340,12 +395,6 @@ def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_t
     assert "cmtrack threshold" not in " ".join(verdict(found))
 
 
-def test_the_report_says_at_which_shares_the_matrix_of_pairs_is(html: str) -> None:
-    page = Page(html).words
-    assert "rows of two classes with equal weight" in page
-    assert "0 is chance" not in page
-
-
 def test_the_verdict_tells_the_target_from_the_samples() -> None:
     y, _, p = random_problem(0, 200, 2)
     said = " ".join(verdict(evaluate(y, y_prob=p, target=p[:50])))
@@ -355,11 +404,9 @@ def test_the_verdict_tells_the_target_from_the_samples() -> None:
 
 def test_weights_are_told_from_samples() -> None:
     y = [0, 1, 0, 1]
-    assert (
-        "On 4 rows (sampling weight 3) of 2 classes"
-        in verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1]))[1]
-    )
-    assert "On 4 rows of" in verdict(evaluate(y, y))[1]
+    weighted = " ".join(verdict(evaluate(y, y, sample_weight=[0.5, 1, 0.5, 1])))
+    assert "On 4 rows (sampling weight 3) of 2 classes" in weighted
+    assert "On 4 rows of" in " ".join(verdict(evaluate(y, y)))
 
 
 def test_metrics_link_their_page_where_the_distribution_names_a_site(evaluation, monkeypatch):

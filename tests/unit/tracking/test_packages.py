@@ -311,26 +311,28 @@ def test_a_description_has_the_result_the_first_warnings_and_six_numbers(
     assert [line.partition(" ")[0] for line in lines[1:-1]] == ["**Warning:**"]
     table = lines[-1].splitlines()
     assert table[0] == "| metric | value | 95% interval |"
-    assert table[2] == "| my val/multiclass/accuracy | 0.667 | [0.300, 0.903] |"
+    # the metric that ranks runs by default comes first
+    assert table[2].startswith("| my val/multiclass/matthews_corrcoef | ")
+    assert table[3] == "| my val/multiclass/accuracy | 0.667 | [0.300, 0.903] |"
     scored = evaluate([False, True, True, False] * 20, y_prob=[0.2, 0.7, 0.4, 0.6] * 20)
     text = packed(tmp_path, scored).description
     assert text.startswith("**Evaluation**: The model finds 20 of 40 rows of “True” (50.0%")
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
     assert rows[1:] == [
-        "| multiclass/accuracy",
-        "| multiclass/matthews_corrcoef",
-        "| binary/f1",
+        "| binary/matthews_corrcoef",
         "| binary/recall",
         "| binary/precision",
         "| binary/roc_auc",
+        "| multiclass/accuracy",
+        "| multiclass/balanced_accuracy",
     ]
     for count, end in (
-        (2, "**Warning:** w1"),
-        (3, "**Warning:** w1 (1 more warning in the report.)"),
-        (4, "**Warning:** w1 (2 more warnings in the report.)"),
+        (2, "**Warning:** w1."),
+        (3, "**Warning:** w1. (1 more warning in the report.)"),
+        (4, "**Warning:** w1. (2 more warnings in the report.)"),
     ):
         warned = tuple(f"w{number}" for number in range(count))
-        monkeypatch.setattr(Evaluation, "warnings", warned)
+        monkeypatch.setattr(Evaluation, "warnings_by_section", [("", text) for text in warned])
         lines = packed(tmp_path, evaluation).description.split("\n\n")
         assert lines[2] == end
         assert len(lines) == 4
