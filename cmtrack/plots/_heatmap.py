@@ -197,10 +197,8 @@ def name_matrix_axes(ax: Axes, kind: str, step: int, title: str | None) -> None:
     suffix = thinned(step)
     name_axes(ax, f"predicted {kind}{suffix}", f"actual {kind}{suffix}", title)
     # The font of a page is not the font that measures names, and emoji are wider there than boxes.
-    sizes = [(text.boxed(name.get_text()), name.get_fontsize()) for name in ax.get_yticklabels()]
-    ax.yaxis.labelpad = 8 + max(
-        (0.5 * name.count(text.BOX) * size for name, size in sizes), default=0.0
-    )
+    names = [name.get_text() for name in ax.get_yticklabels()]
+    ax.yaxis.labelpad = 8 + 5 * max(map(text.count_emoji, names), default=0)
 
 
 def diagonal(rows: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matplotlib import font_manager
 from matplotlib.font_manager import FontProperties
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _GLYPH = 0.6  # mean width of a character, divided by its font size
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
+_IDEOGRAPH = re.compile(f"[{_CJK}]")
 _PART = re.compile(rf"[{_CJK}]|[^\s_/{_CJK}-]*[\s_/-]*")
 
 
@@ -175,6 +176,12 @@ def boxed(name: str) -> str:
     return "".join(c if _is_known(c, fonts) else BOX for c in name)
 
 
+def count_emoji(name: str) -> int:
+    """Return the number of characters that become boxes in an image and are wider on a page."""
+    shown = zip(boxed(name), name, strict=True)
+    return sum(1 for box, c in shown if box == BOX and not _IDEOGRAPH.match(c))
+
+
 def drawable(name: str) -> str:
     """Return a name in the form that an image can show; the first box causes a warning.
 
@@ -206,10 +213,34 @@ def columns(text: str) -> float:
 
 
 def use_fallbacks(where: Artist) -> None:
-    """Add installed fallback fonts to texts whose fonts lack glyphs."""
+    """Add installed fallback fonts to texts whose fonts lack glyphs.
+
+    Also note the side of texts with several lines, which the renderer for pages cannot see.
+    """
     for text in _texts(where):
-        if not text.get_text().isascii():
-            text.set_fontfamily(families_for(text.get_text(), text.get_fontfamily()))
+        words = text.get_text()
+        if not words.isascii():
+            text.set_fontfamily(families_for(words, text.get_fontfamily()))
+        if "\n" in words and text.get_gid() is None:
+            text.set_gid(f"{SIDE}{text_side(text)}")
+
+
+SIDE = "side-"
+"""Prefix of the id (``gid``) of a text with several lines; its side follows it."""
+_UPWARD_SIDES = {"top": "right", "bottom": "left"}  # text rotated by 90 degrees ends at its top
+_DOWNWARD_SIDES = {"top": "left", "bottom": "right"}
+
+
+def text_side(text: Any) -> str:
+    """Return the side at which a text is anchored: "left", "center" or "right"."""
+    angle = text.get_rotation()
+    if not angle or text.get_rotation_mode() == "anchor":
+        return str(getattr(text, "_multialignment", None) or text.get_ha())
+    if angle % 360 == 90:
+        return _UPWARD_SIDES.get(text.get_va(), "center")
+    if angle % 360 == 270:
+        return _DOWNWARD_SIDES.get(text.get_va(), "center")
+    return "left"
 
 
 def families_for(words: str, families: Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ from matplotlib.font_manager import weight_dict
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
+from ._text import SIDE, text_side
 from .style import (
     BAND,
     BLUE,
@@ -72,8 +73,6 @@ VARIABLES = {
 _TEXT_VARIABLES = VARIABLES | {ORANGE.lower(): "data-orange-text"}
 _CAPS = {"projecting": "square", "round": "round"}
 _ANCHORS = {"center": "middle", "right": "end"}
-_UPWARD_SIDES = {"top": "right", "bottom": "left"}  # text rotated by 90 degrees ends at its top
-_DOWNWARD_SIDES = {"top": "left", "bottom": "right"}
 
 
 def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = None) -> str:
@@ -174,6 +173,7 @@ class SvgRenderer(RendererBase):
         self._text_top = float(height)
         self._elements: list[str] = []
         self._groups: list[bool] = []
+        self._side = "left"
         self._ids: dict[object, str] = {}
         self._cell_boxes: list[Box] = []
         self._links: list[str] = []
@@ -212,6 +212,10 @@ class SvgRenderer(RendererBase):
         return self._measure._get_font_height_metrics(prop)
 
     def open_group(self, s: str, gid: str | None = None) -> None:
+        # matplotlib draws each line of a text without saying to which text it belongs.
+        self._side = "left"
+        if gid is not None and gid.startswith(SIDE):
+            self._side = gid.removeprefix(SIDE)
         # matplotlib closes every group that it opens, including groups without an element here.
         if gid is None or not gid.startswith(RUN):
             self._groups.append(False)
@@ -317,7 +321,7 @@ class SvgRenderer(RendererBase):
         points = prop.get_size_in_points()
         if not angle:
             self._text_top = min(self._text_top, y - self.points_to_pixels(1.2 * points))
-        side = "left" if mtext is None else _side(mtext, angle)
+        side = self._side if mtext is None else text_side(mtext)
         attributes = ""
         if side != "left":
             # Text widths differ in a browser's font. If the anchor is right, centred and
@@ -714,14 +718,3 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
         shown = colour if colour[3] < 255 else colour[:3]
         paths.append(f'<path fill="#{shown.hex()}" d="{"".join(data)}"/>')
     return "".join(paths)
-
-
-def _side(text: Any, angle: float) -> str:
-    """Return the side at which a text is anchored: "left", "center" or "right"."""
-    if not angle or text.get_rotation_mode() == "anchor":
-        return str(getattr(text, "_multialignment", None) or text.get_ha())
-    if angle % 360 == 90:
-        return _UPWARD_SIDES.get(text.get_va(), "center")
-    if angle % 360 == 270:
-        return _DOWNWARD_SIDES.get(text.get_va(), "center")
-    return "left"

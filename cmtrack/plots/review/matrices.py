@@ -91,7 +91,7 @@ def plot_matrices(
         name = text.wrap(titles[i], wide)
         font = TEXT_SIZE if name.count("\n") < 2 else SMALL_SIZE
         ax.set_title(name, fontsize=font, color=INK, pad=5)
-        if i == min(columns, n) - 1:
+        if i == min(columns, n) - 1 and not cell.holds_two_lines:
             heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
     n_empty = int((totals[0] <= 0).sum())
     n_few = int(heat.pale_rows(totals[0]).sum())
@@ -229,8 +229,9 @@ def plot_matrix_difference(
     _mark(ax, marked & (good > 0), "^", "_better", cell)
     _mark(ax, marked & (good < 0), "v", "_worse", cell)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
-    scale = "" if cell.holds_text else " on a square-root scale"
-    heat.colour_bar(ax, image, f"← worse | percentage points{scale} | better →", _bar_ticks(top))
+    if not cell.holds_text:
+        words = "← worse | percentage points on a square-root scale | better →"
+        heat.colour_bar(ax, image, words, _bar_ticks(top))
     heat.name_matrix_axes(ax, "class", step, title)
     has_counts = counts is not None and cell.holds_two_lines
     lines = [

@@ -549,7 +549,7 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     assert evaluation.confusion_matrix.to_frame().to_numpy().sum() == 60
     assert evaluation.roc is not None
     assert len(evaluation.roc.to_frame()) == len(evaluation.roc.thresholds)
-    assert set(evaluation.figures()) >= {"confusion_matrix", "reduced_cut", "roc", "spcc_matrix"}
+    assert set(evaluation.figures()) >= {"confusion_matrix", "reduced_cut", "roc"}
     with pytest.raises(TypeError):
         hash(evaluation)
 
@@ -625,7 +625,8 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
         "fit_pvalue": "two bins leave no degree of freedom, so the fit cannot be tested"
     }
     assert "two bins leave no degree of freedom, so the fit cannot be tested" in two._repr_html_()
-    assert "nan" not in two._repr_html_()
+    without_image = re.sub(r"base64,[^\"]*", "", two._repr_html_())
+    assert "nan" not in without_image
 
 
 class Tensor:
