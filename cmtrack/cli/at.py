@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from cmtrack.cli.flags import Answer
-from cmtrack.cli.frame import bad_input, echo
+from cmtrack.cli.frame import bad_input, echo, print_text, terminal
 from cmtrack.cli.group import main
 from cmtrack.cli.stored import Store, of_stored, print_table, run_command
 from cmtrack.digits import short_percent, significant
@@ -66,6 +67,8 @@ def at_command(run: str, shares: Sequence[str], rows: float | None, store: Store
 
 def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
     """Print the headline metrics for the class shares in the run and for the requested shares."""
+    from cmtrack.cli.summary import print_warnings
+    from cmtrack.names import join_names
     from cmtrack.report import formatting as fmt
 
     evaluation = transported.evaluation
@@ -73,19 +76,37 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
     listed = ", ".join(shares[:_MOST_SHARES])
     if len(shares) > _MOST_SHARES:
         listed += ", …"
-    heads = ["metric", "here", "there", "low", "high"]
+    level = f"{fmt.level(evaluation.confidence_level)} interval"
+    heads = ["metric", "here", "there", level]
     if len(shares) > 2:
         heads.append("why")
+    headline = [row for row in metrics if row["metric"] in evaluation.headline]
     rows = []
-    for row in metrics:
-        name = row["metric"]
-        if name in evaluation.headline:
-            heading = fmt.metric_title(name, evaluation.positive, catalog=evaluation.catalog)
-            numbers = (fmt.number(row[column]) for column in ("here", "there", "low", "high"))
-            cells = (heading, *numbers, row["why"])
-            rows.append(cells[: len(heads)])
+    unchanged = []
+    for row in sorted(headline, key=_smallest_change_last):
+        title_of = partial(
+            fmt.metric_title, row["metric"], evaluation.positive, catalog=evaluation.catalog
+        )
+        if row["change"] == 0:
+            unchanged.append(title_of())
+            continue
+        interval = (row["low"], row["high"])
+        numbers = (fmt.number(row["here"]), fmt.number(row["there"], interval))
+        cells = (title_of(brief=True), *numbers, fmt.interval(row["there"], interval), row["why"])
+        rows.append(cells[: len(heads)])
     title = f"If the shares are: {listed}"
-    print_table(title, heads, rows, right=4, notes=transported.warnings)
+    if rows:
+        print_table(title, heads, rows, right=2)
+    if unchanged:
+        listed = join_names(unchanged, len(unchanged))
+        print_text(terminal(), f"These shares do not change: {listed}.")
+    print_warnings(terminal(), transported.warnings)
+
+
+def _smallest_change_last(row: dict[Any, Any]) -> float:
+    """Return a key by which metrics that change most are first, and undefined ones last."""
+    change = row["change"]
+    return math.inf if math.isnan(change) else -abs(change)
 
 
 @main.command("plan")

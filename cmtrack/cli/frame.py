@@ -169,7 +169,7 @@ def plain(text: object) -> Any:
     return Text(printable(str(text)))
 
 
-_TOGETHER = re.compile(r"(?:\S+ )?\[\S+, \S+\]\S*|\S+ [<=>] \S+|\S+")
+_TOGETHER = re.compile(r"(?:\S+ )?\[\S+, \S+\]\S*|\S+ (?:[<=>]|[<>]=) \S+|\S+")
 """A word, or words that belong together: a number with its interval, ``p < 0.001``."""
 
 

@@ -878,7 +878,7 @@ class Evaluation(BaseEvaluation):
         >>> there = evaluation.at({"spam": 0.02})
         >>> row = there.to_frame().set_index("metric").loc["binary/precision"]
         >>> print(f"{row['here']:.3f}, there {row['there']:.3f}: {row['why']}")
-        0.667, there 0.140: “spam” has 2% instead of 20%
+        0.667, there 0.140: “spam” has a share of 2% instead of 20%
         """
         return transported(self, prevalence, rows, counted)
 

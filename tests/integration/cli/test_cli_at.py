@@ -45,7 +45,7 @@ def test_stated_shares(folder: Path, given: list[str]) -> None:
     printed = invoke(folder, "at", "run", *options)
     assert printed.exit_code == 0
     assert "precision" in printed.stdout
-    assert "Warning: assumes that within each class" in printed.stdout
+    assert "Warning: Assumes that within each class" in printed.stdout
 
 
 @pytest.mark.slow
