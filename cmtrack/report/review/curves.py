@@ -5,6 +5,7 @@ The page highlights the curves of the chosen run and of the run that is compared
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -33,12 +34,13 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
     options = frozenset({"grouping", "positive"})
     if ranking.evaluation.positive is not None and alike(ranking, options):
         positive = quoted(ranking.evaluation.positive)
+        ceiling, prevalence = _ceiling_and_prevalence(ranking)
         charts.append(
             {
                 "title": f"ROC of {positive}",
                 "across": "False positive rate",
                 "up": "Recall",
-                "diagonal": True,
+                "chance": _line(0.0, 1.0, ceiling),
                 "lines": _lines(ranking, numbers, _roc),
             }
         )
@@ -47,7 +49,7 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
                 "title": f"Precision and recall of {positive}",
                 "across": "Recall",
                 "up": "Precision",
-                "diagonal": False,
+                "chance": _line(ceiling * prevalence, ceiling, ceiling * prevalence),
                 "lines": _lines(ranking, numbers, _precision),
             }
         )
@@ -58,12 +60,26 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
                 "title": "Reliability",
                 "across": "Score",
                 "up": "Came true",
-                "diagonal": True,
+                "chance": _line(0.0, 1.0, 1.0),
                 "lines": _lines(ranking, numbers, partial(_reliability, section=section)),
             }
         )
     chosen = numbers[ranking.foremost.name]
     return [chart for chart in charts if chosen in chart["lines"] and len(chart["lines"]) > 1]
+
+
+def _ceiling_and_prevalence(ranking: Ranking) -> tuple[float, float]:
+    """Return the largest recall that the chosen run can reach, and the share of positives."""
+    for run, evaluation in of_classes(ranking):
+        curve = evaluation.precision_recall
+        if run is ranking.foremost and curve is not None and math.isfinite(curve.ceiling):
+            return curve.ceiling, curve.prevalence
+    return 1.0, 0.0
+
+
+def _line(start: float, right: float, end: float) -> str:
+    """Return the SVG path of a straight line from the left edge of the axes."""
+    return f"M0 {1000 * start:.0f}L{1000 * right:.0f} {1000 * end:.0f}"
 
 
 def _lines(
