@@ -47,9 +47,9 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
 def as_sentence(text: str) -> str:
     """Return a message with a capital first letter and a full stop.
 
-    A message that starts with the name of a metric or an argument keeps its first letter.
+    A message that starts with the name of a metric, a run or an argument keeps its first letter.
     """
-    first_word = text.partition(" ")[0].rstrip(",:")
+    first_word = text.partition(" ")[0].rstrip(",")
     if first_word.isalpha():
         text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -103,7 +103,7 @@ def print_comparison(console: Console, comparison: Comparison, verbose: bool = F
 
 def _print_ranking(console: Console, review: Review, place: int) -> None:
     """Print the table of a ranking."""
-    from cmtrack.report.constant import beside
+    from cmtrack.report.constant import CONSTANT, beside
     from cmtrack.report.review.narrative import heading
 
     comparison = review.comparison
@@ -111,7 +111,9 @@ def _print_ranking(console: Console, review: Review, place: int) -> None:
     title = f"{heading(review, place)}, by {comparison.criterion}{review.at}"
     columns = [column for column in review.columns if column.is_shown(ranking)]
     columns.sort(key=lambda column: _LAST.get(column.key, 0))
-    below = [_texts_below(row, columns) for row in beside(comparison, ranking)]
+    # The lists below name the runs without a rank.
+    constants = [row for row in beside(comparison, ranking) if row.standing == CONSTANT]
+    below = [_texts_below(row, columns) for row in constants]
     printed = [
         _terminal_column(column, column.terminal, ranking)
         for column in columns

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Train three models instead of eight.")
 @answering
 def demo_command(output: Path, quick: bool) -> Answer:
-    """Train, evaluate, track and compare models on data from a real survey.
+    """Train, evaluate, track and compare models on a real survey.
 
     The survey is the 1996 American National Election Study. The models predict party identification
     in seven classes, and these classes are also grouped by party. The demo needs the extra

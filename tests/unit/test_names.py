@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cmtrack.evaluation import BUILT_IN
-from cmtrack.names import distinct, elide, one_line, quoted
+from cmtrack.names import as_sentence, distinct, elide, one_line, quoted
 
 
 def test_names_keep_what_differs_and_lose_what_they_share():
@@ -101,3 +101,17 @@ def test_names_that_differ_in_a_number_fit(numbers):
 def test_titles_are_those_of_the_declarations(name: str, full: str, brief: str) -> None:
     assert BUILT_IN.title(name, positive="positives") == full
     assert BUILT_IN.title(name, positive="positives", brief=True) == brief
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ("classes “a” and “b” have few rows", "Classes “a” and “b” have few rows."),
+        ("spcc/d_b has no upper limit", "spcc/d_b has no upper limit."),
+        ("y_score: decision values rank rows", "y_score: decision values rank rows."),
+        ("forest: compared without its rows", "forest: compared without its rows."),
+        ("“4” is never predicted.", "“4” is never predicted."),
+    ],
+)
+def test_a_message_next_to_sentences_is_a_sentence(message, sentence):
+    assert as_sentence(message) == sentence
