@@ -536,6 +536,7 @@ def at_prevalence_figure(
         level=evaluation.confidence_level,
         metric=entry.heading(brief=True),
         positive=evaluation.positive,
+        is_share=entry.interval == "wilson",
         title="At other shares of positives",
     )
 

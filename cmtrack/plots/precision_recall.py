@@ -18,6 +18,8 @@ from .style import (
     DOTTED,
     FloatArray,
     curve_sheet,
+    extent_points,
+    fold,
     legend_below,
     of_one_shape,
     unit_square,
@@ -84,7 +86,8 @@ def plot_precision_recall(
     words = f"chance: average precision {digits.number(top * chance)}"
     ax.plot([0, top], [chance, chance], label=words, **DOTTED)
     if top < 1:
-        ax.axvline(top, label=ceiling_words(top), **DASHED)
+        words = fold(ceiling_words(top), extent_points(ax)[0])
+        ax.axvline(top, label=words, **DASHED)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         mark_operating_point(ax, operating_point, ("recall", "precision"), operating_point)
     unit_square(ax, "recall" + of_positive(positive), "precision", title)

@@ -138,6 +138,7 @@ def plot_at_prevalence(
     target: float | None = None,
     level: float = 0.95,
     positive: object | None = None,
+    is_share: bool = False,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -161,6 +162,8 @@ def plot_at_prevalence(
         Confidence level of the intervals.
     positive : object, optional
         Name of the positive class or group.
+    is_share : bool, default False
+        Whether the metric is a share, whose axis is in per cent.
     title, ax : optional
         Title of the axes, and axes to draw into. By default, a new figure is created, which is not
         registered with pyplot.
@@ -203,8 +206,10 @@ def plot_at_prevalence(
     ax.set_xticks([tick for tick in _TICKS if x[0] - _SAME <= tick <= x[-1] + _SAME])
     ax.xaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
     ax.xaxis.set_minor_formatter(NullFormatter())
+    if is_share:
+        ax.yaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
     name = "positives" if positive is None else text.verbatim(text.brief(positive, 40))
-    name_axes(ax, f"share of {name}", text.verbatim(metric), title)
+    name_axes(ax, f"share of {name} (log-odds scale)", text.verbatim(metric), title)
     legend_below(ax)
     return page.finish()
 

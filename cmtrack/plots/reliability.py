@@ -120,6 +120,8 @@ def plot_reliability(
     n = below + above
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     scale = _Scale.of(x, y, n)
+    if scale.low:
+        on_score += " (log-odds scale)"
     if ax is not None:
         page, ax = sheet(ax, (4.7, 4.7))
         _draw_curve(ax, curve, level, scale, error)

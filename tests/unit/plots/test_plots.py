@@ -223,7 +223,7 @@ def test_roc_with_ceiling() -> None:
     assert tuple(point.get_xydata()[0]) == (0.25, 0.6)
     ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
-    assert notes(figure) == [
+    assert [note.replace("\n", " ") for note in notes(figure)] == [
         "ceiling 0.667: the recall cannot be higher, because all other positives have the wrong class"
     ]
     legend = legend_texts(figure)

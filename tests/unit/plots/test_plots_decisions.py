@@ -70,7 +70,7 @@ def test_gains_with_a_ceiling():
         operating_point=(0.3, 0.5),
         positive="yes",
     )
-    assert line_labelled(figure, "by the score").get_xydata().tolist() == [
+    assert line_labelled(figure, "score").get_xydata().tolist() == [
         [0, 0],
         [0.2, 0.4],
         [0.6, 0.7],
