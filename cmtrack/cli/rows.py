@@ -120,7 +120,7 @@ def rows_command(
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
 
     def show() -> None:
-        run_names = _names_of(runs, store)
+        run_names = store.names_of(runs)
         shown = frame
         if kind == "missed":
             # The probabilities of many runs do not fit on a terminal.
@@ -131,12 +131,6 @@ def rows_command(
             print_text(terminal(), sentence)
 
     return Answer(lambda: about | {"rows": records}, show)
-
-
-def _names_of(runs: tuple[str, ...], store: Store) -> list[str]:
-    """Return the names of the runs, or what the user typed if several runs have one name."""
-    names = [store.names[run] for run in runs]
-    return names if len(set(names)) == len(names) else list(runs)
 
 
 def _title(kind: str, asked: dict[str, Any], names: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from cmtrack.cli.flags import FILE, Answer, asking, of_compare
-from cmtrack.cli.frame import BadInput, bad_input, echo, passing_on, plain, print_text, terminal
+from cmtrack.cli.frame import BadInput, bad_input, passing_on, print_text, terminal
 from cmtrack.cli.group import main
 from cmtrack.cli.stored import Store, of_stored, print_table
 from cmtrack.digits import significant
@@ -139,7 +139,8 @@ def segments_command(
         names = distinct(runs, _NAME)
         sides = list(zip(names, evaluations, strict=True))
         compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
-        found = _Segments(runs, names, evaluations, shown, compared, searched)
+        run_names = dict(zip(names, store.names_of(runs), strict=True))
+        found = _Segments(runs, run_names, evaluations, shown, compared, searched)
         data = found.data()
     return Answer(lambda: data, found.print, BadInput(failure) if failure else None)
 
@@ -161,7 +162,8 @@ class _Segments(NamedTuple):
     """Views of each run by column, differences between two runs, and the result of a search."""
 
     runs: tuple[str, ...]
-    names: Sequence[str]
+    names: dict[str, str]
+    """The name of each run, by its name in ``compared``."""
     evaluations: Sequence[Evaluation]
     views: list[list[SegmentView]]
     compared: SegmentComparison
@@ -188,12 +190,16 @@ class _Segments(NamedTuple):
     def print(self) -> None:
         """Print tables and sentences, column by column."""
         console = terminal()
+        compared = [
+            replace(pair, first=self.names[pair.first], second=self.names[pair.second])
+            for pair in self.compared
+        ]
         for view in self.views[0]:
             others = [
                 other for views in self.views[1:] for other in views if other.name == view.name
             ]
-            pairs = [pair for pair in self.compared if pair.column == view.name]
-            _print_view(console, [view, *others], self.names, pairs)
+            pairs = [pair for pair in compared if pair.column == view.name]
+            _print_view(console, [view, *others], [*self.names.values()], pairs)
         for note in self.compared.notes:
             print_text(console, note)
         if self.searched is not None:
@@ -223,12 +229,15 @@ def _load(
         return [of_classes(store.load(run, _has_segments)[1]) for run in runs]
     from cmtrack.cli.reading import read_columns
     from cmtrack.tracking import segment_runs
+    from cmtrack.tracking.runs import client_for, find
     from cmtrack.tracking.store import quiet, tracking_store
 
     store.step("reading the table and the runs", 0, 1)
     frame = read_columns(table, [*by, *filter(None, (of_table["row_ids"], of_table["y_true"]))])
     flags = {"row_ids": "--row-ids", "y_true": "--y-true"}
     with quiet(), tracking_store(store.tracking_uri), passing_on(**flags), bad_input():
+        client = client_for()
+        store.names.update({run: find(run, [client]).name for run in runs})
         return segment_runs(list(runs), frame, segments=list(by), prefix=store.prefix, **of_table)
 
 
@@ -296,8 +305,8 @@ def _print_view(
         else:
             _print_values(views, names, metric)
     if pairs:
-        console.print(
-            plain(f"{segment_reading(pairs, quoted)} * marks an interval that excludes 0.")
+        print_text(
+            console, f"{segment_reading(pairs, quoted)} * marks an interval that excludes 0."
         )
     if alone:
         level = fmt.level(view.table.evaluation.confidence_level)
@@ -415,4 +424,4 @@ def _print_worst(searched: SegmentSearch) -> None:
     ]
     print_table(f"{head} ({test})", ("segment", "rows", "value", "adjusted p"), rows)
     for note in searched.notes:
-        echo(note)
+        print_text(terminal(), note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ from cmtrack.cli.compare import one_run
 from cmtrack.cli.flags import Answer, answering, asking, of_compare, tracking_uri_option
 from cmtrack.cli.frame import Step, plain, terminal, warn, working
 from cmtrack.cli.group import main
+from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -33,6 +34,11 @@ class Store(NamedTuple):
     tracking_uri: str | None
     names: dict[str, str]
     """The names of the loaded runs, by the text with which the user named them."""
+
+    def names_of(self, runs: Sequence[str]) -> list[str]:
+        """Return the names of loaded runs, or what the user typed if several have one name."""
+        names = [self.names[run] for run in runs]
+        return names if len(set(names)) == len(names) else list(runs)
 
     def load(
         self, run: str, needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False
@@ -100,10 +106,14 @@ def print_table(
     notes: Iterable[str] = (),
 ) -> None:
     """Print a table without interpreting its cells as markup, followed by warnings."""
+    from rich.text import Text
+
     from cmtrack.cli.summary import new_table, print_warnings
 
     console = terminal()
-    table = new_table(title, *heads, right=right)
+    # A title of the table itself would be as narrow as the table.
+    console.print(Text(printable(title), style="bold"))
+    table = new_table("", *heads, right=right)
     for cells in rows:
         table.add_row(*map(plain, cells))
     console.print(table)
