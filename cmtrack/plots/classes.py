@@ -108,7 +108,9 @@ def _draw_prevalences(ax: Axes, curves: Sequence[ClassCurve]) -> None:
     for place, curve in enumerate(curves[:IN_COLOUR]):
         colours[curve.prevalence] = line_style(place)["color"]
     for prevalence, colour in colours.items():
-        look = DOTTED | {"color": colour}
+        look = dict(DOTTED)
+        if len(colours) > 1:
+            look["color"] = colour
         ax.plot([0, 1], [prevalence, prevalence], label="_chance", **look)
 
 

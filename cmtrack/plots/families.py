@@ -34,6 +34,7 @@ from .style import (
     TEXT_SIZE,
     FloatArray,
     caption_below,
+    fold,
     hit_map,
     mismatch_map,
     new_figure,
@@ -118,9 +119,7 @@ def plot_family_matrix(
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(codes, 30)
     page, ax = heat.matrix_sheet(size + 1 + heat.GAP, cell, ax)
-    norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
-    if not cell.holds_two_lines:
-        ticks = _ROOTS
+    norm, _, scale = heat.share_scale(cell.holds_two_lines)
     # The diagonal share of a code is undefined if no document contains the code.
     is_empty = np.isnan(np.diag(share)[:size])
     empty = np.flatnonzero(is_empty)
@@ -134,7 +133,8 @@ def plot_family_matrix(
     heat.frame_cells(ax, heat.diagonal(~is_empty), cell)
     aside = "out of\nfamily" if cell.holds_text else "out of family"
     step = heat.name_ticks(ax, names, names, cell, range(size), aside)
-    heat.colour_bar(ax, image, f"share of the documents with the {given} code{scale}", ticks)
+    if not cell.holds_two_lines:
+        heat.colour_bar(ax, image, f"share of the documents with the {given} code{scale}", _ROOTS)
     heat.name_matrix_axes(ax, "code", step, title)
     notes = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
     notes += [_ASIDE[given], *heat.notes(names)]
@@ -215,10 +215,8 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
         images.append(_draw_panel(grid[place], panel, is_left=is_left, is_bottom=is_bottom))
     bar = figure.colorbar(images[0], ax=grid, shrink=0.6, aspect=30, pad=0.02)
     bar.set_ticks(list(_ROOTS), labels=list(_ROOTS.values()))
-    bar.set_label(
-        "share of the documents with the actual code (square-root colour scale)",
-        fontsize=SMALL_SIZE,
-    )
+    words = "share of the documents with the actual code (square-root colour scale)"
+    bar.set_label(fold(words, 72 * 0.6 * height), fontsize=SMALL_SIZE)
     bar.ax.tick_params(labelsize=SMALL_SIZE)
     if title:
         figure.suptitle(title, fontsize=12, color=INK)

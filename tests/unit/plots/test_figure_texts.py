@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cmtrack import Grouping, compare, evaluate
+from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.plots import plot_confusion_matrix
 from cmtrack.report.figures import draw_pictures
 from support.problems import random_probabilities
@@ -49,7 +49,15 @@ def two(strength: float = 2.0) -> Any:
     return evaluate(y, y_prob=random_probabilities(y, 2, strength), positive=1)
 
 
+def families() -> Any:
+    rng = np.random.default_rng(0)
+    codes = [f"{family}.{i}" for family in (250, 364, 401) for i in range(6)]
+    documents = [[rng.choice(codes, 2).tolist() for _ in range(300)] for _ in range(2)]
+    return evaluate_families(*documents, Prefix("."))
+
+
 SUBJECTS = {
+    "families": families,
     "two": two,
     "groups": groups,
     "12 classes": lambda: classes(12),
