@@ -188,11 +188,11 @@ class Grouping:
             groups = ", ".join(map(str, step.labels))
             modes = "/".join(sorted({mode_of(rule) for rule in step.acceptance}))
             steps.append(f"{step.name}: {groups} ({modes})")
-        return printable(f"Grouping({' -> '.join(steps)})")
+        return printable(f"Grouping({' → '.join(steps)})")
 
     def describe(self) -> str:
         """Describe the grouping: ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
-        return " -> ".join(describe_step(step) for step in self._steps)
+        return " → ".join(describe_step(step) for step in self._steps)
 
     # -- building --------------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class Grouping:
         >>> from cmtrack import Grouping
         >>> groups = {"pleased": ["passive", "promoter"], "displeased": ["detractor"]}
         >>> Grouping.nps().then(Grouping(groups, name="half"))
-        Grouping(nps: detractor, passive, promoter (relaxed) -> half: pleased, displeased (relaxed))
+        Grouping(nps: detractor, passive, promoter (relaxed) → half: pleased, displeased (relaxed))
         """
         if not isinstance(other, Grouping):
             raise TypeError(f"then() takes a Grouping, got {type(other).__name__}")

@@ -28,6 +28,7 @@ from cmtrack.report.formatting import (
     markdown_text,
     metric_title,
     missing_with_reason,
+    samples,
     split_json,
 )
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
@@ -147,6 +148,7 @@ def report_html(
     return render_page(
         view.template,
         title=title or "Evaluation",
+        tab=title or f"Evaluation of {samples(evaluation)}",
         subtitle=subtitle,
         lead=[sentence for section, sentence in statements if not section],
         warnings=[
