@@ -146,7 +146,7 @@ def test_figures_that_apply_and_no_global_state():
 
 def test_the_caption_says_whether_matched_codes_are_among_the_pairs():
     sets = [{"1.0", "1.1"}, {"1.2"}], [{"1.0", "1.2"}, {"1.1"}]
-    for removed, says in ((True, "is a match. An unmatched"), (False, "including matched codes")):
+    for removed, says in ((True, "is a match. An unmatched"), (False, "even of matched codes")):
         figure = evaluate_families(
             *sets, Prefix(separator="."), remove_matches=removed
         ).family_figure("1")

@@ -15,6 +15,8 @@ import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.plots import plot_confusion_matrix
+
+# Only this function returns the SVG elements of all figures of a page.
 from cmtrack.report.figures import draw_pictures
 from support.problems import random_probabilities
 
