@@ -35,7 +35,7 @@ from support.agreement import contradictions as on_probabilities
 def terminal_of(comparison: Comparison, width: int = 300) -> str:
     """Return what the command line prints for a comparison."""
     file = io.StringIO()
-    print_comparison(Console(file=file, width=width), comparison)
+    print_comparison(Console(file=file, width=width), comparison, verbose=True)
     return file.getvalue()
 
 
