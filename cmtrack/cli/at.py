@@ -104,7 +104,7 @@ def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
 
 
 def _smallest_change_last(row: dict[Any, Any]) -> float:
-    """Return a key by which metrics that change most are first, and undefined ones last."""
+    """Return a sort key that puts metrics that change most first, and undefined metrics last."""
     change = row["change"]
     return math.inf if math.isnan(change) else -abs(change)
 

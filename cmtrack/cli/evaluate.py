@@ -384,7 +384,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
     predictions_file = folder / PREDICTIONS_FILE
     if predictions_file.exists():
         written.append(predictions_file)
-    pictures = draw_pictures(evaluation, step=step)
+    pictures = draw_pictures(evaluation, step=step, figures="all")
     for picture in pictures.values():
         path = folder / picture.file
         path.write_bytes(picture.content)

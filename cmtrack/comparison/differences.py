@@ -206,7 +206,7 @@ class Differences:
 
 
 def _place_in_notebook(metric: str) -> tuple[bool, bool]:
-    """Return a key by which headline metrics are first, starting with the positive group."""
+    """Return a sort key that puts headline metrics first, starting with the positive group."""
     return not OPEN.lookup(metric).headline, not metric.startswith("binary/")
 
 

@@ -150,7 +150,7 @@ def decide(
 def place_of(
     rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]
 ) -> Any:
-    """Return the key by which a value is sorted among all values.
+    """Return the sort key of a value among all values.
 
     The run with the smallest key wins, and missing values come last.
     """

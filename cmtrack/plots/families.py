@@ -323,7 +323,7 @@ def plot_code_shares(
     n_rows = max(1, *map(len, sides))
     figure = new_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * n_rows), "constrained")
     figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
-    headings = ("Actual codes when it is predicted", "Predicted codes when it is correct")
+    headings = ("True codes if this code is predicted", "Predicted codes if this is the true code")
     for ax, side, n, heading, is_rare in zip(
         figure.subplots(1, 2), sides, documents, headings, few, strict=True
     ):

@@ -51,9 +51,11 @@ class FigureEntry:
         256 pixels wide, next to the images of other runs.
     ``logged``: "file" if the figure is logged as a file and in the run's report; "report" if the
         figure is logged only in the report; "" if the figure is logged only on request. Each
-        additional figure makes logging slower. ``figures``, ``report`` and the command line draw
-        all figures.
-    ``on_pages``: whether pages show the figure; otherwise only ``figures`` returns it.
+        additional figure makes logging slower. ``report`` also draws
+        the other figures that pages show; ``figures`` and the command line draw all figures.
+    ``on_pages``: whether pages show the figure; otherwise it is drawn only on request.
+    ``about_classes``: whether the figure is about all classes, so that pages do not show it if the
+        evaluation has a positive group.
     ``folded``: whether pages show the figure in a collapsed section, because few readers need it.
     """
 
@@ -66,7 +68,14 @@ class FigureEntry:
     chart: Callable[[Any, str, str], Figure | None] | None = None
     logged: str = "report"
     on_pages: bool = True
+    about_classes: bool = False
     folded: bool = False
+
+    def is_on_page(self, subject: Any) -> bool:
+        """Return True if the page of an evaluation, or of a ranking, shows the figure."""
+        if self.about_classes and subject.positive is not None:
+            return False
+        return self.on_pages
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
         """Return the name, the title and the drawing function of each figure of an entry."""
@@ -190,6 +199,7 @@ CLASSES = (
         "probability of the class. Higher curves are better in all three panels.",
         of_classes.class_curves_figure,
         logged="",
+        about_classes=True,
         folded=True,
     ),
     FigureEntry(
@@ -207,6 +217,7 @@ CLASSES = (
         of_classes.reliability_classes_figure,
         section="probabilities",
         logged="",
+        about_classes=True,
         folded=True,
     ),
     FigureEntry(
@@ -238,7 +249,6 @@ CLASSES = (
         "above the actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
-        folded=True,
     ),
     FigureEntry(
         "at_prevalence",
@@ -276,6 +286,7 @@ CLASSES = (
         of_classes.risk_coverage_figure,
         section="probabilities",
         logged="",
+        about_classes=True,
         folded=True,
     ),
     FigureEntry(
@@ -494,7 +505,7 @@ def draw_pictures(
     subject: BaseEvaluation | Comparison,
     problems: list[str] | None = None,
     step: Step | None = None,
-    figures: str | Sequence[str] = "all",
+    figures: str | Sequence[str] = "pages",
     files: bool = True,
     about: About | None = None,
 ) -> dict[str, Picture]:
@@ -503,8 +514,8 @@ def draw_pictures(
     ``problems``: a list to which a sentence is added for each figure that fails; the result omits
         these figures. If ``problems`` is None, the error is raised.
     ``step``: a function that is called before each figure is drawn.
-    ``figures``: "all" for every figure on pages, "auto" for the figures that are logged to a run
-        (:attr:`FigureEntry.logged`), or the names of figures.
+    ``figures``: "all" for every figure, "pages" for the figures that pages show, "auto" for the
+        figures that are logged to a run (:attr:`FigureEntry.logged`), or the names of figures.
     ``files``: whether to make PNG files in addition to SVG elements. If ``figures`` is "auto", PNG
         files are made for only some figures.
     ``about``: facts about the run, which a small line below each figure shows. If ``about`` is
@@ -522,7 +533,9 @@ def draw_pictures(
     def is_wanted(entry: FigureEntry, name: str) -> bool:
         if not isinstance(figures, str):
             return name in figures
-        return entry.on_pages and (figures == "all" or entry.logged != "")
+        if figures == "all":
+            return True
+        return entry.is_on_page(shown) and (figures == "pages" or entry.logged != "")
 
     def make_picture(entry: FigureEntry, name: str, title: str, figure: Figure) -> Picture:
         png = b""

@@ -146,6 +146,15 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     return statements
 
 
+def question_of_metric(evaluation: BaseEvaluation, name: str) -> str:
+    """Return the section of the report that lists a headline metric."""
+    prefix, _, _ = name.partition("/")
+    if prefix in QUESTION_OF_METRICS:
+        return QUESTION_OF_METRICS[prefix]
+    is_about_classes = prefix in ("multiclass", "reduced") and isinstance(evaluation, Evaluation)
+    return _question_of_overall(evaluation) or "good" if is_about_classes else "good"
+
+
 def first_warnings(evaluation: BaseEvaluation) -> list[str]:
     """Return the warnings that concern the numbers at the top of the page."""
     return warnings_about(evaluation, "")

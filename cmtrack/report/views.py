@@ -128,7 +128,7 @@ def report_html(
     blocks = {name: figure_block(picture, opens) for name, picture in pictures.items()}
     first = blocks.pop(_first_figure(blocks), None)
     numbers = _first_numbers(evaluation)
-    tables = _metric_tables(content["key_metrics"], {row["name"] for row in numbers})
+    tables = _metric_tables(evaluation, content["key_metrics"], {row["name"] for row in numbers})
     questions = []
     for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
@@ -172,7 +172,9 @@ _WITH_TABLES = ("good", "confusions", "facts")
 
 
 def _metric_tables(
-    sections: Sequence[Mapping[str, Any]], on_first_screen: Collection[str]
+    evaluation: BaseEvaluation,
+    sections: Sequence[Mapping[str, Any]],
+    on_first_screen: Collection[str],
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the tables of headline metrics for each question that the metrics answer.
 
@@ -182,8 +184,7 @@ def _metric_tables(
     for section in sections:
         rows = [row for row in section["rows"] if row["name"] not in on_first_screen]
         if rows:
-            prefix, _, _ = rows[0]["name"].partition("/")
-            key = narrative.QUESTION_OF_METRICS.get(prefix, "good")
+            key = narrative.question_of_metric(evaluation, rows[0]["name"])
             tables[key].append({"name": section["name"], "rows": rows})
     return tables
 

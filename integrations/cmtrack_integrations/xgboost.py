@@ -94,7 +94,7 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
         self._data = X
         self._y = y
         self._predict = predict or _predict
-        # If a training continues an earlier one, the model already has rounds and a best iteration.
+        # If the training continues an earlier one, the model already has rounds and a best one.
         self._rounds_before = 0
         self._best_before: str | None = None
 

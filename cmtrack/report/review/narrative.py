@@ -983,7 +983,7 @@ def rule(review: Review) -> str:
         test = "the difference from the leader, adjusted for all pairs,"
     sentence = (
         f"A {noun} is {RULED_OUT} if the p-value for {test} is at most {alpha}. "
-        f"All other {noun}s {MAY_BE_BEST}."
+        f"Any other {noun} {MAY_BE_BEST}."
     )
     best = f"the {noun} with the best value"
     if comparison.criterion.pareto:
@@ -1002,11 +1002,11 @@ def explained(level: float, noun: str = "run") -> str:
     """Return text that explains "may be the best" and "ruled out" for runs or models."""
     if noun == "model":
         test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
-        return f"A model is {RULED_OUT} if {test}. All other models {MAY_BE_BEST}."
+        return f"A model is {RULED_OUT} if {test}. Any other model {MAY_BE_BEST}."
     return (
         f"A run is {RULED_OUT} if p, the p-value of the test that it is the best, is at most "
         f"{significant(1 - level)}. In this case, the interval of its difference from the best "
-        f"other run ends at exactly 0. All other runs {MAY_BE_BEST}. The truly best run is wrongly "
+        f"other run ends at exactly 0. Any other run {MAY_BE_BEST}. The truly best run is wrongly "
         f"ruled out in at most {fmt.level(1 - level)} of reviews. If several runs are equally "
         "good, this limit holds for each of them, so one of them is ruled out more often."
     )

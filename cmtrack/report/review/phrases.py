@@ -90,7 +90,7 @@ def how_many(ties: int, of: int, noun: str) -> str:
     """Return words such as "6 of 7 runs may be the best"."""
     if ties < of:
         return f"{ties} of {of} {noun}s {MAY_BE_BEST}"
-    return f"both {noun}s {MAY_BE_BEST}" if of == 2 else f"all {of} {noun}s {MAY_BE_BEST}"
+    return f"either {noun} {MAY_BE_BEST}" if of == 2 else f"any of the {of} {noun}s {MAY_BE_BEST}"
 
 
 def all_others(n: int, noun: str) -> str:

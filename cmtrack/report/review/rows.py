@@ -139,9 +139,9 @@ def _whole(review: Review, whole: Flips, other: Ranked, chosen: Ranked) -> str:
     if _alike(whole):
         return f"{ours} and {theirs} predict the correct {side} in the same rows."
     return (
-        f"Only {ours} predicts the correct {side} in {_share(whole, 'fixed', 0)} of "
-        f"{fmt.counted(float(whole.n[0]), 'row')}, and only {theirs} in "
-        f"{_share(whole, 'broken', 0)} ({fmt.p_equals(float(whole.alone[0]))})."
+        f"In {_share(whole, 'fixed', 0)} of {fmt.counted(float(whole.n[0]), 'row')}, only {ours} "
+        f"predicts the correct {side}. In {_share(whole, 'broken', 0)}, only {theirs} does "
+        f"({fmt.p_equals(float(whole.alone[0]))})."
     )
 
 

@@ -84,6 +84,6 @@ def test_rows_follow_the_compared_run(browser, pages: dict[str, str]) -> None:
     for name in names:
         page.select_option("#pair-with", label=name)
         (text,) = rows.all_text_contents()
-        assert f"and only {name} in" in text
+        assert f"only {name} does" in text
     assert len(names) == 2
     page.close()

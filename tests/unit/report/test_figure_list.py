@@ -65,17 +65,19 @@ def test_every_figure_has_words_and_one_is_for_the_charts_of_mlflow(entries):
 
 @pytest.mark.slow
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():
-    shown = [
-        "class_curves",
-        "reliability_classes",
-        "at_prevalence",
-        "decision_curve",
-        "gains",
-    ]
-    shown.append("risk_coverage")
-    assert [entry.name for entry in CLASSES if entry.on_pages and not entry.logged] == shown
-    pictures, logged = draw_pictures(of_classes()), draw_pictures(of_classes(), figures="auto")
-    assert [name for name in pictures if name not in logged] == shown
+    # The page of an evaluation with a positive group has no figures of all classes.
+    of_group, of_all = (
+        ["at_prevalence", "decision_curve", "gains"],
+        ["class_curves", "reliability_classes", "risk_coverage"],
+    )
+    y, p = predictions()
+    for evaluation, shown in (
+        (of_classes(), of_group),
+        (evaluate(y, y_prob=p, labels=list(NAMES)), of_all),
+    ):
+        pictures, logged = draw_pictures(evaluation), draw_pictures(evaluation, figures="auto")
+        assert [name for name in pictures if name not in logged] == shown
+    logged = draw_pictures(of_classes(), figures="auto")
     assert {"reliability", "precision_recall"} <= set(logged)
 
 
@@ -88,7 +90,7 @@ def test_a_run_gets_the_figures_that_its_page_shows_by_default():
 def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, entries):
     evaluation = made()
     assert list(evaluation.figures()) == names_of(entries, evaluation)
-    entries = [entry for entry in entries if entry.on_pages]
+    entries = [entry for entry in entries if entry.is_on_page(evaluation)]
     names = names_of(entries, evaluation)
     logged_names = names_of([entry for entry in entries if entry.logged], evaluation)
     page = evaluation.report(tmp_path / "new" / "report.html").read_text(encoding="utf-8")
@@ -131,9 +133,7 @@ def test_every_figure_is_written_by_the_command_line(store, tmp_path):
     done = CliRunner().invoke(main, ["evaluate", *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     written = {path.name for path in (tmp_path / "out").iterdir() if path.suffix == ".png"}
-    assert written == {
-        file_of(name) for name in names_of([e for e in CLASSES if e.on_pages], of_classes())
-    }
+    assert written == {file_of(name) for name in names_of(CLASSES, of_classes())}
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_runs_of_one_value_lead_together():
         dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall"
     )
     said = verdict(Review(comparison))
-    apart = "Both runs may be the best: the test rows show no significant difference"
+    apart = "Either run may be the best: the test rows show no significant difference"
     assert said[0] == f"{apart}. “a” and “b” lead with the same value."
     assert said[1].startswith("The recall for “1” of “a” is 0.900 [")
     assert (

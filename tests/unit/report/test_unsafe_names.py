@@ -247,7 +247,7 @@ def test_no_command_prints_a_control_character(store, tmp_path):
         (("compare", *everyone, "--json"), r"\u001b[31m"),
         (("compare", *everyone, "--tie-breaker", "params.owner"), r"\x1b[31m"),
         (("compare", *everyone, "--require", "multiclass/accuracy > 1"), r"\x1b[31m"),
-        (("review", *everyone, "--output", "r.md"), r"\x1b[31m"),
+        (("review", *everyone, "--output", "r.md"), r"\u202e"),
         (("show", first), r"\x1b[31m"),
         (("show", first, "--json"), r"\u001b[31m"),
         (("gate", first, "--against", second), r"\x1b[31m"),

@@ -97,8 +97,10 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     ]
     broken, fixed = int((~answers[0] & answers[1]).sum()), int((answers[0] & ~answers[1]).sum())
     first, missed, by_class = shown["sentences"]
-    assert first.startswith(f"Only “{best}” predicts the correct class in {100 * fixed / N:.1f}% [")
-    assert f"] of 300 rows, and only “{other}” in {100 * broken / N:.1f}% [" in first
+    assert first.startswith(f"In {100 * fixed / N:.1f}% [")
+    assert f"] of 300 rows, only “{best}” predicts the correct class. " in first
+    assert f"In {100 * broken / N:.1f}% [" in first
+    assert f"], only “{other}” does (p " in first
     assert missed == comparison.missed().sentence
     assert by_class.startswith(f"“{best}” and “{other}” differ significantly in ")
     cells = {row.cells["class"].text: row.cells for row in shown["classes"].rows}
@@ -264,7 +266,7 @@ def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Compari
     for other, run in zip(shown["others"], ranking.runs[2:], strict=True):
         listed = comparison.rows(run.name, ranking.foremost.name, "broken")
         assert other["broken"]["title"].startswith(f"{len(listed)} row")
-        assert other["sentence"].startswith("Only “B” predicts the correct class in ")
+        assert "only “B” predicts the correct class." in other["sentence"]
     assert page.count('<details class="rows') <= 20
     links = re.findall(r'href="#(rows-c-[^"]*)"', page)
     assert sorted(links) == sorted(set(re.findall(r'id="(rows-[^"]*)"', page)))
