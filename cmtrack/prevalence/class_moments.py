@@ -8,8 +8,8 @@ K - 1 are free)
     h_k = r_k / sum_c (pi_c / n + pi_c^2 / m_c) r_c
 
 result in generalised least squares. If the ratios are known and there are many labelled rows, the
-functions are the score of the likelihood, which spans the same space as the posteriors for
-these shares. Every labelled row is weighted by a function h that was fitted without this row, and the
+functions are the score of the likelihood, which spans the same space as the posteriors for these
+shares. Every labelled row is weighted by a function h that was fitted without this row, and the
 target is weighted by the mean of all functions h (cross-fitting). Therefore, wrong ratios increase
 the variance but do not cause a bias. For two classes, see :mod:`._cross_fitting`. The method of
 moments is described by Hansen (1982, Econometrica 50, 1029-1054), and cross-fitting by Chernozhukov

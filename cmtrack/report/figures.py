@@ -390,7 +390,8 @@ RUNS = (
         "Reliability",
         _COMES_TRUE,
         of_comparisons.reliability_figure,
-        folded=True,
+        # The page has a table of calibrations, and the curves of two compared runs.
+        on_pages=False,
     ),
     FigureEntry(
         "rank_distribution",

@@ -151,8 +151,9 @@ def question_of_metric(evaluation: BaseEvaluation, name: str) -> str:
     prefix, _, _ = name.partition("/")
     if prefix in QUESTION_OF_METRICS:
         return QUESTION_OF_METRICS[prefix]
-    is_about_classes = prefix in ("multiclass", "reduced") and isinstance(evaluation, Evaluation)
-    return _question_of_overall(evaluation) or "good" if is_about_classes else "good"
+    if prefix == "reduced" and evaluation.positive is not None:
+        return "confusions"
+    return "good"
 
 
 def first_warnings(evaluation: BaseEvaluation) -> list[str]:

@@ -38,7 +38,7 @@ MAX_LISTED = 5
 
 The page shows each further table if a reader clicks the table's matrix cell.
 """
-PER_CELL = 10
+PER_CELL = 5
 """Maximum number of rows in the table of a matrix cell."""
 _MAX_SEGMENTS = 6
 _MAX_COLUMNS = 12

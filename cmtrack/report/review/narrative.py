@@ -24,9 +24,10 @@ from cmtrack.comparison.tie_breakers import TieBreaker, place_of
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import OPEN
-from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, as_sentence, quoted, some_of
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
+from cmtrack.report.narrative import question_of_metric, warnings_about
 from cmtrack.report.review.phrases import (
     all_others,
     behind_words,
@@ -1033,11 +1034,21 @@ def reading(review: Review) -> str:
 
 
 def warnings(review: Review) -> list[dict[str, str]]:
-    """Return the warnings about ranked evaluations and their runs, the most frequent first."""
+    """Return the warnings that concern the ranking and their runs, the most frequent first.
+
+    The report of a run shows all of its warnings.
+    """
     runs = review.comparison.runs
-    pairs = [(review.say(run.name), warning) for run in runs for warning in run.evaluation.warnings]
+    pairs = []
+    for run in runs:
+        keys = {question_of_metric(run.evaluation, name) for name in review.criterion.metrics}
+        pairs += [
+            (review.say(run.name), warning)
+            for key in ("", *sorted(keys))
+            for warning in warnings_about(run.evaluation, key)
+        ]
     return [
-        {"text": as_sentence(text), "runs": _who(names, len(runs))}
+        {"text": text, "runs": _who(names, len(runs))}
         for text, names in fmt.by_reason(pairs).items()
     ]
 

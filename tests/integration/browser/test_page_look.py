@@ -357,3 +357,52 @@ def test_tables_fit_every_width_and_many_classes_are_folded(browser, tmp_path):
     page.get_by_role("button", name="Show 40 more classes").click()
     assert rows.and_(page.locator(":visible")).count() == 60
     page.close()
+
+
+# -- length ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def survey_pages(tmp_path_factory):
+    """Pages of 189 rows of seven classes in two grouping steps, also with segments, and of runs."""
+    y, _, p = random_problem(0, 189, 7)
+    held_y, _, held_p = random_problem(1, 400, 7)
+    parties = Grouping({"left": [0, 1, 2], "middle": [3], "right": [4, 5, 6]}, name="party")
+    sides = Grouping(
+        {"left": ["left"], "not left": ["middle", "right"]},
+        mode="strict",
+        positive="not left",
+        name="side",
+    )
+    asked = {"grouping": parties.then(sides), "calibration": (held_y, held_p)}
+    columns = {
+        name: np.random.default_rng(k).choice(list("abcd"), 189)
+        for k, name in enumerate(("region", "age", "income"))
+    }
+    folder = tmp_path_factory.mktemp("survey")
+    truth, models = random_models(np.linspace(0.5, 2, 7), 189, 7)
+    runs = {f"run {k}": evaluate(truth, y_prob=q) for k, q in enumerate(models)}
+    return {
+        "report": evaluate(y, y_prob=p, **asked).report(folder / "report.html"),
+        "segments": evaluate(y, y_prob=p, segments=columns, **asked).report(
+            folder / "segments.html"
+        ),
+        "review": compare(runs).report(folder / "review.html"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "screens", "unfolded", "on_a_phone"),
+    [("report", 5.2, 9.2, 8), ("segments", 8, 13, 12.5), ("review", 5, 9.2, 8.4)],
+)
+def test_a_page_has_few_screens(browser, survey_pages, name, screens, unfolded, on_a_phone):
+    for (width, height), most in (((1440, 900), screens), ((390, 844), on_a_phone)):
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.goto(survey_pages[name].as_uri())
+        assert page.evaluate("document.documentElement.scrollHeight") / height <= most, width
+        if width > 700:
+            page.evaluate(
+                "document.querySelectorAll('details:not(.on-click)').forEach(box => box.open = true)"
+            )
+            assert page.evaluate("document.documentElement.scrollHeight") / height <= unfolded
+        page.close()
