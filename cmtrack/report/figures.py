@@ -244,7 +244,7 @@ CLASSES = (
     ),
     FigureEntry(
         "prevalence_likelihood",
-        "Prevalence likelihood",
+        "Estimated share of positives",
         "Shows the share of positives estimated from the scores with its confidence interval, "
         "above the actual share and simpler estimates.",
         of_classes.likelihood_figure,

@@ -140,7 +140,9 @@ def test_the_command_prints_what_to_do_next(
     assert "logistic regression" in result.stdout
     assert "mlflow ui --backend-store-uri sqlite:///cmtrack-demo/mlflow.db" in result.stdout
     flat = " ".join(result.stdout.split())
-    assert re.search(r"\. ((Either run|Any of the \d+ runs|\w+ of the \d+ runs) may be the best: |Take “)", flat)
+    assert re.search(
+        r"\. ((Either run|Any of the \d+ runs|\w+ of the \d+ runs) may be the best: |Take “)", flat
+    )
     review = re.search(r"Review of the decision:\n  (.+)\n", result.stdout)
     assert review is not None
     assert (tmp_path / review.group(1)).is_file()

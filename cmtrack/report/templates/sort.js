@@ -48,7 +48,7 @@
   function fit() {
     document.querySelectorAll("table.sortable, table.answer").forEach(function (table) {
       table.classList.remove("cards");
-      if (table.parentNode.scrollWidth > table.parentNode.clientWidth) {
+      if (innerWidth < 700 && table.parentNode.scrollWidth > table.parentNode.clientWidth) {
         nameCells(table);
         table.classList.add("cards");
       }

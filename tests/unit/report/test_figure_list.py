@@ -150,7 +150,6 @@ def test_every_figure_of_a_comparison_is_in_its_review():
         "confusion_matrices",
         "roc",
         "precision_recall",
-        "reliability",
     ]
     page = html(comparison)
     for picture in pictures.values():

@@ -282,7 +282,9 @@ def probabilities(comparison):
 def sentences_on_costs(comparison):
     """What a review says of the cost of a miss, also without an answer."""
     return [
-        text for text in verdict(Review(comparison)) if re.search("of a miss|a miss costs|^Costs were", text)
+        text
+        for text in verdict(Review(comparison))
+        if re.search("of a miss|a miss costs|^Costs were", text)
     ]
 
 
