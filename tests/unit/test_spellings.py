@@ -170,7 +170,7 @@ def test_an_old_spelling_works_and_prints_the_new_one(
         return CliRunner().invoke(main, [command, *runs, *given, *rest, "--json"])
 
     before, after = invoke(old), invoke(new)
-    warning = f"Warning: {old} is now {new}; the next version of cmtrack will not accept {old}\n"
+    warning = f"Warning: {old} is now {new}; the next version of cmtrack will not accept {old}.\n"
     assert before.stderr == warning + after.stderr
     assert before.stdout == after.stdout
     assert before.exit_code == after.exit_code

@@ -263,7 +263,7 @@ def test_gates_on_logged_values_need_no_evaluation(world, uri):
     assert names(comparison) == ["strong", "medium"]
     assert [run.name for run in comparison.failed] == ["weak"]
     value = mlflow.MlflowClient().get_run(world[1]["weak"]).data.metrics[ACCURACY]
-    assert str(comparison.failed[0].gates[0]) == f"{ACCURACY} >= 0.6 (is {value:.4g})"
+    assert str(comparison.failed[0].gates[0]) == f"{ACCURACY} >= 0.6 (is {value:.3g})"
 
 
 def test_at_most_so_many_runs_are_listed_the_best_first(uri):

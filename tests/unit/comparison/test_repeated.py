@@ -200,7 +200,7 @@ def test_missing_values_are_left_out_and_said():
     found = analyse(holes, NAMES, kind="folds", test_train_ratio=1 / 13)
     rest = analyse(np.delete(AUC, 3, axis=0), NAMES, kind="folds", test_train_ratio=1 / 13)
     assert (found.blocks, found.left_out) == (13, 1)
-    assert found.notes[0].startswith("1 of 14 folds lack a value")
+    assert found.notes[0].startswith("1 of 14 folds lack the value")
     assert repr(found.differences) == repr(rest.differences)
     assert (found.summary["C4.5"].blocks, found.summary["C4.5+m"].blocks) == (14, 13)
 

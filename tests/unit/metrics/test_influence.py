@@ -199,7 +199,7 @@ def test_influence_needs_rows_and_a_metric():
     assert evaluation.influence("prevalence/0/calibrated") is None
     with pytest.raises(KeyError, match="no metric"):
         evaluation.influence("multiclass/acuracy")
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(ValueError, match="need rows"):
         (evaluation + evaluation).influence("multiclass/accuracy")
     assert math.isclose(float(evaluation.influence("multiclass/accuracy").sum()), 0, abs_tol=1e-9)
 

@@ -354,7 +354,7 @@ def test_the_steps_that_are_drawn_have_the_area_that_is_said():
     recall, precision = line.get_data()
     area = float(np.diff(recall) @ precision[1:])
     assert area == pytest.approx(strict.metrics[AP[0]])
-    assert line.get_label().startswith(f"average precision {area:.3f} (interval ")
+    assert line.get_label().startswith(f"average precision {area:.3f} [")
     chance = axes.lines[1].get_data()
     assert chance[0][1] * chance[1][1] == pytest.approx(strict.precision_recall.chance)
     constant = evaluate([0, 1, 1], y_prob=[0.5] * 3)

@@ -11,7 +11,7 @@ import pytest
 
 from cmtrack import Evaluation, Grouping, compare, evaluate
 from cmtrack.names import as_sentence
-from cmtrack.report import Picture, draw_pictures, narrative, report_html, verdict
+from cmtrack.report import Picture, draw_pictures, report_html, verdict
 from support.problems import random_guesses, random_labels, random_problem
 
 VOID = {"meta", "img", "br", "input", "link"}
@@ -48,6 +48,11 @@ class Page(HTMLParser):
 
 def lead_of(html: str) -> str:
     return html.split('<p class="lead">')[1].split("</p>")[0]
+
+
+def warnings_at_the_top(html: str) -> list[str]:
+    box = re.search(r'(?s)<section class="warnings">.*?</section>', html)
+    return re.findall("<li>(.*?)</li>", box[0]) if box else []
 
 
 def grouped() -> Evaluation:
@@ -236,19 +241,21 @@ def test_the_top_of_a_page_is_about_the_positive_group_alone() -> None:
     y[5:][y[5:] == 3] = 0  # so class 3 has few rows and is never predicted
     halves = Grouping({"low": [0, 2], "high": [1, 3]}, positive="high", name="half")
     evaluation = evaluate(y, y_prob=p, grouping=halves)
-    assert "Matthews" not in lead_of(report_html(evaluation, {}))
-    about_class = [text for text in evaluation.warnings if "class “3”" in text]
-    assert about_class
-    assert narrative.first_warnings(evaluation) == []
-    assert narrative.warnings_about(evaluation, "confusions") == [
+    page = report_html(evaluation, {})
+    assert "Matthews" not in lead_of(page)
+    about_classes = [
         as_sentence(text) for section, text in evaluation.warnings_by_section if section == "class"
     ]
+    assert any("lass “3”" in text for text in about_classes)
+    assert warnings_at_the_top(page) == []
+    confusions = page.split('<section id="confusions">')[1].split("</section>")[0]
+    assert re.findall('<p class="caution">(.*?)</p>', confusions) == about_classes
     # Without a positive group, the numbers at the top are averages over all classes.
     plain = evaluate(y, y_prob=p)
-    assert as_sentence(about_class[0]) in narrative.first_warnings(plain)
-    assert sorted(map(as_sentence, plain.warnings)) == sorted(
-        text for key in ("", *narrative.QUESTIONS) for text in narrative.warnings_about(plain, key)
-    )
+    page = report_html(plain, {})
+    assert warnings_at_the_top(page)
+    below = re.findall('<p class="caution">(.*?)</p>', page)
+    assert sorted([*warnings_at_the_top(page), *below]) == sorted(map(as_sentence, plain.warnings))
 
 
 def test_headline_metrics_begin_with_the_metric_that_ranks_by_default() -> None:

@@ -118,7 +118,7 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     ]
     assert shown["broken"]["title"] == f"{broken} rows that only “{other}” predicts correctly"
     turned = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
-    assert turned["broken"]["title"].endswith(" predicts correctly (the first 10)")
+    assert turned["broken"]["title"].endswith(" predicts correctly (the first 5)")
     assert len(turned["broken"]["rows"]) == 10
 
 
@@ -205,9 +205,9 @@ def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
     i, j = np.unravel_index(counts.argmax(), counts.shape)
     first = confused[0]
     assert (
-        first.title == f"{totals[0]} rows: “{LABELS[i]}” predicted as “{LABELS[j]}” (the first 10)"
+        first.title == f"{totals[0]} rows: “{LABELS[i]}” predicted as “{LABELS[j]}” (the first 5)"
     )
-    expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=10)
+    expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=5)
     assert [row[0] for row in first.rows] == list(map(str, expected["row"]))
     assert [row[1] for row in first.rows] == [f"{p:.3f}" for p in expected["probability"]]
     assert first.heads == ["Row", f"p of “{LABELS[j]}”", f"p of “{LABELS[i]}”"]
