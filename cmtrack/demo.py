@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -231,6 +232,8 @@ def run_demo(
         comparison = compare([run.run_id for run in runs], rank_by=RANK_BY)
         review = comparison.report(folder / REVIEW, title=QUESTION)
         comparison.log(run_name="review")
+        with suppress(ValueError):  # this version of MLflow may not be known to support views
+            comparison.view()
     report_step("done", n_steps)
     return DemoResult(folder, uri, tuple(sorted(runs, key=_rank)), comparison, review)
 

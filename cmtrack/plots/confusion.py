@@ -35,6 +35,7 @@ _CHART = 512.0  # pixels on each side: twice the size in MLflow's image grid
 _CHART_PAD = 8.0  # pixels around the matrix
 _CHART_NAMES = 92.0  # pixels for the names of classes
 _CHART_CLASSES = 12  # largest number of classes with readable numbers and names
+_CHART_FEW = 3  # largest number of classes with percent signs and names of columns
 _CHART_NAME = 7  # largest number of characters in a class name
 _CHART_COLUMNS = 37  # largest number of characters in a title line
 _MISMATCH_CAPTION = [
@@ -230,6 +231,7 @@ def plot_confusion_chart(
     counts: npt.ArrayLike,
     labels: Sequence[object],
     *,
+    mismatches: npt.ArrayLike | None = None,
     positive: object | None = None,
     run: str = "",
     value: str = "",
@@ -244,6 +246,8 @@ def plot_confusion_chart(
     ``counts``, shape (K, K): numbers (or total weights) of rows of data, by actual and predicted
     class.
     ``labels``: the K class names.
+    ``mismatches``, shape (K,): numbers (or total weights) of intragroup mismatches, by actual
+        group. They are not drawn, but the percentages are shares of all rows of the group.
     ``positive``: the label of the positive class, whose row is never pale.
     ``run``: the beginning of the title, such as ``svm`` in ``svm · step 7 · accuracy 0.94``. The
         middle of a long name is elided.
@@ -251,6 +255,9 @@ def plot_confusion_chart(
         second line if it does not fit into the first line.
     """
     values, totals, shares = _by_row(counts, labels)
+    if mismatches is not None:
+        totals = totals + np.asarray(mismatches, dtype=np.float64)
+        shares = heat.row_shares(values, totals)
     size = len(values)
     is_written = size <= _CHART_CLASSES
     title = text.brief(run, _CHART_COLUMNS)
@@ -274,22 +281,37 @@ def plot_confusion_chart(
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
     heat.hatch_rows(ax, np.flatnonzero(totals <= 0), size)
     if is_written:
+        has_space = size <= _CHART_FEW
+        sign = "%" if has_space else ""
 
         def percentage(i: int, j: int) -> str:
             share = shares[i, j]
-            return "" if np.isnan(share) else f"{round(100 * share)}"
+            return "" if np.isnan(share) else f"{round(100 * share)}{sign}"
 
         heat.write_cells(ax, image, shares, percentage, min(26.0, 0.52 * cell.points))
         x = (left - 2 * DPI / 72) / _CHART
         font = min(9.5, 0.6 * cell.points)
         for row, label in enumerate(labels):
             y = 1 - (above + (row + 0.5) * side / size) / _CHART
-            name = text.brief(label, _CHART_NAME)
+            name = _chart_name(label) if has_space else text.brief(label, _CHART_NAME)
             figure.text(x, y, name, ha="right", va="center_baseline", fontsize=font, color=INK)
+        for column, label in enumerate(labels if has_space else ()):
+            x = (left + (column + 0.5) * side / size) / _CHART
+            y = (bottom - 4) / _CHART
+            name = _chart_name(label)
+            figure.text(x, y, name, ha="center", va="top", fontsize=font, color=INK)
     heading: dict[str, Any] = {"fontsize": 11.5, "color": INK, "linespacing": 1.15}
     figure.text(0.5, 1 - 6 / _CHART, "\n".join(lines), ha="center", va="top", **heading)
     use_fallbacks(figure)
     return figure
+
+
+def _chart_name(label: object) -> str:
+    """Return the name of a class on two lines if that shows all of it, or else a short name."""
+    lines = text.wrap(str(label), _CHART_NAME + 1).split("\n")
+    if len(lines) <= 2 and all(text.columns(line) <= _CHART_NAME + 1 for line in lines):
+        return "\n".join(map(text.brief, lines, [_CHART_NAME + 1] * len(lines)))
+    return text.brief(label, _CHART_NAME)
 
 
 def chart_words(step: str, metric: str, value: float) -> str:

@@ -115,7 +115,22 @@ def with_named_cells(
 
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
-    """Draw the confusion matrix for MLflow's charts; the title names the run and one metric."""
+    """Draw the confusion matrix for MLflow's charts; the title names the run and one metric.
+
+    If there is a positive group, the matrix has the positive and the negative group.
+    """
+    groups = [reduced for reduced in evaluation.reduced if reduced.positive is not None]
+    if groups:
+        reduced = groups[-1]
+        mcc = evaluation.metrics["binary/matthews_corrcoef"]
+        return plot_confusion_chart(
+            reduced.counts,
+            reduced.labels,
+            mismatches=reduced.mismatches,
+            positive=reduced.positive,
+            run=run,
+            value=chart_words(step, "MCC", mcc),
+        )
     name = "accuracy"
     metric = "multiclass/accuracy"
     if evaluation.none is not None:
