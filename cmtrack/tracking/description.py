@@ -66,7 +66,8 @@ def description(
     lines += [f"**Warning:** {markdown_text(warning)}" for warning in warnings]
     n_others = len(evaluation.warnings) - len(warnings)
     if n_others:
-        lines[-1] += f" ({counted(n_others, 'more warning')} in the report.)"
+        noun = "more warning" if warnings else "warning"
+        lines[-1] += f" ({counted(n_others, noun)} in the report.)"
     picture = _matrix(evaluation, pictures)
     if picture is not None:
         # A pattern finds the links later, and it does not allow brackets in a title.
