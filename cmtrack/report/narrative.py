@@ -261,6 +261,9 @@ def _overall(evaluation: Evaluation) -> list[str]:
 
 def _correlation(evaluation: Evaluation) -> list[str]:
     """Return the sentence on the correlation of the positive group, or else of all classes."""
+    if evaluation.none is not None:
+        # Spans have no Matthews correlation.
+        return []
     if evaluation.positive is None:
         value = _value_or_reason(evaluation, "multiclass/matthews_corrcoef")
         return [f"The Matthews correlation is {value}."]

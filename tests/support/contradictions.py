@@ -617,6 +617,8 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
             numbers.get(word.lower(), int(word) if word.isdigit() else -1)
             for word in match.groups()
         )
+        if match[1].lower() == "any":
+            k = n
         if (k, n) != (len(tied), len(runs)):
             wrong.append(f"{match[0]!r}, and it is {len(tied)} of {len(runs)}")
     for match in re.finditer(r"Only (“.*?”) (?:is|are) ruled out as the best\.", said):

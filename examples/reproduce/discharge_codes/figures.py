@@ -22,7 +22,6 @@ from cmtrack.plots.style import (
     SMALL_SIZE,
     TEXT_SIZE,
     TITLE_SIZE,
-    YELLOW,
     name_axes,
     new_figure,
     open_axes,
@@ -31,7 +30,8 @@ from cmtrack.plots.style import (
 from discharge_codes.published import OOF, Cells
 from discharge_codes.truth import OUTSIDE
 
-_KINDS = {"match": GREEN, "confused within the family": YELLOW, "out of family": ORANGE}
+_YELLOW = "#e69f00"
+_KINDS = {"match": GREEN, "confused within the family": _YELLOW, "out of family": ORANGE}
 _OTHER = "pair across families"
 
 

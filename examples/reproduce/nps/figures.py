@@ -18,7 +18,6 @@ from cmtrack.plots.style import (
     ORANGE,
     SMALL_SIZE,
     TEXT_SIZE,
-    YELLOW,
     name_axes,
     new_figure,
     open_axes,
@@ -27,7 +26,8 @@ from cmtrack.plots.style import (
 from nps.reductions import ROWS_ROC
 from nps.trials import Trial, columns, spreads
 
-_STEPS = (("11 x 11", BLUE), ("3 x 3 + IM", GREEN), ("2 x 2 + IM", YELLOW))
+_YELLOW = "#e69f00"
+_STEPS = (("11 x 11", BLUE), ("3 x 3 + IM", GREEN), ("2 x 2 + IM", _YELLOW))
 
 
 def steps_figure(ours: Sequence[pd.Series], known: Sequence[pd.Series], title: str) -> Figure:

@@ -23,7 +23,7 @@ LINES = {
     ("in-sample", "probabilities"): (
         "Yes",
         "Yes",
-        style.YELLOW,
+        "#e69f00",
         "calibrated in-sample, probabilities",
     ),
     ("out-of-fold", "probabilities"): (

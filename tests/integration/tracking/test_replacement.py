@@ -170,7 +170,7 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     assert f"| multiclass/accuracy | {accuracy[0]} |" in whole
     assert "**Evaluation “train”**: The model finds " in train
     assert " predictions are correct" in train
-    assert "On 5 rows of 2 classes" in train
+    assert "2 of 3 rows of “1”" in train
     assert f"| train/multiclass/accuracy | {accuracy[1]} |" in train
     with pytest.warns(EvaluationWarning, match="was replaced"):
         log_evaluation(first, run_id=run_id, prefix="train/")
@@ -194,7 +194,7 @@ def test_a_persons_own_words_stay(store, first, second):
     assert text.startswith("# My run\nwith | a table |\n")
     assert text.endswith("\n\nAn afterthought.")
     assert text.count("**Evaluation**") == 1
-    assert "5 rows" in text
+    assert "3 rows" in text
 
 
 @pytest.mark.slow
@@ -225,7 +225,7 @@ def test_the_first_lines_answer_and_lead_on(store, first):
         == f"**Evaluation “val set”**: {said[0]} [Report]({address}) <!-- cmtrack val set/ -->"
     )
     assert said[0].startswith("The model finds ")
-    assert plain[1] == said[1]
+    assert not any(said[1] in line for line in plain)  # the report answers further questions
     pictures = [line for line in lines if line.startswith("!")]
     picture = f"get-artifact?path=val_set_cmtrack_reduced_two.png&run_uuid={run_id}"
     assert pictures == [f"![Reduced confusion matrix “two”]({picture})"]

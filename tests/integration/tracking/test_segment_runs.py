@@ -227,7 +227,7 @@ def test_the_command_line_joins_and_searches(runs):
     (wanted,) = segment_runs(runs[0], TABLE, row_ids="id", segments=["region", "age"])
     frame = wanted.segments["region"].to_frame("binary/recall")
     assert [row["value"] for row in region["segments"]] == frame["value"].tolist()
-    assert region["sentences"][0].startswith("“south” (by “region”, ")
+    assert region["sentences"][0].startswith("Segment “south” of “region” (")
     assert (age["column"], age["sentences"]) == ("age", [])
     assert (
         region["disparity"]["binary/recall"]["gap"]
@@ -243,7 +243,7 @@ def test_the_command_line_prints_tables(runs):
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
     assert "Accuracy by “region”, the worst first" in words
-    assert "“south” (by “region”, " in words
+    assert "Segment “south” of “region” (" in words
     assert re.search(r"[1-9]\d* of \d+ searched segments (is|are) significantly worse", words)
 
 

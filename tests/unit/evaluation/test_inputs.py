@@ -26,6 +26,7 @@ from cmtrack import (
     evaluate,
 )
 from cmtrack.metrics import decode_label, encode_label
+from cmtrack.names import as_sentence
 from support.problems import random_problem
 
 pl = pytest.importorskip("polars")
@@ -532,7 +533,7 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     assert "positive group “high”" in page
     low, high = (f"{end:.3f}" for end in evaluation.intervals["binary/recall"])
     assert f"<b>{evaluation.metrics['binary/recall']:.3f}</b> [{low}, {high}]" in page
-    assert all(escape(text) in page for text in evaluation.warnings)
+    assert all(escape(as_sentence(text)) in page for text in evaluation.warnings)
     strange = evaluate(
         ["<b>x</b>", "<b>x</b>", "y"], ["<b>x</b>"] * 3, positive="<b>x</b>"
     )._repr_html_()
@@ -624,7 +625,7 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
     assert two.undefined == {
         "fit_pvalue": "two bins leave no degree of freedom, so the fit cannot be tested"
     }
-    assert "two bins leave no degree of freedom, so the fit cannot be tested" in two._repr_html_()
+    assert "Two bins leave no degree of freedom, so the fit cannot be tested." in two._repr_html_()
     without_image = re.sub(r"base64,[^\"]*", "", two._repr_html_())
     assert "nan" not in without_image
 

@@ -85,7 +85,7 @@ def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]
     assert "200" in report_html(one, {})
     told = " ".join(verdict(one))
     assert ("accuracy" in told.lower()) == (section == "multiclass")
-    assert ("Grouped by" in told) == (section == "reduced" and "grouping" in options)
+    assert ("After grouping by" in told) == (section == "reduced" and "grouping" in options)
 
 
 @cache
