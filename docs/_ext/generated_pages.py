@@ -196,8 +196,9 @@ def metrics() -> dict[str, str]:
 KINDS = {
     "Figures of an evaluation": (
         figures.CLASSES,
-        "`evaluation.figures()[name]`, the report and the files of a run. A run does not get the figures marked “on request”; "
-        "`figures()`, `Evaluation.report` and `cmtrack evaluate --output` draw all of them.",
+        "`evaluation.figures()[name]`, the report and the files of a run. A run does not get the figures marked “on request”. "
+        '`figures()`, `figures="all"` and `cmtrack evaluate --output` draw all of them. If there is a positive group, pages do '
+        "not show the figures of all classes.",
         False,
         "evaluation",
     ),
