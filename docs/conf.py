@@ -183,9 +183,11 @@ def as_written(app: Any, context: Any, lines: list[str]) -> None:
             # as it is typed
             lines[number] = re.sub(r"``(?:\w*Path\()?'(.*)'\)?``", r"``\1``", line)
         elif not line.lstrip().startswith((".. ", ":")):
-            marked, required, said = line.rpartition("**Required** ")  # sphinx-click's own mark
+            # sphinx-click's own marks: of a line whose break is kept, and of a required option
+            bar = "| " if line.startswith("| ") else ""
+            marked, required, said = line.removeprefix(bar).rpartition("**Required** ")
             lines[number] = (
-                marked + required.replace("** ", ".** ") + re.sub(r"([*`|_])", r"\\\1", said)
+                bar + marked + required.replace("** ", ".** ") + re.sub(r"([*`|_])", r"\\\1", said)
             )
 
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageChops, ImageDraw, ImageFont
 from sphinx_gallery.scrapers import figure_rst
 
 ROOT = Path(__file__).parents[2]
@@ -138,11 +138,14 @@ def cards() -> str:
             ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8")))
             or name
         )
-        written.append(
-            f":::{{grid-item-card}} {words.splitlines()[0]}\n:link: generated/examples/{name}\n:link-type: doc\n"
-            f":img-top: generated/examples/images/thumb/sphx_glr_{name}_thumb.png\n:img-alt: \n:::\n"
-        )
-    return "\n".join(["::::{grid} 2 2 3 4", ":gutter: 2", "", *written, "::::"]) + "\n"
+        source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+        card = f":::{{grid-item-card}} {words.splitlines()[0]}\n:link: generated/examples/{name}\n:link-type: doc\n"
+        if ".savefig(" in source:
+            card += (
+                f":img-top: generated/examples/images/thumb/sphx_glr_{name}_thumb.png\n:img-alt: \n"
+            )
+        written.append(f"{card}:::\n")
+    return "\n".join(["::::{grid} 1 2 2 3", ":gutter: 2", "", *written, "::::"]) + "\n"
 
 
 def copy_pages(docs: Path) -> None:
@@ -187,9 +190,23 @@ def say_what_did_not_run(app: Any, docname: str, source: list[str]) -> None:
     source[0] = f"{source[0][:at]}.. note::\n\n   {said}\n\n{source[0][at:]}"
 
 
+def crop_thumbnails(app: Any, env: Any, names: list[str]) -> None:
+    """Crop each small picture to the top of its drawing, so that its text can be read."""
+    images = Path(app.srcdir) / PAGES / "examples" / "images"
+    for file in images.glob("sphx_glr_*_001.png"):
+        image = Image.open(file).convert("RGB")
+        ground = Image.new("RGB", image.size, image.getpixel((0, 0)))
+        drawing = image.crop(ImageChops.difference(image, ground).getbbox())
+        height = min(drawing.height, round(0.7 * drawing.width))
+        thumbnail = drawing.crop((0, 0, drawing.width, height))
+        thumbnail.thumbnail((640, 640))
+        thumbnail.save(images / "thumb" / file.name.replace("_001.png", "_thumb.png"))
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Write the pages before Sphinx looks for its files."""
     copy_scripts()
     copy_pages(Path(app.srcdir))
     app.connect("source-read", say_what_did_not_run)
+    app.connect("env-before-read-docs", crop_thumbnails)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,7 @@ gives a page for each of its sections.
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import unicodedata
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cmtrack import schemas
+from cmtrack.cli import main
 from cmtrack.comparison.spec import CompareSpec
 from cmtrack.evaluation.catalog import SECTIONS
 from cmtrack.metrics.metric import BETTER, Metric, Section
@@ -276,6 +278,22 @@ def file_tables() -> dict[str, str]:
     }
 
 
+# -- commands --------------------------------------------------------------------------------------------------
+
+
+def commands() -> dict[str, str]:
+    """Return a page for each command, and the list of pages that ``cli.md`` includes."""
+    written = {}
+    for name, command in main.commands.items():
+        module = inspect.getmodule(inspect.unwrap(command.callback))
+        (attribute,) = (key for key, value in vars(module).items() if value is command)
+        written[f"cli/{name}"] = (
+            f".. click:: {module.__name__}:{attribute}\n   :prog: cmtrack {name}\n   :nested: none\n"
+        )
+    listed = _toctree([f"generated/{place}" for place in written])
+    return {f"{place}.rst": text for place, text in written.items()} | {"commands.txt": listed}
+
+
 # -- benchmarks ------------------------------------------------------------------------------------------------
 
 
@@ -300,7 +318,7 @@ def benchmarks() -> dict[str, str]:
 
 def pages() -> dict[str, str]:
     """Return every page and table by its path under ``reference/generated``."""
-    return metrics() | figure_list() | file_tables() | benchmarks()
+    return metrics() | figure_list() | file_tables() | commands() | benchmarks()
 
 
 def colours() -> str:
