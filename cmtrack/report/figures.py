@@ -245,8 +245,8 @@ CLASSES = (
     FigureEntry(
         "prevalence_likelihood",
         "Estimated share of positives",
-        "Shows the share of positives estimated from the scores with its confidence interval, "
-        "above the actual share and simpler estimates.",
+        "The first line shows the share of positives estimated from the scores, with its "
+        "confidence interval. The next lines show the actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
     ),
@@ -272,8 +272,8 @@ CLASSES = (
         "gains",
         "Gains",
         "Shows the share of positives that are found if the rows with the highest scores are "
-        "predicted positive (higher is better). Lift divides this share by the share found by "
-        "random guessing.",
+        "predicted positive (higher is better). Lift divides this recall by the share of rows that "
+        "are predicted positive.",
         of_classes.gains_figure,
         logged="",
         folded=True,

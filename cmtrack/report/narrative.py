@@ -251,6 +251,9 @@ def _overall_spans(evaluation: Evaluation) -> list[str]:
 def _overall(evaluation: Evaluation) -> list[str]:
     if evaluation.none is not None:
         return _overall_spans(evaluation)
+    if _has_two_sides(evaluation) and _has_rare_positives(evaluation):
+        # Always predicting the negative class would be nearly as accurate.
+        return []
     accuracy = shown(evaluation, "multiclass/accuracy", percent_with_interval)
     overall = (
         f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')}, "

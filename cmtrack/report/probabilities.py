@@ -36,6 +36,8 @@ from cmtrack.statistics.predictions import Predictions
 
 FEW = 100
 """Number of rows below which the calibration test detects only large faults."""
+_NEARLY_ALL = 0.9
+"""Share of rows on one side of Cox's fit from which all scores are called too high or too low."""
 MARGIN = 0.01
 """Calibration error, or difference between means, below which a fault is too small to matter.
 
@@ -207,7 +209,10 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
     # only the mean is wrong, all scores are too high or all are too low.
     towards = None if faults and curve.table.fit is not None else side
     if side:
-        faults[_level(side)] = f"the mean is {_level(side)}"
+        level = {_level(side): f"the mean is {_level(side)}"}
+        # A reader of "under-confident" would not expect that nearly all scores are too high.
+        is_on_one_side = bool(faults) and _share_on_side(curve, side) >= _NEARLY_ALL
+        faults = level | faults if is_on_one_side else faults | level
     negative = fmt.named(evaluation.negative)
     positive = fmt.named(evaluation.positive)
     return _judge(
@@ -224,6 +229,23 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
             largest_margin=margin,
         )
     )
+
+
+def _share_on_side(curve: CalibrationCurve, side: int) -> float:
+    """Return the share of the rows whose score is too high (1) or too low (-1) by Cox's fit."""
+    total = curve.table.blocks.total
+    differences = curve.scores - _fitted(curve, curve.scores)
+    return float(total[np.sign(differences) == side].sum() / total.sum())
+
+
+def _fitted(curve: CalibrationCurve, scores: FloatArray) -> FloatArray:
+    """Return the probability that Cox's fit gives to each score, or the scores without a fit."""
+    fit = curve.table.fit
+    if fit is None:
+        return scores
+    # The logit of a score of 0 or 1 is infinite, and its fitted probability is exact.
+    with np.errstate(divide="ignore"):
+        return np.asarray(expit(fit.intercept + fit.slope * logit(scores)))
 
 
 def _slope_fault(slope: Interval) -> str:
@@ -598,7 +620,6 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
     either, and None for the direction that follows from Cox's fit for each score.
     """
     total = curve.table.blocks.total
-    fit = curve.table.fit
     n_bins = _example_bins(curve)
     middles = (np.cumsum(total) - total / 2) / total.sum()
     # The small number ensures that a midpoint on an edge stays in its bin if the sums are rounded.
@@ -615,10 +636,8 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
     side: FloatArray = np.sign(differences)
     if towards:
         side = np.full(len(differences), float(towards))
-    elif towards is None and fit is not None:
-        # The logit of a score of 0 or 1 is infinite, and its fitted probability is exact.
-        with np.errstate(divide="ignore"):
-            side = scores - expit(fit.intercept + fit.slope * logit(scores))
+    elif towards is None and curve.table.fit is not None:
+        side = scores - _fitted(curve, scores)
     distances = np.where(differences * side > 0, np.abs(differences), 0.0)
     worst = int(distances.argmax())
     if not distances[worst] > 0:

@@ -79,7 +79,8 @@ CASES = {
         "over-confident",
     ),
     "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) % 90), "over-confident"),
-    "nearly all": (lambda: of_shares([0.2, 0.998], [0.2, 0.82], n=1000), "under-confident"),
+    "nearly all": (lambda: of_shares([0.2, 0.998], [0.2, 0.82], n=1000), "too low"),
+    "rare": (lambda: of_shares([0.001, 0.004, 0.1], [0.2, 0.4, 0.7], n=3000), "too high"),
     "nearly none": (lambda: of_shares([0.05, 0.5], [0.004, 0.5], n=1000), "over-confident"),
     "clusters without rows": (
         lambda: replace(of_shares(logistic(0.5), groups=np.arange(540) % 90), rows=None),
