@@ -129,6 +129,7 @@ def report_html(
     first = blocks.pop(_first_figure(blocks), None)
     numbers = _first_numbers(evaluation)
     tables = _metric_tables(evaluation, content["key_metrics"], {row["name"] for row in numbers})
+    worse = segments.worse(evaluation) if isinstance(evaluation, Evaluation) else []
     questions = []
     for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
@@ -141,7 +142,7 @@ def report_html(
                 "sentences": sentences,
                 "metrics": tables[key],
                 "warnings": narrative.warnings_about(evaluation, key),
-                "problems": len(segments.worse(evaluation)) if key == "failures" else 0,
+                "problems": len(worse) if key == "failures" else 0,
                 "figures": figures,
             }
             questions.append(question)

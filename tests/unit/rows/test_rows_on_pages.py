@@ -118,7 +118,7 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     ]
     assert shown["broken"]["title"] == f"{broken} rows that only “{other}” predicts correctly"
     turned = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
-    assert turned["broken"]["title"].endswith(" predicts correctly (the first 5)")
+    assert turned["broken"]["title"].endswith(" predicts correctly (the first 10)")
     assert len(turned["broken"]["rows"]) == 10
 
 
