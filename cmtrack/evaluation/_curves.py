@@ -14,7 +14,7 @@ from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve
 from cmtrack.metrics.precision_recall import precision_recall as curve_of_scores
-from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.roc import RocCurve, ScoreTable, sweep
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
@@ -26,6 +26,20 @@ _OF_CLASS_CALIBRATION = (
     "roc_auc",
     "average_precision",
 )
+
+
+def roc(evaluation: Evaluation) -> RocCurve | None:
+    """Return the ROC curve of the positive group; None if its scores are missing."""
+    table = evaluation._views.seen(ScoreTable)
+    if table is None or evaluation.scored is None or not evaluation.has_section("binary"):
+        return None
+    metrics = evaluation.metrics
+    return replace(
+        sweep(table),
+        auc_interval=evaluation.intervals.get("binary/roc_auc"),
+        positive=evaluation.positive,
+        operating_point=(metrics["binary/fpr"], metrics["binary/recall"]),
+    )
 
 
 def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:

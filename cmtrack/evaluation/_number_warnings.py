@@ -29,7 +29,7 @@ from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.multiclass import passed_over
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Results
-from cmtrack.metrics.roc import RocCurve, ScoreTable
+from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.spcc import ClassScores, Fisher, is_constant
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.names import join_names, quoted
@@ -61,7 +61,6 @@ class Warned:
 
     views: EvaluationViews
     results: Results
-    roc: RocCurve | None
     prevalence: PrevalenceEstimate | None
 
     @property
@@ -258,13 +257,14 @@ def _warn_of_positive_scores(warned: Warned) -> Iterator[str]:
 def _warn_of_curves(warned: Warned) -> Iterator[str]:
     """Yield warnings about curves whose scores have many ties or are counted on a grid."""
     results = warned.results
-    roc = warned.roc
-    if roc is not None and roc.auc_error_bound > 0:
-        yield (
-            f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the "
-            "exact value"
-        )
     scores = warned.views.seen(ScoreTable)
+    if scores is not None and "binary/roc_auc" in results.metrics:
+        bound = scores.area_error_bound
+        if bound > 0:
+            yield (
+                f"scores are counted on a grid: the ROC AUC is within {bound:.1e} of the exact "
+                "value"
+            )
     if scores is not None:
         tied = saturated_scores(scores.scores)
         if tied:

@@ -20,7 +20,6 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import near
 from cmtrack.metrics.own import Kept, put_kept, put_own
 from cmtrack.metrics.results import Clusters, Results
-from cmtrack.metrics.roc import RocCurve, ScoreTable, sweep
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
@@ -145,7 +144,6 @@ class Computed:
     """Numbers and warnings that are computed from the statistics of one evaluation."""
 
     results: Results
-    roc: RocCurve | None
     prevalence: PrevalenceEstimate | None
     warnings: tuple[tuple[str, str], ...]
     """Each warning with the section of metrics that it is about."""
@@ -165,7 +163,7 @@ def compute(
     catalog = spec.catalog
     single = single_metrics(spec.sections)
     if single:
-        return Computed(compute_single(views, catalog, single, clusters, numbers), None, None, ())
+        return Computed(compute_single(views, catalog, single, clusters, numbers), None, ())
     results = Results(views.level, clusters)
     names = set()
     for section in catalog.sections.all:
@@ -173,7 +171,6 @@ def compute(
             names.add(section.name)
             views.put(results, section)
     _put_lost(results, catalog, numbers)
-    roc = _roc(results, views) if "binary" in names else None
     prevalence = None
     warnings = []
     if "prevalence" in names:
@@ -184,10 +181,10 @@ def compute(
         if shares:
             warnings = [("prevalence", warning) for warning in shares.warnings]
     own_warnings = put_own(results, catalog.own, numbers, views.table.cells, views.seen(SixCells))
-    warnings = [*warnings_of(Warned(views, results, roc, prevalence)), *warnings]
+    warnings = [*warnings_of(Warned(views, results, prevalence)), *warnings]
     warnings += [("", warning) for warning in own_warnings]
     views.forget()
-    return Computed(results, roc, prevalence, tuple(warnings))
+    return Computed(results, prevalence, tuple(warnings))
 
 
 def compute_single(
@@ -238,17 +235,6 @@ def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[M
     if step is not None:
         six = SixCells.of_counts(counts.map(lambda table: reduce_counts(table, step).as_binary()))
     put_own(Results(with_errors=False), own, {}, Cells.of_matrix(counts), six)
-
-
-def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
-    step = views.step
-    scores = views.seen(ScoreTable)
-    if scores is None or step is None:
-        return None
-    point = (results.metrics["binary/fpr"], results.metrics["binary/recall"])
-    positive = None if step.positive is None else step.labels[step.positive]
-    interval = results.intervals.get("binary/roc_auc")
-    return replace(sweep(scores), positive=positive, auc_interval=interval, operating_point=point)
 
 
 # -- bootstrap of counts: multinomial tables instead of resampled rows ---------------------------

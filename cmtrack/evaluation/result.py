@@ -579,10 +579,10 @@ class Evaluation(BaseEvaluation):
 
     # -- curves: in `_curves` and `_decisions` -----------------------------------------------------
 
-    @property
+    @cached_property
     def roc(self) -> RocCurve | None:
         """The ROC curve of the positive group; None if its scores are missing."""
-        return self._computed.roc
+        return _curves.roc(self)
 
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:

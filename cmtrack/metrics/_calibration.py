@@ -8,7 +8,7 @@ not matter. A row that is repeated three times gives the same result as one row 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -86,10 +86,10 @@ def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Pa
 
     If the log loss is infinite, so is its miscalibration.
     """
-    share = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
+    whole = Blocks(*(part.sum(keepdims=True) for part in blocks))
     score = _loss(blocks, blocks.scores, log)
     after_recalibration = _loss(blocks, recalibrated, log)
-    uncertainty = _loss(blocks, share, log)
+    uncertainty = _loss(whole, whole.positive / whole.total, log)
     return Parts(score, score - after_recalibration, uncertainty - after_recalibration, uncertainty)
 
 
@@ -133,21 +133,22 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     block belongs to the bin that contains its middle row. The error is NaN if no bin contains two
     rows.
     """
-    total = blocks.total
-    bin_of_block = _bins_of_equal_mass(blocks, bins)
-
-    def by_bin(values: FloatArray) -> FloatArray:
-        return np.bincount(bin_of_block, values, bins).astype(np.float64)
-
     s = blocks.scores
-    squares = by_bin(blocks.squares_positive + blocks.squares_negative)
-    size = by_bin(total)
-    effective = np.divide(size**2, squares, out=np.zeros(bins), where=squares > 0)
+    total = blocks.total
+    by_block = (
+        total,
+        blocks.squares_positive + blocks.squares_negative,
+        blocks.positive - total * s,
+        blocks.positive * (1 - s) ** 2 + blocks.negative * s**2,
+    )
+    starts = np.flatnonzero(np.diff(_bins_of_equal_mass(blocks, bins), prepend=-1))
+    size, squares, sums, sums_of_squares = np.add.reduceat(by_block, starts, axis=1)
+    effective = np.divide(size**2, squares, out=np.zeros(len(size)), where=squares > 0)
     has_several = effective > 1 + 1e-9
     if not has_several.any():
         return DebiasedError(math.nan, math.nan, math.nan, *np.zeros((3, 0)))
-    sums = by_bin(blocks.positive - total * s)[has_several]
-    sums_of_squares = by_bin(blocks.positive * (1 - s) ** 2 + blocks.negative * s**2)[has_several]
+    sums = sums[has_several]
+    sums_of_squares = sums_of_squares[has_several]
     size = size[has_several]
     effective = effective[has_several]
     difference = sums / size
@@ -275,7 +276,9 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        drawn = jump[part, None] * _labels(rng, chance[part], rows[part], draws) - least[part, None]
+        drawn = _labels(rng, chance[part], rows[part], draws)
+        drawn *= jump[part, None]
+        drawn -= least[part, None]
         sums.add(part, np.column_stack((seen[part], drawn)))
     return combined(*sums.statistics())
 
@@ -399,17 +402,14 @@ class _Sums:
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
 
     def add(self, part: slice, differences: FloatArray) -> None:
-        """Add the differences for some blocks in every set, an array of shape (blocks, sets).
-
-        The method overwrites the array.
-        """
+        """Add the differences for some blocks in every set, an array of shape (blocks, sets)."""
         # A matrix product would start threads, which cost more time than they save here.
         self._slope += np.einsum("b,bd->d", self._x[part], differences)
-        differences[0] += self._running
-        running = np.cumsum(differences, axis=0)
-        np.maximum(self._top, running.max(axis=0), out=self._top)
-        np.minimum(self._bottom, running.min(axis=0), out=self._bottom)
-        self._running = running[-1]
+        # The loop needs half the time of a cumulative sum of all blocks and its extremes.
+        for of_block in differences:
+            self._running += of_block
+            np.maximum(self._top, self._running, out=self._top)
+            np.minimum(self._bottom, self._running, out=self._bottom)
 
     def statistics(self) -> tuple[FloatArray, FloatArray]:
         """Return Kuiper's and Cox's statistic of each set."""
@@ -451,15 +451,16 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
     """
     rarer = np.minimum(p, 1 - p)
     chance = np.exp(n * np.log1p(-rarer))
+    up_to = chance.copy()
+    largest = u.max()
     # With the smallest integer type, the processor counts several numbers in one step.
     count = np.zeros(u.shape, np.min_scalar_type(int(n.max())))
     for k in range(1, int(n.max()) + 1):
-        is_above = u > chance
-        if not np.count_nonzero(is_above):
+        count += (u > up_to).view(np.uint8)
+        if (up_to >= largest).all():
             break
-        count += is_above.view(np.uint8)
-        u -= chance
         chance = (n - k + 1) * rarer * chance / (k * (1 - rarer))
+        up_to += chance
     return np.where(p > 0.5, n - count, count).astype(np.float64)
 
 
@@ -490,10 +491,9 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
 
 
 def _merged(blocks: Blocks, place: IntArray) -> Blocks:
-    """Merge blocks with equal numbers in ``place`` into one block at the mean of their scores."""
-    number = np.unique(place, return_inverse=True)[1]
-    sides = [np.bincount(number, counts).astype(np.float64) for counts in blocks[1:]]
-    sums = np.bincount(number, blocks.total * blocks.scores).astype(np.float64)
+    """Merge blocks with equal numbers in ``place``, which ascend, into one at their mean score."""
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    sums, *sides = np.add.reduceat((blocks.total * blocks.scores, *blocks[1:]), starts, axis=1)
     return Blocks(sums / (sides[0] + sides[1]), *sides)
 
 
@@ -518,42 +518,53 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
 
     Rows with a score of exactly 0 or 1 have no logit and are not used.
     """
-    inner = (blocks.scores > 0) & (blocks.scores < 1)
+    inner: Any = (blocks.scores > 0) & (blocks.scores < 1)
+    if inner.all():
+        inner = slice(None)
     x = logit(blocks.scores[inner])
     positive = blocks.positive[inner]
     negative = blocks.negative[inner]
-    ups = x[positive > 0]
-    downs = x[negative > 0]
+    ups = np.flatnonzero(positive > 0)
+    downs = np.flatnonzero(negative > 0)
     if not (len(ups) and len(downs)):
         return None
     # No finite slope fits best if the scores separate the labels (Albert and Anderson 1984).
-    if ups[0] >= downs[-1] or downs[0] >= ups[-1]:
+    if x[ups[0]] >= x[downs[-1]] or x[downs[0]] >= x[ups[-1]]:
         return None
     total = positive + negative
     centre = float(total @ x) / float(total.sum())
-    scale = math.sqrt(float(total @ (x - centre) ** 2) / float(total.sum()))
-    features = np.stack((np.ones_like(x), (x - centre) / scale))
-    coefficients = fit_logistic(features, positive, total)
+    x -= centre
+    scale = math.sqrt(float(total @ x**2) / float(total.sum()))
+    x /= scale
+    features = np.stack((np.ones_like(x), x))
+    coefficients = fit_logistic(features, positive, total, start=_coarse_fit(x, positive, total))
     if np.isnan(coefficients).any():
         return None
     information = fisher_information(features, total, coefficients) / float(blocks.total.sum())
     try:
-        moved = np.linalg.inv(information) @ features
+        inverse = np.linalg.inv(information)
     except np.linalg.LinAlgError:
         return None  # The rows with overlapping scores have less weight than the rounding error.
-    chance = expit(coefficients @ features)
     # Each positive or negative row adds its residual times the gradient to both coefficients.
-    pull = np.zeros((2, 2, len(blocks.scores)))
-    pull[:, 0, inner] = moved * (1 - chance)
-    pull[:, 1, inner] = moved * -chance
-    of_intercept, of_slope = pull
+    chance = expit(coefficients @ features)
+    residuals = np.stack((1 - chance, -chance))
     slope = float(coefficients[1]) / scale
-    return CoxFit(
-        slope=slope,
-        intercept=float(coefficients[0]) - slope * centre,
-        influence_slope=of_slope / scale,
-        influence_intercept=of_intercept - of_slope * centre / scale,
-    )
+    of_slope = np.array([0.0, 1 / scale])
+    of_intercept = np.array([1.0, -centre / scale])
+    influences = np.zeros((2, 2, len(blocks.scores)))
+    for influence, combination in zip(influences, (of_slope, of_intercept), strict=True):
+        influence[:, inner] = residuals * (combination @ inverse @ features)
+    return CoxFit(slope, float(coefficients[0]) - slope * centre, *influences)
+
+
+def _coarse_fit(x: FloatArray, positive: FloatArray, total: FloatArray) -> FloatArray:
+    """Fit neighbouring rows as if they had equal scores, to start the search near its end."""
+    if len(x) <= MAX_BLOCKS:
+        return np.zeros(2)
+    starts = np.arange(0, len(x), len(x) // RUNS)
+    positive, sums, total = np.add.reduceat((positive, total * x, total), starts, axis=1)
+    features = np.stack((np.ones_like(total), sums / total))
+    return np.nan_to_num(fit_logistic(features, positive, total))
 
 
 # -- consistency band ------------------------------------------------------------------------------

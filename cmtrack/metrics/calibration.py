@@ -87,16 +87,18 @@ class ReliabilityTable(ScoreTable):
         return ReliabilityTable(scores, self.level, self._most)
 
     @cached_property
-    def held(self) -> npt.NDArray[np.intp]:
+    def places(self) -> npt.NDArray[np.intp]:
         """Indices of the scores that occur in at least one row."""
         return np.flatnonzero(self.by_score > 0)
 
     @cached_property
     def blocks(self) -> Blocks:
         """Numbers of positives and negatives at each score that occurs in at least one row."""
-        sides = self.by_side[:, self.held]
-        squares = self.squares.reshape(2, 2, -1).sum(axis=1)[:, self.held]
-        scores = np.clip(self.scores.means[self.held], 0.0, 1.0)
+        sides = self.by_side[:, self.places]
+        squares = sides
+        if self.counted.fractional:
+            squares = self.squares.reshape(2, 2, -1).sum(axis=1)[:, self.places]
+        scores = np.clip(self.scores.means[self.places], 0.0, 1.0)
         return Blocks(scores, *sides, *squares)
 
     @cached_property
@@ -162,7 +164,7 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def drawn(self) -> ReliabilityTable:
         """The table that figures show, in which many scores are pooled by cell of the grid."""
-        if len(self.held) <= CELLS:
+        if len(self.places) <= CELLS:
             return self
         return ReliabilityTable(self.counted.map(ScoreCounts.to_grid), self.level)
 
@@ -410,7 +412,7 @@ class Coefficient(Function):
         if table.fit is None:
             return None
         psi = np.zeros((2, len(table.scores.values)))
-        psi[:, table.held] = getattr(table.fit, f"influence_{self.name}")
+        psi[:, table.places] = getattr(table.fit, f"influence_{self.name}")
         # On each side, accepted rows have the same influence as rejected rows.
         return np.repeat(psi, 2, axis=0).ravel()
 

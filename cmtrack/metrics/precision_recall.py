@@ -22,7 +22,7 @@ from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.roc import ACCEPTED_NEGATIVE, ACCEPTED_POSITIVE, Ceiling, ScoreTable, frame_of
+from cmtrack.metrics.roc import Ceiling, ScoreTable, frame_of
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -184,8 +184,7 @@ class AveragePrecision(Function):
     def __call__(self, table: ScoreTable) -> float:
         if not table.sides[0] > 0:
             return math.nan
-        sweep = table.calls
-        return float(sweep.accepted @ sweep.precision) / float(table.sides[0])
+        return table.average_precision
 
     def size(self, table: ScoreTable) -> float:
         """Return the effective number of positives.
@@ -196,25 +195,8 @@ class AveragePrecision(Function):
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence by channel and score, shape (4 U,)."""
-        accepted, rejected, negative = self._parts(table)
+        accepted, rejected, negative = table.precision_influence
         return np.concatenate((accepted, rejected, negative, negative))
-
-    def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the influence of accepted positives, rejected positives and negatives.
-
-        Each result is an array of shape (U,).
-        """
-        sweep = table.calls
-        share = float(table.sides[0]) / table.total
-        no_steps = np.zeros(len(sweep.hits))
-        steps = np.divide(sweep.accepted, sweep.called, out=no_steps, where=sweep.called > 0)
-        # A row is predicted positive at all thresholds up to its score. At these thresholds, a hit
-        # raises the precision, and every row lowers it.
-        gained = np.cumsum(steps)
-        lost = np.cumsum(steps * sweep.precision)
-        value = PRECISION(table)
-        accepted = sweep.precision + gained - lost - value
-        return accepted / share, (-lost - value) / share, -lost / share
 
 
 class NormalizedPrecision(AveragePrecision):
@@ -223,15 +205,20 @@ class NormalizedPrecision(AveragePrecision):
     def __call__(self, table: ScoreTable) -> float:
         return PRECISION(table) / table.ceiling if table.ceiling > 0 else math.nan
 
-    def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
-        accepted, rejected, negative = super()._parts(table)
+    def influence(self, table: ScoreTable) -> FloatArray:
+        """Return the influence by channel and score, shape (4 U,)."""
+        accepted, rejected, negative = table.precision_influence
         ceiling = table.ceiling
         share = float(table.sides[0]) / table.total
         slope = PRECISION(table) / ceiling**2 / share
-        return (
-            accepted / ceiling - slope * (1 - ceiling),
-            rejected / ceiling + slope * ceiling,
-            negative / ceiling,
+        negative = negative / ceiling
+        return np.concatenate(
+            (
+                accepted / ceiling - slope * (1 - ceiling),
+                rejected / ceiling + slope * ceiling,
+                negative,
+                negative,
+            )
         )
 
 
@@ -270,9 +257,8 @@ def youden(table: ScoreTable) -> float:
     """Return the largest difference between recall and fall-out over all thresholds."""
     if not table.has_both:
         return math.nan
-    channels = table.channels[:, ::-1]
-    recall = np.cumsum(channels[ACCEPTED_POSITIVE]) / table.sides[0]
-    fall_out = np.cumsum(channels[ACCEPTED_NEGATIVE:].sum(axis=0)) / table.sides[1]
+    recall = table.calls.hits / table.sides[0]
+    fall_out = np.cumsum(table.by_side[1, ::-1])[::-1] / table.sides[1]
     # The difference is 0 if no row is predicted positive.
     return float(max(0.0, (recall - fall_out).max()))
 

@@ -92,13 +92,11 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     last = np.flatnonzero(labels > 0)[-1]
     cuts = np.searchsorted(share, np.arange(1, bins) / bins - 1e-12, side="left")
     edges = values[np.unique(cuts[cuts < last])]
-    size = len(edges) + 1
-    index = np.searchsorted(edges, values, side="left")
-    q_counts = np.bincount(index, negatives, size).astype(np.float64, copy=False)
-    p_counts = np.bincount(index, positives, size).astype(np.float64, copy=False)
-    total = q_counts + p_counts
     unit = bool(values[0] >= 0 and values[-1] <= 1)
-    sums = np.bincount(index, labels * _line(values, unit), size)
+    starts = np.append(0, np.searchsorted(values, edges, side="right"))
+    by_value = np.stack((negatives, positives, labels * _line(values, unit)))
+    q_counts, p_counts, sums = np.add.reduceat(by_value, starts, axis=1)
+    total = q_counts + p_counts
     return BinnedDensities(
         edges,
         q_counts,

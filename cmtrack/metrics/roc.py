@@ -153,9 +153,6 @@ def sweep(table: ScoreTable) -> RocCurve:
     negatives = np.float64(scores.counts[2:].sum())
     auc = AREA(table)
     normalized = NORMALIZED(table)
-    error_bound = math.nan
-    if not math.isnan(auc):
-        error_bound = 0.0 if scores.exact else table.tied / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         return RocCurve(
             thresholds=np.concatenate(([math.inf], scores.values[::-1])),
@@ -165,7 +162,7 @@ def sweep(table: ScoreTable) -> RocCurve:
             tnr=six.tn / negatives,
             auc=auc,
             auc_standard_error=_error_of(AREA, auc, table),
-            auc_error_bound=error_bound,
+            auc_error_bound=math.nan if math.isnan(auc) else table.area_error_bound,
             ceiling=table.ceiling,
             auc_normalized=normalized,
             auc_normalized_standard_error=_error_of(NORMALIZED, normalized, table),
@@ -261,6 +258,7 @@ class ScoreTable(Weighted):
         # The counts are first summed by score, as in a table with two channels, so that the
         # rounding errors are the same in both.
         self.sides = self.by_side.sum(axis=1)
+        self._with_flipped: dict[float, Any] = {}
 
     def argument(self, weight: Any = None) -> ScoreTable:
         return self
@@ -284,15 +282,15 @@ class ScoreTable(Weighted):
         """Weights by channel and score, shape (4, U)."""
         return self.weight.reshape(4, -1)
 
-    @property
+    @cached_property
     def by_side(self) -> FloatArray:
         """Weights of positives and of negatives by score, shape (2, U)."""
         return self.weight.reshape(2, 2, -1).sum(axis=1)
 
-    @property
+    @cached_property
     def by_score(self) -> FloatArray:
         """Weights by score, shape (U,)."""
-        return self.channels.sum(axis=0)
+        return self.by_side.sum(axis=0)
 
     @property
     def has_both(self) -> bool:
@@ -321,7 +319,7 @@ class ScoreTable(Weighted):
         half. The method is from DeLong et al. (1988), extended to accepted positives.
         """
         accepted = self.channels[ACCEPTED_POSITIVE]
-        negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
+        negatives = self.by_side[1]
         below = np.cumsum(negatives) - negatives / 2
         above = accepted.sum() - np.cumsum(accepted) + accepted / 2
         return below / self.sides[1], above / self.sides[0]
@@ -330,16 +328,41 @@ class ScoreTable(Weighted):
     def calls(self) -> Calls:
         """Numbers of rows that are predicted positive at each threshold."""
         accepted = self.channels[ACCEPTED_POSITIVE]
-        called = _sums_from_above(self.channels.sum(axis=0))
+        called = _sums_from_above(self.by_score)
         hits = _sums_from_above(accepted)
         precision = np.divide(hits, called, out=np.zeros(len(hits)), where=called > 0)
         return Calls(accepted, called, hits, precision)
 
     @property
-    def tied(self) -> float:
-        """Share of pairs of an accepted positive and a negative whose scores are equal."""
-        negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
-        return float(self.channels[ACCEPTED_POSITIVE] @ negatives) / float(self.sides.prod())
+    def average_precision(self) -> float:
+        """Area under the steps of the precision-recall curve."""
+        return float(self.calls.accepted @ self.calls.precision) / float(self.sides[0])
+
+    @cached_property
+    def precision_influence(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Influence of accepted positives, rejected positives and negatives on the precision.
+
+        Each is an array of shape (U,), and the value is the average precision.
+        """
+        accepted, called, _, precision = self.calls
+        share = float(self.sides[0]) / self.total
+        steps = np.divide(accepted, called, out=np.zeros(len(called)), where=called > 0)
+        # A row is predicted positive at all thresholds up to its score. At these thresholds, a hit
+        # raises the precision, and every row lowers it.
+        lost = np.cumsum(steps * precision)
+        of_hits = precision + np.cumsum(steps) - lost - self.average_precision
+        return of_hits / share, (-lost - self.average_precision) / share, -lost / share
+
+    @property
+    def area_error_bound(self) -> float:
+        """Largest possible error of the area under the ROC curve if scores are counted on a grid.
+
+        It is half of the share of pairs of an accepted positive and a negative in the same cell.
+        """
+        if self.scores.exact:
+            return 0.0
+        pairs = float(self.channels[ACCEPTED_POSITIVE] @ self.by_side[1])
+        return pairs / float(self.sides.prod()) / 2
 
     @cached_property
     def corrections(self) -> FloatArray:
@@ -373,8 +396,14 @@ class ScoreTable(Weighted):
         return self.effective_sides
 
     def with_flipped(self, size: Any) -> Any:
-        part = size / self.effective(None) / 2
-        return self.like(self.counted.map(lambda scores: _mixed(scores, part)))
+        # Several metrics of the table are computed again after adding the same row.
+        size = float(size)
+        if size not in self._with_flipped:
+            part = size / self.effective(None) / 2
+            self._with_flipped[size] = self.like(
+                self.counted.map(lambda scores: _mixed(scores, part))
+            )
+        return self._with_flipped[size]
 
     def with_high_negative(self) -> Any:
         if not self.has_both:

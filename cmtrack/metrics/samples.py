@@ -261,16 +261,31 @@ class Weighted(Samples):
 
         This sandwich standard error is ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``.
         """
-        mean = float(self.weight @ influence) / self.total
-        return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
+        weight, squares = self.held_weights
+        influence = influence[self.held]
+        mean = float(weight @ influence) / self.total
+        return math.sqrt(float(squares @ (influence - mean) ** 2)) / self.total
+
+    @cached_property
+    def held(self) -> Any:
+        """Index of the cells with rows; all cells if most of them have rows."""
+        held = np.flatnonzero(self.weight != 0)
+        return held if len(held) < len(self.weight) / 2 else slice(None)
+
+    @cached_property
+    def held_weights(self) -> tuple[FloatArray, FloatArray]:
+        """``weight`` and ``squares`` of the cells in ``held``."""
+        return self.weight[self.held], self.squares[self.held]
 
     def effective(self, denominator: FloatArray | None) -> float:
         """Return the effective size of a denominator, which is Kish's size if rows have weights."""
-        inside = np.ones(len(self.weight)) if denominator is None else denominator
-        squares = float(self.squares @ inside)
-        if not squares > 0:
-            return 0.0
-        return float(self.weight @ inside) ** 2 / squares
+        if denominator is None:
+            total = self.total
+            squares = float(self.squares.sum())
+        else:
+            total = float(self.weight @ denominator)
+            squares = float(self.squares @ denominator)
+        return total**2 / squares if squares > 0 else 0.0
 
     def argument(self, weight: Any = None) -> Any:
         """Return the argument for a function of the table, with these real or complex weights."""

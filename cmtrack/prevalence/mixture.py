@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.optimize import brentq
+from scipy.special import chdtri, xlogy
 
 from cmtrack.statistics.inputs import FloatArray
 
@@ -50,11 +51,8 @@ class Mixture:
 
     def log_likelihood(self, prevalence: float) -> float:
         """Return the log-likelihood at a prevalence; -inf if an observed point is impossible."""
-        used = self.w > 0
-        mix = self.mix(prevalence)[used]
-        if (mix <= 0).any():
-            return -math.inf
-        return float(self.w[used] @ np.log(mix))
+        with np.errstate(divide="ignore"):
+            return float(xlogy(self.w, self.mix(prevalence)).sum())
 
     def maximise(self) -> float:
         """Return the maximum-likelihood prevalence in [0, 1]; NaN if the densities are equal.
@@ -160,30 +158,21 @@ def profile_interval(
     the result is the ordinary (naive) likelihood interval.
     """
     limit = deviance_limit(confidence_level) * inflation / 2
-    top = mixture.log_likelihood(estimate)
+    lowest = mixture.log_likelihood(estimate) - limit
 
-    def is_outside(prevalence: float) -> bool:
-        return top - mixture.log_likelihood(prevalence) > limit
+    def excess(prevalence: float) -> float:
+        return max(mixture.log_likelihood(prevalence) - lowest, -1e300)
 
-    return _edge(estimate, 0.0, is_outside), _edge(estimate, 1.0, is_outside)
+    low, high = (
+        end if excess(end) >= 0 else brentq(excess, estimate, end, xtol=1e-16, rtol=1e-15)
+        for end in (0.0, 1.0)
+    )
+    return low, high
 
 
 def deviance_limit(confidence_level: float) -> float:
     """Return the chi-square quantile with one degree of freedom; 3.841458820694124 at 0.95."""
     return float(chdtri(1, 1 - confidence_level))
-
-
-def _edge(inside: float, end: float, is_outside: Callable[[float], bool]) -> float:
-    """Return the last prevalence between ``inside`` and ``end`` that is in the interval."""
-    if not is_outside(end):
-        return end
-    for _ in range(80):
-        middle = (inside + end) / 2
-        if is_outside(middle):
-            end = middle
-        else:
-            inside = middle
-    return inside
 
 
 def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-9) -> FloatArray:
