@@ -34,9 +34,10 @@ NUMBERED = "Row numbers start at 0."
 MAX_CELLS = 20
 """Maximum number of matrix cells for which a page contains a table of rows."""
 MAX_LISTED = 5
-"""Maximum number of row tables that a page shows at first.
+"""Maximum number of row tables that a page lists.
 
-The page shows each further table if a reader clicks the table's matrix cell.
+The listed tables belong to the largest errors of a single matrix, so that a reader can compare them
+with this matrix. The page shows each further table if a reader clicks the table's matrix cell.
 """
 PER_CELL = 5
 """Maximum number of rows in the table of a matrix cell."""
@@ -160,10 +161,11 @@ def behind_confusions(
 ) -> dict[str, Any] | None:
     """Return a table of the most confident rows in each of the most important matrix cells.
 
-    The matrices take turns to contribute their next cell until there are ``most`` tables. In each
-    matrix, confusions come before correct predictions, and larger cells come before smaller cells.
-    The cells of correct predictions in the class matrix come last. Returns None if there are no
-    rows or no errors.
+    The page lists the largest errors of the positive group's matrix, or else of the class matrix.
+    The other tables open by a click on their cells. The matrices take turns to contribute their
+    next cell until there are ``most`` tables. In each matrix, confusions come before correct
+    predictions, and larger cells come before smaller cells. The cells of correct predictions in the
+    class matrix come last. Returns None if there are no rows or no errors.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
@@ -176,10 +178,17 @@ def behind_confusions(
         step.name: _cells(evaluation, rows, step.name, f"{STEP}{place}")
         for place, step in enumerate(evaluation.reduced)
     }
-    matrices = [class_cells, *step_cells.values()]
-    with_table = _take_turns(matrices, most)
-    errors = [[cell for cell in cells if not cell.right] for cells in matrices]
-    listed = _take_turns(errors, MAX_LISTED)
+    matrix_name = "the confusion matrix"
+    errors = wrong
+    for step in evaluation.reduced:
+        step_errors = [cell for cell in step_cells[step.name] if not cell.right]
+        # Readers ask about the positive group first. Without errors there, its list would be empty.
+        if step.positive is not None and step_errors:
+            matrix_name = f"the reduced confusion matrix {fmt.named(step.name)}"
+            errors = step_errors
+    listed = errors[: min(MAX_LISTED, most)]
+    by_turns = _take_turns([class_cells, *step_cells.values()])
+    with_table = list(dict.fromkeys([*listed, *by_turns]))[:most]
 
     def make_tables(cells: Iterable[_Cell]) -> list[dict[str, Any]]:
         return [
@@ -189,25 +198,24 @@ def behind_confusions(
         ]
 
     confusions = make_tables(wrong)
-    others = [(f"Grouped: {name}", make_tables(cells)) for name, cells in step_cells.items()]
-    others.append(("Correct", make_tables(cell for cell in class_cells if cell.right)))
+    groups = [(f"Grouped: {name}", make_tables(cells)) for name, cells in step_cells.items()]
+    groups.append(("Correct", make_tables(cell for cell in class_cells if cell.right)))
     reading = NUMBERED
     if has_probabilities(rows):
         reading = f"The most confident predictions come first. {reading}"
-    if sum(map(len, errors)) > len(listed):
-        reading += (
-            f" The page lists the {len(listed)} largest confusions. To see the rows of another "
-            "large confusion, click its cell in a matrix."
-        )
+    extent = "all" if len(listed) == len(errors) else f"the {len(listed)} largest"
     return {
-        "reading": reading,
+        "reading": (
+            f"The list shows {extent} errors in {matrix_name}. To see the rows of another large "
+            f"cell, click it in a matrix. {reading}"
+        ),
         "cells": confusions,
-        "others": [(head, tables) for head, tables in others if tables],
+        "others": [(head, tables) for head, tables in groups if tables],
     }
 
 
-def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
-    """Return ``most`` cells: first the first cell of every matrix, then the second, and so on.
+def _take_turns(matrices: Sequence[Sequence[_Cell]]) -> list[_Cell]:
+    """Return the cells: first the first cell of every matrix, then the second, and so on.
 
     The cells of correct predictions in the first matrix come last.
     """
@@ -216,7 +224,7 @@ def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
         for place, cells in enumerate(matrices)
         for turn, cell in enumerate(cells)
     ]
-    return {matrices[place][turn] for _, turn, place in sorted(turns)[:most]}
+    return [matrices[place][turn] for _, turn, place in sorted(turns)]
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:

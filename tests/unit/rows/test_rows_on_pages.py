@@ -214,6 +214,54 @@ def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
     assert in_report(evaluation) == []
 
 
+def listed_in(page: str) -> list[RowTable]:
+    """Read the tables that the page lists, without those that only a click opens."""
+    blocks = re.findall('<details class="rows">.*?</details>', page, re.DOTALL)
+    return row_tables("".join(blocks))
+
+
+def test_the_list_has_the_largest_errors_of_the_class_matrix() -> None:
+    y, guess = np.random.default_rng(1).integers(0, 5, (2, 400))
+    groups = {"low": [0], "mid": [1, 2], "high": [3, 4]}
+    evaluation = evaluate(y, guess, grouping=Grouping(groups, mode="strict", name="three"))
+    page = report_html(evaluation, {}, rows=evaluation)
+    errors = evaluation.confusion_matrix.counts.copy()
+    np.fill_diagonal(errors, 0)
+    listed = listed_in(page)
+    assert [int(table.title.split()[0]) for table in listed] == sorted(errors.ravel())[:-6:-1]
+    for table in listed:
+        i, j = map(int, table.anchor.removeprefix("rows-c-").split("-"))
+        assert table.title.startswith(f"{errors[i, j]} rows: “{i}” predicted as “{j}”")
+    assert "The list shows the 5 largest errors in the confusion matrix. " in page
+
+
+def test_the_list_has_the_errors_of_the_positive_group() -> None:
+    y, guess = np.random.default_rng(1).integers(0, 5, (2, 400))
+    parties = Grouping({"low": [0], "mid": [1, 2], "high": [3, 4]}, mode="strict", name="three")
+    sides = Grouping({"rest": ["low", "mid"], "top": ["high"]}, mode="strict", name="side")
+    evaluation = evaluate(y, guess, grouping=parties.then(sides))
+    page = report_html(evaluation, {}, rows=evaluation)
+    step = evaluation.reduced["side"]
+    sizes = {
+        "rows-s1-0-1": step.counts[0, 1],
+        "rows-s1-1-0": step.counts[1, 0],
+        "rows-s1-0-m": step.mismatches[0],
+        "rows-s1-1-m": step.mismatches[1],
+    }
+    listed = {table.anchor: int(table.title.split()[0]) for table in listed_in(page)}
+    assert listed == sizes
+    assert list(listed.values()) == sorted(sizes.values(), reverse=True)
+    assert "The list shows all errors in the reduced confusion matrix “side”. " in page
+    relaxed = evaluate(
+        [0, 1, 2, 2],
+        [1, 0, 2, 2],
+        grouping=Grouping({"low": [0, 1], "high": [2]}, name="two"),
+    )
+    page = report_html(relaxed, {}, rows=relaxed)
+    assert len(listed_in(page)) == 2
+    assert "The list shows all errors in the confusion matrix. " in page
+
+
 def test_a_report_has_rows_only_where_they_are_given() -> None:
     evaluation = scored(0.5, 3)
     page = report_html(evaluation, {}, rows=evaluation)
