@@ -139,8 +139,7 @@ def _headline(evaluation: BaseEvaluation) -> Table:
     level = f"{fmt.level(evaluation.confidence_level)} interval"
     table = new_table(title, "metric", "value", level, "better", right=1)
     table.columns[-1].style = "dim"
-    # The metrics of the positive group answer the question, so they are first.
-    for name in sorted(evaluation.headline, key=lambda name: not name.startswith("binary/")):
+    for name in evaluation.headline:
         entry = evaluation.catalog.lookup(name)
         value = evaluation.metrics[name]
         interval = evaluation.intervals.get(name)

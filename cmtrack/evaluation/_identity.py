@@ -44,10 +44,11 @@ def line_of_text(evaluation: Evaluation) -> str:
         names = ["spans/f1_micro", "spans/f1_macro"]
         head = f"{count(evaluation.n_samples)} spans, {len(evaluation.classes)} labels"
     else:
-        names = ["multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc"]
+        names = ["multiclass/accuracy", "multiclass/matthews_corrcoef"]
         head = f"{_size(evaluation)}, {len(evaluation.labels)} classes"
         if evaluation.positive is not None:
             head += f", positive {evaluation.positive!r}"
+            names = ["binary/matthews_corrcoef", "binary/roc_auc", "multiclass/accuracy"]
     metrics = evaluation.metrics
     numbers = [
         f"{evaluation.catalog.lookup(name).heading(brief=True)} {significant(metrics[name])}"

@@ -25,6 +25,7 @@ from cmtrack.evaluation.input_remarks import (
 from cmtrack.grouping import Label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.cells import Table
+from cmtrack.metrics.intervals import FEW_ROWS
 from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.multiclass import passed_over
 from cmtrack.metrics.precision_recall import largest_error
@@ -41,8 +42,6 @@ _DECISION_VALUES = (
     "y_score: decision values rank rows but are not probabilities, so only ranking metrics are "
     "computed: no log loss, calibration, sPCC or calibrated prevalence"
 )
-_FEW_ROWS = 20
-"""Number of rows below which the intervals of a class or group are approximate."""
 _FEW_WRONG = 20
 """Number of wrong predictions below which the intervals of losses are approximate."""
 _FEW_CLUSTERS = 20
@@ -76,7 +75,7 @@ class Warned:
     @property
     def rare_below(self) -> int:
         """Number of rows below which the intervals of a class or group are approximate."""
-        return _FEW_EFFECTIVE_ROWS if self.statistics.counts.fractional else _FEW_ROWS
+        return _FEW_EFFECTIVE_ROWS if self.statistics.counts.fractional else FEW_ROWS
 
     @property
     def words_of_few_rows(self) -> str:

@@ -127,7 +127,7 @@ class Evaluation(BaseEvaluation):
     >>> from cmtrack import evaluate
     >>> evaluation = evaluate([0, 0, 1, 1], y_prob=[0.1, 0.6, 0.4, 0.9])
     >>> evaluation
-    Evaluation(4 rows, 2 classes, positive 1: accuracy 0.5, MCC 0, ROC AUC 0.75)
+    Evaluation(4 rows, 2 classes, positive 1: MCC 0, ROC AUC 0.75, accuracy 0.5)
     >>> evaluation.confusion_matrix.counts.tolist(), evaluation.binary.tp
     ([[1, 1], [1, 1]], 1)
     >>> (evaluation + evaluation).n_samples

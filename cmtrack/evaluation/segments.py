@@ -38,6 +38,7 @@ from cmtrack.segments import (
 )
 from cmtrack.segments.inference import Differences, with_zero
 from cmtrack.segments.search import N_PERMUTATIONS
+from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics, collect_rows, of_segments
 from cmtrack.statistics.design import cluster_degrees
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, align_rows
@@ -196,6 +197,11 @@ class SegmentTable:
     def sizes(self) -> IntArray:
         """Unweighted number of rows in each segment, shape (S,)."""
         return self._counts.sizes
+
+    @property
+    def binary(self) -> list[BinaryCounts]:
+        """The six counts of 2x2+IM in each segment; empty without two groups or classes."""
+        return [part.binary.sums for part in self._parts if part.binary is not None]
 
     def __len__(self) -> int:
         return len(self.values)

@@ -99,9 +99,9 @@ def _section(
                 Error(),
                 better="lower",
                 interval="square",
-                title="calibration error of confidence",
+                title="calibration error of the predicted classes",
                 one_sided=True,
-                brief="confidence error",
+                brief="calibration error, predicted classes",
                 source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
                 reason="none of the 15 bins contains two or more rows",
                 formula="√ mean (hits − hit probability)² over 15 bins with equal numbers of rows, "
@@ -113,8 +113,8 @@ def _section(
                 PValue(),
                 better="",
                 interval="",
-                title="p-value of the confidence's calibration",
-                brief="confidence p",
+                title="p-value of the predicted classes' calibration",
+                brief="calibration p, predicted classes",
                 source=PVALUE_SOURCE,
                 formula="small if the hit probabilities predict too many or too few hits",
                 **usual,
@@ -125,7 +125,7 @@ def _section(
                 better="lower",
                 one_sided=True,
                 interval="",
-                title="miscalibration of the confidence",
+                title="miscalibration of the predicted classes",
                 source="Dimitriadis, Gneiting & Jordan (2021)",
                 formula="Brier score of the hits − Brier score after isotonic recalibration",
                 **usual,
@@ -157,9 +157,9 @@ def _section(
     )
 
 
-CONFIDENCE = _section("Calibration of the confidence", "confidence/", True)
+CONFIDENCE = _section("Calibration of the predicted classes", "confidence/", True)
 CONFIDENCE_OF_STEP = _section(
-    "Calibration of the confidence in the groups: {step}",
+    "Calibration of the predicted groups: {step}",
     "confidence/<step>/",
     False,
     frozenset({"grouping"}),

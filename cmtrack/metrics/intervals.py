@@ -28,6 +28,8 @@ error is determined by few rows.
 
 A share is within five standard errors of 0 or 1 if fewer than 25 rows have the rarer outcome.
 """
+FEW_ROWS = 20
+"""Number of rows below which the intervals of a class or group are approximate."""
 EDGE = 0.1
 """Fraction of the range. Wilson's interval may be used for a value that is closer than this to an
 end of its range.

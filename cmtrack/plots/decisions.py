@@ -38,6 +38,8 @@ from .style import (
 
 _PERFECT: dict[str, Any] = {"color": GREEN, "linewidth": 1.2, "linestyle": "--", "zorder": 2}
 """The style of the curve of a perfect ranking."""
+_LEAST_BENEFIT = 0.03
+"""Part of the largest net benefit below which the right part of a decision curve is not shown."""
 _RARE = 0.02
 """Share of positives below which the axis of predicted positives is logarithmic."""
 _FEW = 20
@@ -106,10 +108,16 @@ def plot_decision_curve(
     ax.plot(t, by_all, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
     ax.axhline(0.0, color=INK, linewidth=1.0, linestyle=":", zorder=2, label="none positive: 0")
     top = max(highest) or 1.0
-    ax.set(xlim=(0, t[-1]), ylim=(-0.3 * top, 1.06 * top))
+    lowest = -0.3 * top
+    # The right part of a curve of rare positives is close to 0 or below the axes.
+    is_informative = (by_score > _LEAST_BENEFIT * top) | (by_all > lowest)
+    right = t[-1]
+    if is_informative.any():
+        right = min(right, 1.2 * t[is_informative].max())
+    ax.set(xlim=(0, right), ylim=(lowest, 1.06 * top))
     ax.xaxis.set_major_locator(MaxNLocator(6, prune="lower"))
     ax.xaxis.set_major_formatter(FuncFormatter(_odds_text))
-    x = "threshold, with hits : false alarms of equal worth"
+    x = "threshold (1:4 means that one hit is worth four false alarms)"
     name_axes(ax, x, "net benefit per row" + of_positive(positive), title)
     legend_below(ax, points=38 + 1.2 * SMALL_SIZE)  # tick labels have two lines
     return page.finish()

@@ -488,7 +488,7 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
     hits, mismatches, *negatives = scores.counts
     rows = {str(evaluation.negative): sum(negatives)}
     if mismatches.any():
-        rows[f"{evaluation.positive}, wrong class within it"] = mismatches
+        rows[f"{evaluation.positive}, mismatch within it"] = mismatches
         rows[f"{evaluation.positive}, correct class within it"] = hits
     else:
         rows[str(evaluation.positive)] = hits

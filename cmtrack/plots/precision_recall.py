@@ -83,7 +83,8 @@ def plot_precision_recall(
     # A random positive prediction is a hit if the row is positive and its class within the group is
     # correct.
     chance = top * prevalence
-    words = f"chance: average precision {digits.number(top * chance)}"
+    average = digits.number(top * chance)
+    words = f"chance: precision {digits.short_percent(chance)}, average precision {average}"
     ax.plot([0, top], [chance, chance], label=words, **DOTTED)
     if top < 1:
         words = fold(ceiling_words(top), extent_points(ax)[0])

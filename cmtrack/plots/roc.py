@@ -132,10 +132,10 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 
 
 def ceiling_words(ceiling: float) -> str:
-    """Return the legend text that gives the largest recall at any threshold."""
+    """Return the text that gives the largest recall at any threshold, and the reason for it."""
     return (
-        f"ceiling {digits.fixed(ceiling, 3)}: the recall cannot be higher, because all other "
-        "positives have the wrong class"
+        f"ceiling {digits.fixed(ceiling, 3)}: the other {digits.short_percent(1 - ceiling)} of "
+        "positives are mismatches or would be if they were predicted positive"
     )
 
 

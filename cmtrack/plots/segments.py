@@ -39,6 +39,8 @@ from .style import (
 _ROW = 0.235  # inches
 _WIDTH = 2.7
 _STEP = _WIDTH + 0.2  # inches from a panel to the next
+_LEAST_OF_RANGE = 0.1
+"""Smallest part of a common range that a panel must span, so that its intervals stay visible."""
 _LOOK = {
     -1: (ORANGE, "s", "worse than the rest"),
     0: (BLUE, "o", "not significantly different"),
@@ -86,6 +88,7 @@ def plot_segments(
     sizes: npt.ArrayLike,
     panels: Sequence[SegmentPanel],
     *,
+    positives: npt.ArrayLike | None = None,
     confidence_level: float = 0.95,
     max_rows: int = 40,
     order: str = "",
@@ -100,6 +103,8 @@ def plot_segments(
     sizes : array_like of shape (S,)
         Number of rows of each segment.
     panels : sequence of SegmentPanel
+    positives : array_like of shape (S,), optional
+        Number of positive rows of each segment, which is written next to the number of rows.
     confidence_level : float, default 0.95
         Simultaneous confidence level of the intervals of all segments.
     max_rows : int, default 40
@@ -136,20 +141,37 @@ def plot_segments(
     seen: set[int] = set()
     for ax, panel in zip(axes, panels, strict=True):
         seen |= _draw(ax, panel, n_segments, n)
+    _share_range(axes)
     short = text.short_names(names, 34)[:n]
-    sizes_in_words = map(digits.short_count, counts[:n].tolist())
+    sizes_in_words = [digits.short_count(size) for size in counts[:n].tolist()]
+    brackets = "Brackets show numbers of rows."
+    if positives is not None:
+        brackets = "Brackets show numbers of rows and of positive rows."
+        n_positive = of_shape("positives", positives, (n_segments,))
+        for k in range(n):
+            sizes_in_words[k] += f", {digits.short_count(float(n_positive[k]))} positive"
     rows = [f"{name}  ({size})" for name, size in zip(short, sizes_in_words, strict=True)]
     axes[0].set_yticks(range(n), rows, fontsize=SMALL_SIZE, color=INK)
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
     level = digits.short_percent(confidence_level)
-    lines = [f"{level} intervals hold for all segments together. Brackets show numbers of rows."]
+    lines = [f"{level} intervals hold for all segments together. {brackets}"]
     if n_segments > n:
         shown = f"{n} of {n_segments:,} segments are shown"
         lines.append(f"{shown}, {order}." if order else f"{shown}.")
     lines += text.numbered(short)
     _explain(axes[0], seen, lines, 72 * (_STEP * len(panels) + 1))
     return fit(figure)
+
+
+def _share_range(axes: Sequence[Axes]) -> None:
+    """Give all panels one range, unless the values of a panel would then be too close together."""
+    limits = np.array([ax.get_xlim() for ax in axes])
+    low = limits[:, 0].min()
+    high = limits[:, 1].max()
+    if np.ptp(limits, axis=1).min() >= _LEAST_OF_RANGE * (high - low):
+        for ax in axes:
+            ax.set_xlim(low, high)
 
 
 def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:

@@ -76,7 +76,21 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
         "source": metric.source,
         "page": _page(evaluation, metric),
         "undefined": evaluation.undefined.get(name, ""),
+        "note": _note(evaluation, name),
+        "counts": "",
     }
+
+
+def _note(evaluation: BaseEvaluation, name: str) -> str:
+    """Return words that the page shows next to a number that readers would misunderstand."""
+    if name == "prevalence/bias":
+        return "mean probability minus actual share; 0 is best"
+    if name != "binary/matthews_corrcoef" or not isinstance(evaluation, Evaluation):
+        return ""
+    n = narrative.n_mismatches(evaluation)
+    if not n:
+        return ""
+    return f"counts {fmt.counted(n, 'mismatch')} as hits"
 
 
 def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
@@ -273,12 +287,43 @@ _WEIGHTS = {
 def _head(evaluation: Evaluation) -> list[str]:
     """Return the parts of the line that the page shows under its title."""
     texts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
-    if evaluation.positive is not None:
-        texts.append(f"positive group {fmt.named(evaluation.positive)}")
+    if evaluation.positive is None:
+        texts[1] += _class_sizes(evaluation)
+    else:
+        texts.append(_positive_group(evaluation))
     if evaluation.reduced:
         steps = ", then ".join(fmt.named(step.name) for step in evaluation.reduced)
         texts.append(f"grouped by {steps}")
     return [*texts, f"{fmt.level(evaluation.confidence_level)} intervals"]
+
+
+def _class_sizes(evaluation: Evaluation) -> str:
+    """Return the number of rows of the smallest and the largest class, in words."""
+    if evaluation.none is not None or not evaluation.classes:
+        return ""
+    names = [f"class/{encode_label(label)}/support" for label in evaluation.classes]
+    sizes = [evaluation.metrics[name] for name in names if name in evaluation.metrics]
+    if not sizes or evaluation.weights_are is not None:
+        return ""
+    if min(sizes) == max(sizes):
+        return f" with {fmt.counted(sizes[0], 'row')} each"
+    return f" with {fmt.count(min(sizes))} to {fmt.counted(max(sizes), 'row')} each"
+
+
+def _positive_group(evaluation: Evaluation) -> str:
+    """Return the positive group with its classes and its share of the rows, in words."""
+    cells = evaluation.binary
+    step = evaluation.scored
+    text = f"positive group {fmt.named(evaluation.positive)}"
+    if step is not None and step.in_positive.sum() > 1:
+        names = zip(evaluation.labels, step.in_positive.tolist(), strict=True)
+        text += f" (classes {fmt.in_row([label for label, is_in in names if is_in], 8)})"
+    if cells is None or not cells.total > 0:
+        return text
+    share = fmt.percent(cells.actual_positives / cells.total)
+    if evaluation.weights_are is not None:
+        return f"{text}: {share}"
+    return f"{text}: {fmt.counted(cells.actual_positives, 'row')} ({share})"
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:

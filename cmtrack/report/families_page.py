@@ -197,11 +197,6 @@ def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
     ]
 
 
-def lead(evaluation: FamilyEvaluation) -> list[str]:
-    """Return the sentence that states the evaluation's size and main numbers."""
-    return _overall(evaluation)
-
-
 def _overall(evaluation: FamilyEvaluation) -> list[str]:
     precision = fmt.shown(evaluation, "family/precision_micro")
     recall = fmt.shown(evaluation, "family/recall_micro")

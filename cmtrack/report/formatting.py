@@ -40,6 +40,11 @@ from cmtrack.names import join_names as join_names
 from cmtrack.names import quoted, some_of
 from cmtrack.untrusted import for_page, one_line
 
+LEAST_WITHOUT_COUNTS = 50
+"""Smallest number of rows for which a share is written without its counts.
+
+If there are fewer rows, a single row changes the share by more than 2 percentage points.
+"""
 SHORT = 60
 BETWEEN = " · "
 """Separator between numbers in a cell of MLflow's tables, which do not show line breaks."""
@@ -76,6 +81,37 @@ def short(label: object, most: int = SHORT) -> str:
     start = most // 2
     end = most - start - 1
     return f"{text[:start]}…{text[-end:]}"
+
+
+def percents_apart(first: float, second: float, ends: Interval | None) -> tuple[str, str]:
+    """Return two shares in percent, with enough digits for readers who subtract them.
+
+    The texts differ by the number that :func:`points` shows for the difference with this interval.
+    """
+    shown, _, _ = points(first - second, ends).partition(" ")
+    places = len(shown.partition(".")[2])
+    for more_places in range(places, places + 3):
+        texts = [fixed(share, more_places, 2) for share in (first, second)]
+        adds_up = fixed(float(texts[0]) - float(texts[1]), places) == shown
+        if adds_up and not look_certain((first, second), texts):
+            return f"{texts[0]}%", f"{texts[1]}%"
+    return percent(first), percent(second)
+
+
+def look_certain(values: Sequence[float], texts: Sequence[str]) -> bool:
+    """Return whether a share other than 0 and 1 would be written as 0% or 100%."""
+    return any(
+        value not in (0, 1) and not 0 < float(text) < 100
+        for value, text in zip(values, texts, strict=True)
+    )
+
+
+def needs_counts(hits: float, total: float) -> bool:
+    """Return whether counts must accompany a share, because there are few unweighted rows."""
+    if not total > 0:
+        return False
+    are_counts = hits == round(hits) and total == round(total)
+    return are_counts and min(hits, total) < LEAST_WITHOUT_COUNTS
 
 
 def markdown_text(text: object) -> str:
@@ -123,7 +159,7 @@ def counted(n: float, noun: str) -> str:
     """Return a number with its noun, such as ``1,200 rows``; fractions have one decimal."""
     if n == 1:
         return f"{count(n)} {noun}"
-    ending = "es" if noun.endswith("s") else "s"
+    ending = "es" if noun.endswith(("s", "ch")) else "s"
     return f"{count(n)} {noun}{ending}"
 
 

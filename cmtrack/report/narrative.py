@@ -12,6 +12,7 @@ from cmtrack.comparison import constant_answer
 from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
+from cmtrack.metrics.intervals import FEW_ROWS
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import as_sentence
 from cmtrack.prevalence.fit import doubt
@@ -26,6 +27,7 @@ from cmtrack.report.formatting import (
     level,
     missing_with_reason,
     named,
+    needs_counts,
     number,
     p_equals,
     percent,
@@ -37,14 +39,9 @@ from cmtrack.report.probabilities import average, confidence, judgement
 from cmtrack.statistics import BinaryCounts
 
 MISMATCHES = (
-    "IM (intragroup mismatch) counts the rows whose predicted group is correct but whose "
-    "predicted class is wrong. Each of them is counted twice: in the IM row and in the IM column."
+    "IM (intragroup mismatch) counts the rows that are predicted as another class or subgroup of "
+    "the correct group. Each of them is counted twice: in the IM row and in the IM column."
 )
-LEAST_WITHOUT_COUNTS = 50
-"""Smallest number of rows for which a share is written without its counts.
-
-If there are fewer rows, a single row changes the share by more than 2 percentage points.
-"""
 RARE_SHARE = 0.1
 """Share of positive rows below which accuracy hardly depends on the positive rows.
 
@@ -104,8 +101,6 @@ QUESTION_OF_WARNINGS = {
 
 Other warnings are at the top of the report.
 """
-_FEW_ROWS = 20
-"""Number of positive or negative rows below which warnings about classes are at the top."""
 _COUNTED_WITHOUT_LABELS = "Can positives be counted without labels?"
 """Heading for a prevalence estimate on labelled rows, which serves as a check."""
 
@@ -124,7 +119,7 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     # section of its sentences.
     sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
         _findings: ("binary", ""),
-        segments.worst: ("", ""),
+        _worst_segment: ("", ""),
         _correlation: ("multiclass" if evaluation.positive is None else "binary", "good"),
         _overall: (_overall_section(evaluation), _question_of_overall(evaluation)),
         _correlation_of_classes: ("multiclass", "confusions"),
@@ -181,7 +176,7 @@ def _has_positives_to_rely_on(evaluation: BaseEvaluation) -> bool:
     cells = evaluation.binary if isinstance(evaluation, Evaluation) else None
     if cells is None:
         return False
-    return min(cells.actual_positives, cells.total - cells.actual_positives) >= _FEW_ROWS
+    return min(cells.actual_positives, cells.total - cells.actual_positives) >= FEW_ROWS
 
 
 def _question_of_overall(evaluation: Evaluation) -> str:
@@ -204,11 +199,6 @@ def _overall_section(evaluation: Evaluation) -> str:
 def verdict(evaluation: Evaluation) -> list[str]:
     """Return the sentences on an evaluation, the most important first."""
     return list(dict.fromkeys(sentence for _, sentence in told(evaluation)))
-
-
-def lead(evaluation: Evaluation) -> list[str]:
-    """Return the sentences at the top: on the positive group, or else on all classes."""
-    return [sentence for section, sentence in told(evaluation) if not section]
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
@@ -271,7 +261,30 @@ def _correlation(evaluation: Evaluation) -> list[str]:
         value = _value_or_reason(evaluation, "multiclass/matthews_corrcoef")
         return [f"The Matthews correlation is {value}."]
     value = _value_or_reason(evaluation, "binary/matthews_corrcoef")
-    return [f"The Matthews correlation for {named(evaluation.positive)} is {value}."]
+    sentence = f"The Matthews correlation for {named(evaluation.positive)} is {value}."
+    return [" ".join([sentence, *_on_mismatches(evaluation)])]
+
+
+def _on_mismatches(evaluation: Evaluation) -> list[str]:
+    """Return the sentence that explains why mismatches do not lower the Matthews correlation."""
+    if not n_mismatches(evaluation):
+        return []
+    mismatches = counted(n_mismatches(evaluation), "mismatch")
+    return [
+        f"It only compares the two groups, so the {mismatches} within a group count as hits, while "
+        "recall, precision and accuracy count them as errors."
+    ]
+
+
+def n_mismatches(evaluation: Evaluation) -> float:
+    """Return the number of rows predicted as another class or subgroup of the correct group.
+
+    The number is 0 if there is no positive group.
+    """
+    cells = evaluation.binary
+    if cells is None:
+        return 0
+    return cells.imp + cells.imn
 
 
 def _correlation_of_classes(evaluation: Evaluation) -> list[str]:
@@ -393,8 +406,8 @@ def _steps(evaluation: Evaluation) -> list[str]:
         text = f"After grouping by {step_name} ({groups}), {accuracy} of predictions are correct"
         if rate > 0:
             text += (
-                f". Another {percent(rate)} predict the correct group but the wrong class, which "
-                "does not count as correct"
+                f". Another {percent(rate)} predict another class or subgroup of the correct "
+                "group, which does not count as correct"
             )
         sentences.append(f"{text}.")
     return sentences
@@ -424,7 +437,7 @@ def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
     if not cells.actual_positives:
         return f"no row is {name}"
     recall = shown(evaluation, "binary/recall", percent_with_interval)
-    if _needs_counts(cells.tp, cells.actual_positives):
+    if needs_counts(cells.tp, cells.actual_positives):
         positives = counted(cells.actual_positives, "row")
         return f"the model finds {count(cells.tp)} of {positives} of {name} ({recall})"
     return f"the model finds {recall} of {name}"
@@ -442,17 +455,9 @@ def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
         return f"it never predicts {named(evaluation.positive)}"
     precision = shown(evaluation, "binary/precision", percent_with_interval)
     counts = ""
-    if _needs_counts(cells.tp, predicted):
+    if needs_counts(cells.tp, predicted):
         counts = f" ({count(cells.tp)} of {count(predicted)})"
     return f"{precision} of its {named(evaluation.positive)} predictions are correct{counts}"
-
-
-def _needs_counts(hits: float, total: float) -> bool:
-    """Return whether counts must accompany a share, because there are few unweighted rows."""
-    if not total > 0:
-        return False
-    are_counts = hits == round(hits) and total == round(total)
-    return are_counts and min(hits, total) < LEAST_WITHOUT_COUNTS
 
 
 def _ranks_well(evaluation: Evaluation) -> list[str]:
@@ -487,10 +492,21 @@ def _area(evaluation: Evaluation) -> list[str]:
     if ceiling < 1:
         relative = number(metrics["binary/roc_auc_normalized"])
         text += (
-            f". Mismatches within the group limit the area to {number(ceiling)}; "
-            f"divided by this limit, it is {relative} (guessing gives 0.5)"
+            f". The area cannot exceed {number(ceiling)}, because {_never_hits(evaluation)} are "
+            "mismatches or would be if they were predicted positive. Divided by this ceiling, it "
+            f"is {relative} (guessing gives 0.5)"
         )
     return [f"{text}."]
+
+
+def _never_hits(evaluation: Evaluation) -> str:
+    """Return the positive rows that are not hits at any threshold, such as "11 of 91 positives"."""
+    share = 1 - evaluation.metrics["binary/roc_auc_ceiling"]
+    cells = evaluation.binary
+    if cells is None or evaluation.weights_are is not None:
+        return f"{percent(share)} of positives"
+    positives = cells.actual_positives
+    return f"{count(round(share * positives))} of {count(positives)} positives"
 
 
 def _areas(evaluation: Evaluation) -> list[str]:
@@ -541,9 +557,21 @@ def _log_loss(evaluation: Evaluation) -> list[str]:
     if interval is not None and interval[0] <= 0 <= interval[1]:
         comparison = "which is not clearly different from"
     else:
-        lower = "lower" if skill > 0 else "higher"
-        comparison = f"{percent(abs(skill))} {lower} than"
+        comparison = _times_as_large(1 - skill)
     return [f"{text}, {comparison} the log loss of always predicting the {shares}."]
+
+
+def _times_as_large(ratio: float) -> str:
+    """Return the ratio of two losses in words, such as "20.0% lower than" or "2.3 times"."""
+    if ratio >= 2:
+        return f"{significant(ratio, 2)} times"
+    direction = "lower" if ratio < 1 else "higher"
+    return f"{percent(abs(1 - ratio))} {direction} than"
+
+
+def _worst_segment(evaluation: Evaluation) -> list[str]:
+    """Return the sentence on the first segment that is worse than the rest."""
+    return segments.sentences(evaluation)[:1]
 
 
 def _probabilities(evaluation: Evaluation) -> list[str]:

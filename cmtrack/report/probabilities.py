@@ -16,7 +16,7 @@ reported as too small to matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -162,14 +162,14 @@ class _Judged:
         if below:
             return (
                 f"{fmt.level(self.evaluation.confidence_level)} interval of the "
-                f"{self.section} error: {below}"
+                f"calibration error: {below}"
             )
-        return f"{self.section} error {fmt.with_interval(self.size, self.interval)}"
+        return f"calibration error {fmt.with_interval(self.size, self.interval)}"
 
     @property
     def test(self) -> str:
         """The p-value of the calibration test, in words."""
-        return f"{self.section} {fmt.p_equals(self.pvalue)}"
+        return f"calibration {fmt.p_equals(self.pvalue)}"
 
     @property
     def evidence(self) -> str:
@@ -307,12 +307,13 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
     if math.isnan(bias) or evaluation.positive is None or curve is None:
         return ""
     positive = fmt.named(evaluation.positive)
-    mean, share = shares(metrics["prevalence/expected"], metrics["prevalence/actual"], least=1)
+    interval = evaluation.intervals.get("prevalence/bias")
+    expected = metrics["prevalence/expected"]
+    mean, share = fmt.percents_apart(expected, metrics["prevalence/actual"], interval)
     text = (
         f"On average, the probability of {positive} is {mean}, "
         f"and {share} of the rows are {positive}"
     )
-    interval = evaluation.intervals.get("prevalence/bias")
     if interval is None:
         return f"{text}: a difference of {fmt.points(bias, None)}."
     low, high = interval
@@ -671,23 +672,15 @@ def _edge(share: float) -> str:
     return ""
 
 
-def shares(score: float, observed: float, least: int = 0) -> tuple[str, str]:
+def shares(score: float, observed: float) -> tuple[str, str]:
     """Return two shares in per cent, with enough digits to distinguish them.
 
     Shares other than 0 and 1 are also written with enough digits to differ from 0% and 100%.
     """
     values = (score, observed)
-    for places in range(least, 4):
+    for places in range(4):
         texts = [fixed(value, places, 2) for value in values]
         differ = texts[0] != texts[1] or math.isclose(score, observed, abs_tol=1e-12)
-        if differ and not _look_certain(values, texts):
+        if differ and not fmt.look_certain(values, texts):
             break
     return f"{texts[0]}%", f"{texts[1]}%"
-
-
-def _look_certain(values: Sequence[float], texts: Sequence[str]) -> bool:
-    """Return whether a share other than 0 and 1 would be written as 0% or 100%."""
-    return any(
-        value not in (0, 1) and not 0 < float(text) < 100
-        for value, text in zip(values, texts, strict=True)
-    )

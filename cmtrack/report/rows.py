@@ -203,7 +203,9 @@ def behind_confusions(
     reading = NUMBERED
     if has_probabilities(rows):
         reading = f"The most confident predictions come first. {reading}"
-    extent = "all" if len(listed) == len(errors) else f"the {len(listed)} largest"
+    extent = "all"
+    if len(listed) < len(errors):
+        extent = f"the {len(listed)} largest"
     return {
         "reading": (
             f"The list shows {extent} errors in {matrix_name}. To see the rows of another large "
@@ -272,7 +274,7 @@ def _behind(
     predicted: Label
     if isinstance(cell.predicted, str):
         predicted = MISMATCH
-        answer = "predicted as a different class of the same group"
+        answer = "predicted as another class or subgroup of the same group"
     else:
         predicted = groups[cell.predicted]
         answer = f"predicted as {fmt.named(predicted)}"

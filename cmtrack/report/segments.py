@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from cmtrack._lazy import cached_property
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.segments import DEFAULT_METRICS, SegmentTable
+from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.report import formatting as fmt
+from cmtrack.statistics import BinaryCounts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,6 +64,13 @@ class SegmentView:
         """Text that describes the order of the segments, such as "by accuracy, the worst first"."""
         return f"by {self.title_of(self.metrics[0])}, {self.table.order_of(self.metrics[0])}"
 
+    @cached_property
+    def cells(self) -> dict[str, BinaryCounts]:
+        """The counts of each segment in 2x2+IM; empty if no metric is about the positive group."""
+        if not any(metric.startswith("binary/") for metric in self.metrics):
+            return {}
+        return dict(zip(self.table.texts, self.table.binary, strict=True))
+
     def title_of(self, metric: str, *, brief: bool = False) -> str:
         """Return a metric's title for a sentence, or for a table's heading if ``brief``."""
         evaluation = self.table.evaluation
@@ -69,8 +78,9 @@ class SegmentView:
             metric, evaluation.positive, brief=brief, catalog=evaluation.catalog
         )
 
+    @cached_property
     def worse(self) -> list[str]:
-        """Return a sentence for each segment that is worse than the rest in at least one metric.
+        """A sentence for each segment that is worse than the rest in at least one metric.
 
         The sentence is about the first metric in which the segment is worse. The sentences are
         sorted in the order of the metrics. Among the sentences on one metric, the segment with the
@@ -85,7 +95,7 @@ class SegmentView:
 
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
         """Return the sentences on segments that are worse than the rest, or a number of them."""
-        sentences = self.worse()
+        sentences = self.worse
         # A sentence on "1 more segment" would be as long as the sentence on that segment.
         if len(sentences) <= most + 1:
             return sentences
@@ -101,13 +111,30 @@ class SegmentView:
         else:
             difference = fmt.signed(row["difference"], interval)
         rows = fmt.counted(row["rows"], "row")
-        value = self._text(metric, row["value"])
-        rest = self._text(metric, row["rest"])
+        value, rest = self._texts(metric, row["value"], row["rest"], interval)
+        counts = self.counts_text(metric, row["segment"])
+        if counts:
+            value += f" ({counts})"
         return (
             f"Segment {fmt.named(row['segment'])} of {fmt.named(self.name)} ({rows}) is worse "
             f"than the rest: its {self.title_of(metric)} is {value} instead of {rest} "
             f"(difference {difference})."
         )
+
+    def counts_text(self, metric: str, text: str) -> str:
+        """Return the counts behind a recall or precision that few rows determine: "2 of 31".
+
+        The text is empty if there are many rows, or if the metric has no such counts.
+        """
+        if metric not in ("binary/recall", "binary/precision"):
+            return ""
+        cells = self.cells[text]
+        total = cells.predicted_positives
+        if metric == "binary/recall":
+            total = cells.actual_positives
+        if not fmt.needs_counts(cells.tp, total):
+            return ""
+        return f"{fmt.count(cells.tp)} of {fmt.count(total)}"
 
     def gap(self, metric: str) -> str:
         """Return the gap between the best and the worst segment in words.
@@ -121,13 +148,13 @@ class SegmentView:
             return f"{title}: {disparity.reason}."
         lowest = self.table.texts[disparity.lowest]
         highest = self.table.texts[disparity.highest]
-        low = self._text(metric, self.rows[metric][lowest]["value"])
-        high = self._text(metric, self.rows[metric][highest]["value"])
+        interval = (disparity.gap_low, disparity.gap_high)
+        rows = self.rows[metric]
+        high, low = self._texts(metric, rows[highest]["value"], rows[lowest]["value"], interval)
         if lowest == highest:
             values = f"is {low} in every segment that has a value"
         else:
             values = f"ranges from {low} ({fmt.named(lowest)}) to {high} ({fmt.named(highest)})"
-        interval = (disparity.gap_low, disparity.gap_high)
         if self._is_share(metric):
             gap = fmt.points(disparity.gap, interval)
         else:
@@ -141,6 +168,11 @@ class SegmentView:
             note = f" There is no interval: {disparity.reason}."
         elif disparity.gap_low <= 0:
             note = " The interval of the gap includes 0."
+        elif not any(self.side(metric, text) for text in self.order):
+            note = (
+                " The two segments differ significantly from each other, although no segment "
+                "differs significantly from the rest."
+            )
         return f"{title} {values}, a gap of {gap}{ratio}.{note}"
 
     def _metric(self, metric: str) -> Metric:
@@ -150,9 +182,16 @@ class SegmentView:
         """Return whether a metric is a share of rows, which is written in percent."""
         return self._metric(metric).interval == "wilson"
 
-    def _text(self, metric: str, value: float) -> str:
-        """Return a metric's value as it is written in a sentence."""
-        return fmt.percent(value) if self._is_share(metric) else fmt.number(value)
+    def _texts(
+        self, metric: str, first: float, second: float, interval: Interval
+    ) -> tuple[str, str]:
+        """Return two values of a metric as they are written in a sentence.
+
+        ``interval``: the interval of the difference between the two values.
+        """
+        if self._is_share(metric):
+            return fmt.percents_apart(first, second, interval)
+        return fmt.number(first), fmt.number(second)
 
     def side(self, metric: str, text: str) -> int:
         """Return -1 if a segment is clearly worse than the rest, 1 if it is better, else 0."""
@@ -173,18 +212,13 @@ def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[Segme
 
 
 def sentences(evaluation: Evaluation) -> list[str]:
-    """Return sentences on segments that are worse than the rest."""
+    """Return sentences on segments that are worse than the rest, the worst segment first."""
     return [sentence for view in views(evaluation) for sentence in view.sentences()]
 
 
-def worse(evaluation: Evaluation) -> list[str]:
-    """Return a sentence for each segment that is worse than the rest."""
-    return [sentence for view in views(evaluation) for sentence in view.worse()]
-
-
-def worst(evaluation: Evaluation) -> list[str]:
-    """Return the sentence at the top of a page on the first segment that is worse than the rest."""
-    return worse(evaluation)[:1]
+def count_worse(evaluation: Evaluation) -> int:
+    """Return the number of segments that are worse than the rest."""
+    return sum(len(view.worse) for view in views(evaluation))
 
 
 # -- the page --------------------------------------------------------------------------------------
@@ -208,10 +242,14 @@ def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
 def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
     """Return the row of a segment for the table on the page."""
     size = view.rows[view.metrics[0]][text]["rows"]
+    positives = ""
+    if view.cells:
+        positives = f"{fmt.count(view.cells[text].actual_positives)} positive"
     return {
         "label": text,
         "shown": fmt.short(text),
         "rows": fmt.count(size),
+        "positives": positives,
         "sort": size,
         "cells": [_page_cell(view, metric, text) for metric in view.metrics],
     }
@@ -225,6 +263,7 @@ def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
     cell = {
         "value": fmt.number(value, interval),
         "interval": fmt.interval(value, interval),
+        "counts": view.counts_text(metric, text),
         "sort": value if math.isfinite(value) else "",
         "undefined": row["undefined"],
         "difference": "–",
@@ -296,10 +335,14 @@ def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
             )
         )
     sizes = [view.rows[view.metrics[0]][text]["rows"] for text in view.order]
+    positives = None
+    if view.cells:
+        positives = [view.cells[text].actual_positives for text in view.order]
     return plot_segments(
         view.order,
         sizes,
         panels,
+        positives=positives,
         confidence_level=evaluation.confidence_level,
         order=view.order_text,
         title=f"Segments by {fmt.named(view.name, 40)}",

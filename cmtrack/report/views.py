@@ -52,19 +52,21 @@ class View:
     ``template``: name of the page's template.
     ``content``: function that returns the template values that only this kind of page needs.
     ``told``: function that returns the sentences with their sections, most important first.
-    ``lead``: function that returns the result in one or two of the report's sentences.
     ``table``: function that returns the table that MLflow's views show and compare.
     """
 
     template: str
     content: Callable[[Any], dict[str, Any]]
     told: Callable[[Any], list[tuple[str, str]]]
-    lead: Callable[[Any], list[str]]
     table: Callable[[Any], list[dict[str, Any]]]
 
     def verdict(self, evaluation: BaseEvaluation) -> list[str]:
         """Return the sentences without their sections."""
         return list(dict.fromkeys(sentence for _, sentence in self.told(evaluation)))
+
+    def lead(self, evaluation: BaseEvaluation) -> list[str]:
+        """Return the sentences at the top of the page, which state the result."""
+        return [sentence for section, sentence in self.told(evaluation) if not section]
 
 
 _FIRST = 4
@@ -75,14 +77,12 @@ _VIEWS = {
         "report.html",
         evaluation_page.content,
         narrative.told,
-        narrative.lead,
         evaluation_page.class_table,
     ),
     archive.FAMILIES: View(
         "families.html",
         families_page.content,
         families_page.told,
-        families_page.lead,
         families_page.code_table,
     ),
 }
@@ -129,7 +129,7 @@ def report_html(
     first = blocks.pop(_first_figure(blocks), None)
     numbers = _first_numbers(evaluation)
     tables = _metric_tables(evaluation, content["key_metrics"], {row["name"] for row in numbers})
-    worse = segments.worse(evaluation) if isinstance(evaluation, Evaluation) else []
+    n_worse = segments.count_worse(evaluation) if isinstance(evaluation, Evaluation) else 0
     questions = []
     for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
@@ -141,8 +141,13 @@ def report_html(
                 "text": narrative.question(key, evaluation),
                 "sentences": sentences,
                 "metrics": tables[key],
+                "has_arrows": any(
+                    row["better"] in ("higher", "lower")
+                    for table in tables[key]
+                    for row in table["rows"]
+                ),
                 "warnings": narrative.warnings_about(evaluation, key),
-                "problems": len(worse) if key == "failures" else 0,
+                "problems": n_worse if key == "failures" else 0,
                 "figures": figures,
             }
             questions.append(question)

@@ -224,7 +224,8 @@ def test_roc_with_ceiling() -> None:
     ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
     assert [note.replace("\n", " ") for note in notes(figure)] == [
-        "ceiling 0.667: the recall cannot be higher, because all other positives have the wrong class"
+        "ceiling 0.667: the other 33.3% of positives are mismatches or would be if they were predicted "
+        "positive"
     ]
     legend = legend_texts(figure)
     assert "AUC 0.583 [0.157, 1.000]" in legend[0]
@@ -455,7 +456,7 @@ def test_evaluation_figures_of_everything() -> None:
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
     assert legend == [
         "rest (n=70)",
-        f"promoter, wrong class within it (n={wrong_within})",
+        f"promoter, mismatch within it (n={wrong_within})",
         f"promoter, correct class within it (n={30 - wrong_within})",
     ]
     assert len(figures["score_histogram"].axes) == 1

@@ -199,3 +199,13 @@ def test_a_group_with_mismatches_has_a_ceiling():
 def test_arrays_of_other_shapes_are_refused(draw: Any) -> None:
     with pytest.raises(ValueError, match=r"must have one shape \(n_points,\), got"):
         draw()
+
+
+def test_a_decision_curve_of_rare_positives_ends_where_nothing_is_gained():
+    t = np.linspace(0.01, 0.99, 99)
+    by_score = np.maximum(0.05 - 0.25 * t, 0)
+    figure = plot_decision_curve(t, by_score, (0.05 - t) / (1 - t))
+    _, right = figure.axes[0].get_xlim()
+    assert 0.2 < right < 0.25
+    whole = plot_decision_curve(t, 0.5 - 0.4 * t, (0.5 - t) / (1 - t))
+    assert whole.axes[0].get_xlim() == (0, 0.99)

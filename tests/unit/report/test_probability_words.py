@@ -18,6 +18,7 @@ from cmtrack.comparison import break_even
 from cmtrack.digits import interval, number, with_interval
 from cmtrack.report import report_html
 from cmtrack.report import verdict as sentences_on
+from cmtrack.report.formatting import percents_apart, points
 from cmtrack.report.review import Review, context, html, markdown, verdict
 from support import agreement
 from support.agreement import average, confidence, contradictions, judgement
@@ -389,7 +390,7 @@ TOO_SURE = TENTHS[3:] - np.linspace(0.02, 0.12, 6)
         (
             TENTHS[3:],
             "no miscalibration found",
-            "No miscalibration is found in the probabilities of the predicted classes (confidence p = ",
+            "No miscalibration is found in the probabilities of the predicted classes (calibration p = ",
         ),
         (
             TOO_SURE,
@@ -423,7 +424,7 @@ def test_certain_predictions_that_are_wrong_are_counted():
     found = confidence(of_three([0.6, 0.95], [0.6, 1.0]))
     assert found.word == "some 0% or 100% scores are wrong"
     assert (
-        "of 100 predictions with a score of 100%, 5 are wrong (confidence p ≤ 0.001"
+        "of 100 predictions with a score of 100%, 5 are wrong (calibration p ≤ 0.001"
         in found.sentence
     )
 
@@ -764,3 +765,20 @@ def test_an_error_of_0_is_shown_by_its_interval_alone():
     page = report_html(evaluation, {})
     assert f"0 to {number(high, (0, high))}</td>" in page
     assert f"[0.000, {high:.3f}]" not in page
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "texts"),
+    [
+        (0.47061, 0.48148, ("47.06%", "48.15%")),  # 47.1 and 48.1 differ by 1.0, not 1.1
+        (0.30, 0.35, ("30.0%", "35.0%")),
+        (0.9996, 0.5, ("99.96%", "50.00%")),
+        (0.0, 1.0, ("0.0%", "100.0%")),
+    ],
+)
+def test_shares_differ_by_the_difference_that_is_shown(first, second, texts) -> None:
+    interval = (first - second - 0.03, first - second + 0.03)
+    assert percents_apart(first, second, interval) == texts
+    shown = points(first - second, interval).partition(" ")[0].replace("−", "-")
+    low, high = (float(text.rstrip("%")) for text in texts)
+    assert round(low - high, 1) == float(shown)

@@ -228,10 +228,55 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert "Matthews correlation" in said
     assert "The most frequent confusion is " in said
     assert "After grouping by “side” (“low” and “above”), " in said
-    assert " predict the correct group but the wrong class, " in said
-    assert "Mismatches within the group limit the area to " in said
+    assert " predict another class or subgroup of the correct group, " in said
+    assert "The area cannot exceed " in said
     assert "On average, the probability of “above” is " in said
     assert "Estimated from labelled scores" not in said  # the labels tell the share
+
+
+def test_the_correlation_says_how_it_counts_mismatches(evaluation: Evaluation) -> None:
+    cells = evaluation.binary
+    assert cells is not None
+    n = round(cells.imp + cells.imn)
+    note = (
+        f"It only compares the two groups, so the {n} mismatches within a group count as hits, while "
+        "recall, precision and accuracy count them as errors."
+    )
+    page = report_html(evaluation, {})
+    assert note in page
+    assert f"counts {n} mismatches as hits" in page
+    relaxed = evaluate(
+        evaluation.rows.actual,
+        y_prob=evaluation.rows.probabilities,
+        grouping=Grouping({"low": [0, 1], "above": [2, 3]}, positive="above", name="side"),
+    )
+    assert "mismatches" not in report_html(relaxed, {}).partition("What was evaluated?")[0]
+
+
+def test_the_roc_ceiling_counts_the_positives_that_are_never_hits(evaluation: Evaluation) -> None:
+    cells, ceiling = evaluation.binary, evaluation.metrics["binary/roc_auc_ceiling"]
+    assert cells is not None
+    never = f"{round((1 - ceiling) * cells.actual_positives)} of {round(cells.actual_positives)}"
+    assert f"because {never} positives are mismatches or would be if" in " ".join(
+        verdict(evaluation)
+    )
+
+
+def test_the_line_under_the_title_describes_the_data(evaluation: Evaluation) -> None:
+    cells = evaluation.binary
+    assert cells is not None
+    n, share = round(cells.actual_positives), 100 * cells.actual_positives / cells.total
+    page = report_html(evaluation, {})
+    assert f"<li>positive group “above” (classes 2, 3): {n} rows ({share:.1f}%)</li>" in page
+    page = report_html(evaluate(list("aabbbcccc"), list("aabbbcccc")), {})
+    assert "<li>3 classes with 2 to 4 rows each</li>" in page
+
+
+def test_a_log_loss_that_is_much_higher_is_a_multiple() -> None:
+    y = np.repeat([0, 1], [97, 3])
+    said = " ".join(verdict(evaluate(y, y_prob=np.full(100, 0.5))))
+    ratio = math.log(2) / -(0.97 * math.log(0.97) + 0.03 * math.log(0.03))
+    assert f", {ratio:.1f} times the log loss of always predicting the class shares." in said
 
 
 def test_the_top_of_a_page_is_about_the_positive_group_alone() -> None:
@@ -308,7 +353,7 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
         verdict(evaluation)[3],
         "After grouping by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of predictions are correct. Another 19.0% "
-        "predict the correct group but the wrong class, which does not count as correct.",
+        "predict another class or subgroup of the correct group, which does not count as correct.",
         "The best class by F1 is “a, b” (F1 0.851, n = 45); the worst is “d” (F1 0.412, n = 25).",
         "The most frequent confusion is “d” predicted as “c”: 18 rows, 72.0% of the class.",
     ]

@@ -292,7 +292,7 @@ def test_cells_of_matrices_open_their_rows() -> None:
         assert tables[f"rows-c-{i}-{j}"].title.startswith(f"{counts[i, j]} ")
     aside = tables["rows-s0-0-m"]
     assert aside.title.startswith(
-        f"{evaluation.reduced['two'].mismatches[0]} rows: “low” predicted as a different class of the same group"
+        f"{evaluation.reduced['two'].mismatches[0]} rows: “low” predicted as another class or subgroup of the same group"
     )
     assert all(row[1] != row[2] for row in aside.rows)
     assert page.count('href="#rows-s0-0-m"') == 4  # twice in the figure, twice in the table

@@ -400,3 +400,38 @@ def test_metrics_of_segments_are_logged_where_they_are_named(run_id):
 def test_names_of_segments_that_are_wrong(name, error, said):
     with pytest.raises(error, match=said):
         by_hits().segments.named(name)
+
+
+def test_shares_of_few_rows_have_their_counts():
+    evaluation = of_recall((0, 3), (60, 80))
+    (view,) = views(evaluation, ["binary/recall"])
+    assert "its recall for “True” is 0.0% (0 of 3) instead of 75.0% (" in view.sentences()[0]
+    (table,) = page_tables(evaluation)
+    rows = {row["label"]: row for row in table["rows"]}
+    assert [rows[text]["positives"] for text in ("s0", "s1")] == ["3 positive", "80 positive"]
+    assert [rows[text]["cells"][1]["counts"] for text in ("s0", "s1")] == ["0 of 3", ""]
+    assert "0 of 3" in report_html(evaluation, {})
+    figure = draw_figures(evaluation)["segments_part"]
+    names = {text.get_text() for text in figure.axes[0].get_yticklabels()}
+    assert names == {"s0  (150, 3 positive)", "s1  (150, 80 positive)"}
+
+
+def test_a_gap_without_a_segment_that_differs_from_the_rest_is_explained():
+    evaluation = by_hits({"a": (61, 100), "b": (79, 100), "c": (70, 100), "d": (70, 100)})
+    (view,) = views(evaluation, ["binary/recall"])
+    assert evaluation.segments["region"].disparity("binary/recall").gap_low > 0
+    assert not any(view.side("binary/recall", text) for text in view.order)
+    assert view.gap("binary/recall").endswith(
+        " The two segments differ significantly from each other, although no segment differs "
+        "significantly from the rest."
+    )
+
+
+@pytest.mark.parametrize(("last", "is_shared"), [((0.4, 0.6), True), ((0.95, 0.96), False)])
+def test_panels_have_one_range_if_their_intervals_stay_visible(last, is_shared):
+    panels = [
+        SegmentPanel("x", [low, high], [low, high], [low, high], low, [0, 0])
+        for low, high in ((0.1, 0.5), last)
+    ]
+    ranges = {ax.get_xlim() for ax in plot_segments(["a", "b"], [9, 9], panels).axes}
+    assert (len(ranges) == 1) == is_shared
