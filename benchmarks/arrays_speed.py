@@ -52,6 +52,7 @@ MANY = (
     (5000, 5000, "labels only"),
 )  # fmt: skip
 SCORES = "roc_auc_score, one-vs-rest"
+SCORES_AND_CURVES = "AUC, AP, log loss, Brier score, curves"
 
 
 def sklearn_eight(y: Any, p: Any) -> None:
@@ -66,6 +67,24 @@ def sklearn_eight(y: Any, p: Any) -> None:
     sk.f1_score(y, p, average="weighted")
     sk.cohen_kappa_score(y, p)
     sk.matthews_corrcoef(y, p)
+
+
+def sklearn_scores(y: Array, probabilities: Array) -> None:
+    """Compute the usual scores of probabilities, and both curves of the positive or of every class."""
+    from sklearn import metrics as sk
+
+    classes = range(probabilities.shape[1])
+    if len(classes) == 2:
+        classes = range(1, 2)
+        sk.roc_auc_score(y, probabilities[:, 1])
+    else:
+        sk.roc_auc_score(y, probabilities, multi_class="ovr")
+    sk.log_loss(y, probabilities)
+    sk.brier_score_loss(y, probabilities)
+    for k in classes:
+        sk.average_precision_score(y == k, probabilities[:, k])
+        sk.roc_curve(y == k, probabilities[:, k])
+        sk.precision_recall_curve(y == k, probabilities[:, k])
 
 
 def torch_nine(classes: int, checked: bool) -> Callable[[Any, Any], object]:
@@ -156,7 +175,7 @@ def of_metrics(y: Array, p: Array, classes: int) -> dict[str, Action]:
 def of_probabilities(
     y: Array, probabilities: Array, grouping: Grouping | None, auc: bool
 ) -> dict[str, Action]:
-    """Every metric of probabilities, including its intervals."""
+    """Every metric of probabilities, including its intervals and the warnings."""
     from sklearn.metrics import roc_auc_score
 
     def one_vs_rest() -> object:
@@ -164,13 +183,14 @@ def of_probabilities(
             return roc_auc_score(y, probabilities[:, 1])
         return roc_auc_score(y, probabilities, multi_class="ovr")
 
-    actions: dict[str, Action] = {
-        "evaluate(y, y_prob=P).metrics": lambda: (
-            evaluate(y, y_prob=probabilities, grouping=grouping).metrics
-        )
-    }
+    def evaluated() -> object:
+        evaluation = evaluate(y, y_prob=probabilities, grouping=grouping)
+        return evaluation.metrics, evaluation.intervals, evaluation.warnings
+
+    actions: dict[str, Action] = {"evaluate(y, y_prob=P).metrics": evaluated}
     if auc:
         actions[SCORES] = one_vs_rest
+        actions[SCORES_AND_CURVES] = lambda: sklearn_scores(y, probabilities)
     actions["floor: P read once"] = reading(probabilities)
     return actions
 
