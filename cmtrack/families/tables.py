@@ -39,6 +39,23 @@ OOF = "OOF"
 NORMALIZATIONS = ("mass", "reference")
 
 
+def worst_code(statistics: FamilyStatistics) -> int | None:
+    """Return the index of the code with the largest share of confused labels; None without any.
+
+    Codes with fewer than 20 documents are considered only if no other code is confused. In this
+    case, the result is the code with the most confused labels.
+    """
+    matched, predicted, actual, predicted_outside, actual_outside = statistics.codes.T
+    labels = predicted + actual
+    confused = labels - 2 * matched - predicted_outside - actual_outside
+    if not len(confused) or confused.max() <= 0:
+        return None
+    is_frequent = np.minimum(actual, predicted) >= FEW
+    if confused[is_frequent].any():
+        confused = np.where(is_frequent, confused / np.maximum(1, labels), 0)
+    return int(confused.argmax())
+
+
 class _Side(NamedTuple):
     """Columns of ``codes`` that describe predicted or actual codes, and the matching to use.
 

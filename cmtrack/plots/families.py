@@ -16,7 +16,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
 from cmtrack import digits
-from cmtrack.families.metrics import FEW, family_tallies
+from cmtrack.families.metrics import family_tallies
+from cmtrack.families.tables import worst_code
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import elide
 from cmtrack.untrusted import one_line
@@ -27,6 +28,7 @@ from ._text import columns, use_fallbacks
 from .confusion import chart_words, plot_confusion_chart
 from .style import (
     BLUE,
+    FRAME,
     GREEN,
     INK,
     MUTED,
@@ -34,7 +36,6 @@ from .style import (
     TEXT_SIZE,
     FloatArray,
     caption_below,
-    fold,
     hit_map,
     mismatch_map,
     new_figure,
@@ -215,9 +216,10 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
         images.append(_draw_panel(grid[place], panel, is_left=is_left, is_bottom=is_bottom))
     bar = figure.colorbar(images[0], ax=grid, shrink=0.6, aspect=30, pad=0.02)
     bar.set_ticks(list(_ROOTS), labels=list(_ROOTS.values()))
-    words = "share of the documents with the actual code (square-root colour scale)"
-    bar.set_label(fold(words, 72 * 0.6 * height), fontsize=SMALL_SIZE)
-    bar.ax.tick_params(labelsize=SMALL_SIZE)
+    words = "share of documents\n(square-root colour scale)"
+    bar.set_label(words, fontsize=SMALL_SIZE, color=INK)
+    bar.ax.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME)
+    bar.ax.spines[:].set(color=FRAME, linewidth=0.8)
     if title:
         figure.suptitle(title, fontsize=12, color=INK)
     use_fallbacks(figure)
@@ -512,7 +514,7 @@ def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
     prefix = f"family/{encode_label(family)}"
     confused = digits.whole_percent(evaluation.metrics[f"{prefix}/confusion_share"])
     n = digits.short_count(evaluation.metrics[f"{prefix}/support"])
-    headline = f"{confused} confused, n={n}"
+    headline = f"{confused} of labels confused, n={n}"
     if len(frequent) < n_codes:
         headline += f", {len(frequent)} of {n_codes} codes"
     codes = [shares.codes[i] for i in frequent]
@@ -528,21 +530,11 @@ def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int) -> li
 
 
 def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """Draw the code with the largest share of confused labels; None if no labels are confused.
-
-    Codes with fewer than 20 documents are considered only if no other code is confused. In this
-    case, the figure shows the code with the most confused labels.
-    """
-    codes = evaluation.statistics.codes
-    matched, predicted, actual, predicted_outside, actual_outside = codes.T
-    labels = predicted + actual
-    confused = labels - 2 * matched - predicted_outside - actual_outside
-    if not len(confused) or confused.max() <= 0:
+    """Draw the code with the largest share of confused labels; None if no labels are confused."""
+    worst = worst_code(evaluation.statistics)
+    if worst is None:
         return None
-    is_frequent = np.minimum(actual, predicted) >= FEW
-    if confused[is_frequent].any():
-        confused = np.where(is_frequent, confused / np.maximum(1, labels), 0)
-    return code_figure(evaluation, evaluation.codes[int(confused.argmax())])
+    return code_figure(evaluation, evaluation.codes[worst])
 
 
 def _short_name(label: object) -> str:

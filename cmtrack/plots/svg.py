@@ -54,6 +54,10 @@ _TOP = 0.4  # inches at the top of a figure that contain its title
 _UNDER = 5.0  # points from the baseline of the title to the content below
 _BOLD = 600  # font weight from which a browser uses bold type
 _BOLD_TEXT = ' font-weight="700"'
+# A dark page inverts the colours of cells and of their texts. The brightness of the cells keeps the
+# contrast of the texts, which are white or black.
+_CELLS = ' class="cells"'
+_ON_CELLS = ' class="on-cells"'
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
 MOST_CELLS = 40_000
@@ -175,7 +179,6 @@ class SvgRenderer(RendererBase):
         self._groups: list[bool] = []
         self._side = "left"
         self._ids: dict[object, str] = {}
-        self._cell_boxes: list[Box] = []
         self._links: list[str] = []
 
     def content(self) -> str:
@@ -287,8 +290,7 @@ class SvgRenderer(RendererBase):
         pixel_centres = np.linspace(y[0], y[-1], 2 * n_pixels + 1)[1::2]
         cells = np.clip(np.searchsorted(y, pixel_centres) - 1, 0, meshHeight - 1)
         box = (corners[0, 0, 0], y[0], corners[0, -1, 0], y[-1])
-        self._cell_boxes.append(box)
-        self._image(np.rint(255 * colours[cells][::-1]).astype(np.uint8), box, "")
+        self._image(np.rint(255 * colours[cells][::-1]).astype(np.uint8), box, _CELLS)
 
     @property
     def top(self) -> float:
@@ -349,7 +351,6 @@ class SvgRenderer(RendererBase):
             :func:`cmtrack.plots._heatmap.name_cells`.
         """
         left, low, right, top = box
-        self._cell_boxes.append((min(left, right), min(low, top), max(left, right), max(low, top)))
         pixels = np.rint(255 * rgba).astype(np.uint8)
         rows, columns = pixels.shape[:2]
         corner = f"{_whole(left)} {_whole(self.height - top)}"
@@ -357,10 +358,10 @@ class SvgRenderer(RendererBase):
         if names:
             self._links.append(f'<g data-cells="{escape(names)} {corner} {size}"></g>')
         if rows * columns > _MOST_SQUARES:
-            self._image(pixels, box, ' style="image-rendering:pixelated"')
+            self._image(pixels, box, f'{_CELLS} style="image-rendering:pixelated"')
             return
         self._elements.append(
-            f'<g transform="translate({corner})scale({size})" shape-rendering="crispEdges">'
+            f'<g{_CELLS} transform="translate({corner})scale({size})" shape-rendering="crispEdges">'
             f"{_squares(pixels)}</g>"
         )
 
@@ -374,7 +375,7 @@ class SvgRenderer(RendererBase):
         line: float,
         middle: float,
     ) -> None:
-        """Draw texts whose centres are at the given positions in pixels.
+        """Draw the texts of cells; their centres are at the given positions in pixels.
 
         ``size``: the size of the font in points.
         ``line``: the distance between baselines, relative to the font size.
@@ -382,7 +383,7 @@ class SvgRenderer(RendererBase):
         font size.
         """
         font = self.points_to_pixels(size)
-        self._elements.append(f'<g text-anchor="middle" font-size="{_whole(font)}">')
+        self._elements.append(f'<g{_ON_CELLS} text-anchor="middle" font-size="{_whole(font)}">')
         for text, (x, y), colour, is_bold in zip(
             texts, places.tolist(), colours, bold, strict=True
         ):
@@ -412,7 +413,7 @@ class SvgRenderer(RendererBase):
         self, words: str, place: tuple[float, float], points: float, rgba: Any, attributes: str
     ) -> None:
         x, y = place
-        fill = _colour("fill", rgba, self._is_on_cells(x, self.height - y), text=True)
+        fill = _colour("fill", rgba, text=True)
         if rgba[3] < 1:
             fill += f' fill-opacity="{rgba[3]:.2g}"'
         font = _whole(self.points_to_pixels(points))
@@ -447,8 +448,7 @@ class SvgRenderer(RendererBase):
         boxes = np.array([outline.box for outline in visible])
         left, top = boxes[:, :2].min(axis=0).tolist()
         right, low = boxes[:, 2:].max(axis=0).tolist()
-        on_cells = self._is_on_cells((left + right) / 2, self.height - (top + low) / 2)
-        style = self._style(gc, face, on_cells)
+        style = self._style(gc, face)
         if not style:
             return
         clip_attribute = self._clip_attribute(gc, (left, top, right, low))
@@ -491,34 +491,34 @@ class SvgRenderer(RendererBase):
         self._ids[key] = name
         return name
 
-    def _style(self, gc: GraphicsContextBase, face: Any, on_cells: bool) -> str:
+    def _style(self, gc: GraphicsContextBase, face: Any) -> str:
         """Return the style attributes; an empty text if nothing would be visible."""
         # A forced alpha applies to the whole path. Otherwise, each colour contains its own alpha.
         alpha = gc.get_alpha() if gc.get_forced_alpha() else None
-        style = self._fill(gc, face, on_cells, alpha) + self._stroke(gc, on_cells, alpha)
+        style = self._fill(gc, face, alpha) + self._stroke(gc, alpha)
         if style and alpha is not None and alpha < 1:
             style += f' opacity="{alpha:.2g}"'
         return style
 
-    def _fill(self, gc: GraphicsContextBase, face: Any, on_cells: bool, alpha: float | None) -> str:
+    def _fill(self, gc: GraphicsContextBase, face: Any, alpha: float | None) -> str:
         if gc.get_hatch() is not None:
-            return f' fill="url(#{self._define_hatch(gc, face, on_cells)})"'
+            return f' fill="url(#{self._define_hatch(gc, face)})"'
         if face is None:
             return ""
         opacity = face[3] if len(face) == 4 else 1
         if opacity == 0:
             return ""
-        fill = _colour("fill", face, on_cells)
+        fill = _colour("fill", face)
         if alpha is None and opacity < 1:
             fill += f' fill-opacity="{opacity:.2g}"'
         return fill
 
-    def _stroke(self, gc: GraphicsContextBase, on_cells: bool, alpha: float | None) -> str:
+    def _stroke(self, gc: GraphicsContextBase, alpha: float | None) -> str:
         width = self.points_to_pixels(gc.get_linewidth())
         rgba = gc.get_rgb()
         if not width or (len(rgba) == 4 and rgba[3] == 0):
             return ""
-        stroke = f'{_colour("stroke", rgba, on_cells)} stroke-width="{_whole(width)}"'
+        stroke = f'{_colour("stroke", rgba)} stroke-width="{_whole(width)}"'
         if alpha is None and rgba[3] < 1:
             stroke += f' stroke-opacity="{rgba[3]:.2g}"'
         offset, dashes = gc.get_dashes()
@@ -534,9 +534,9 @@ class SvgRenderer(RendererBase):
             stroke += f' stroke-linecap="{cap}"'
         return stroke
 
-    def _define_hatch(self, gc: GraphicsContextBase, face: Any, on_cells: bool) -> str:
-        ground = "" if face is None else _colour("fill", face, on_cells)
-        lines = _colour("stroke", gc.get_hatch_color(), on_cells)
+    def _define_hatch(self, gc: GraphicsContextBase, face: Any) -> str:
+        ground = "" if face is None else _colour("fill", face)
+        lines = _colour("stroke", gc.get_hatch_color())
         key = (gc.get_hatch(), ground, lines)
         name = self._ids.get(key)
         if name is not None:
@@ -555,22 +555,14 @@ class SvgRenderer(RendererBase):
         )
         return name
 
-    def _is_on_cells(self, x: float, y: float) -> bool:
-        return any(
-            left <= x <= right and low <= y <= top for left, low, right, top in self._cell_boxes
-        )
 
-
-def _colour(attribute: str, rgba: Any, on_cells: bool, *, text: bool = False) -> str:
-    """Return the attribute of a colour: a variable if the colour follows the page's scheme.
-
-    The colours of cells do not follow the scheme, nor do the colours of anything drawn on cells.
-    """
+def _colour(attribute: str, rgba: Any, *, text: bool = False) -> str:
+    """Return the attribute of a colour: a variable if the colour follows the page's scheme."""
     colour = to_hex(rgba[:3])
     variable = (_TEXT_VARIABLES if text else VARIABLES).get(colour)
     # White text is on a dark background in both schemes, so it must not follow the page's
     # background.
-    if variable is None or on_cells or (text and variable == "page"):
+    if variable is None or (text and variable == "page"):
         return f' {attribute}="{colour}"'
     return f' {attribute}="var(--{variable})"'
 

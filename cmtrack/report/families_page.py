@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.families.counts import PREDICTED
 from cmtrack.families.metrics import FAMILY, FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
+from cmtrack.families.tables import worst_code
 from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report.evaluation_page import last_facts, metric_row
@@ -239,14 +241,12 @@ def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
     worst = int(confused.argmax())
     share = confused[worst] / confused.sum()
     family = fmt.named(evaluation.families[worst])
-    return [f"Family {family} has the most confused labels ({fmt.percent(share)} of the total)."]
+    return [f"Family {family} has the most confused labels ({fmt.percent(share)} of all)."]
 
 
 def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
-    matched, predicted, _, outside, *_ = evaluation.statistics.codes.T
-    confused = predicted - matched - outside
+    worst = worst_code(evaluation.statistics)
     # A share of fewer predictions would be too uncertain.
-    confused = np.where(predicted >= FEW, confused, 0)
-    if not confused.any():
+    if worst is None or evaluation.statistics.codes[worst, PREDICTED] < FEW:
         return []
-    return [str(evaluation.given_predicted(evaluation.codes[int(confused.argmax())]))]
+    return [str(evaluation.given_predicted(evaluation.codes[worst]))]

@@ -18,6 +18,7 @@ from cmtrack.plots import (
     plot_family_matrix,
     plot_worst_families,
 )
+from cmtrack.report import report_html
 from support.families import by_ten, generated, of_figures
 from support.figures import cell_texts
 
@@ -134,6 +135,8 @@ def test_figures_that_apply_and_no_global_state():
     before = dict(matplotlib.rcParams)
     evaluation = evaluate_families(*generated(300), by_ten)
     assert list(evaluation.figures()) == ["family_matrix", "worst_families", "code_shares"]
+    code = evaluation.figures()["code_shares"].get_suptitle()
+    assert f"“{code}” is predicted in " in report_html(evaluation, {})
     assert dict(matplotlib.rcParams) == before
     actual = generated(50)[0]
     assert family_figures(evaluate_families(actual, actual, by_ten)) == {}  # nothing is confused

@@ -128,17 +128,16 @@ def test_ink_is_the_pages_and_data_are_not():
     assert BLUE.lower() not in svg
 
 
-def test_what_stands_on_cells_keeps_its_colours():
+def test_a_dark_page_can_invert_cells_with_their_texts():
     svg = as_svg(matrix(3), "m")
-    on_cells = {
-        node.get("fill")
-        for node in parts(svg, "text")
-        if "\n" not in node.text and node.text.endswith("%")
-    }
-    assert "#000000" in on_cells  # a cell's own text
-    frames = [node for node in parts(svg, "path") if node.get("stroke") == INK]
-    assert len(frames) == 3  # of the diagonal
-    assert 'fill="var(--ink)"' in svg  # names beside the cells
+    groups = {node.get("class"): node for node in parts(svg, "g")}
+    # The cells have a light background.
+    assert "#000000" in {node.get("fill") for node in groups["on-cells"]}
+    assert all(node.get("fill").startswith("#") for node in groups["cells"])
+    frames = [node for node in parts(svg, "path") if node.get("stroke") == "var(--ink)"]
+    assert len(frames) == 3  # of the diagonal, which follow the page
+    (bar,) = parts(as_svg(matrix(20), "m"), "image")
+    assert bar.get("class") == "cells"
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
