@@ -32,7 +32,7 @@ from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
-"""Number of first rows in which distinct labels are counted, to find columns with too many."""
+"""Number of first rows whose distinct labels are estimated, to find columns with too many."""
 _BUFFER = 1 << 18
 """Number of bytes of a column to read at a time."""
 _FEW = 1000
@@ -83,7 +83,7 @@ class FileStream(DuckDBStream):
         if any(label_kind(self.schema.field(name).type) not in (int, str, bool) for name in names):
             return []
         # Too many distinct labels are an error, which is found sooner by counting single rows.
-        distinct = ", ".join(f"count(DISTINCT {quoted(name)})" for name in names)
+        distinct = ", ".join(f"approx_count_distinct({quoted(name)})" for name in names)
         [counts] = self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()
         if max(counts) > MAX_CLASSES:
             return []
@@ -166,7 +166,8 @@ def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]
     use_threads = n_threads() > 8
     batch_size = rows_at_once(len(names))
     for path in files:
-        with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
+        # By default, PyArrow reads all row groups in advance, so memory would grow with the file.
+        with parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size, columns=names, use_threads=use_threads):
                 yield batch.select(names)
 

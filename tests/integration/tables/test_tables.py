@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import open_source
@@ -239,6 +240,17 @@ def test_files_of_parquet_give_the_same_whoever_reads_them(layout: str, tmp_path
     )
     assert read.equals(other)
     assert read.num_rows == 18
+
+
+def test_a_row_group_is_not_read_whole(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = {f"p_{k}": rng.random(1 << 19) for k in range(4)}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet", use_dictionary=False)
+    source = open_source(tmp_path)
+    assert isinstance(source, FileStream)
+    before = pa.total_allocated_bytes()
+    held = max(pa.total_allocated_bytes() - before for _ in source.batches(list(columns)))
+    assert held < (tmp_path / "rows.parquet").stat().st_size / 2
 
 
 @pytest.mark.parametrize("kind", ["int8", "bool", "text", "one column"])
