@@ -276,10 +276,12 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        drawn = _labels(rng, chance[part], rows[part], draws)
-        drawn *= jump[part, None]
-        drawn -= least[part, None]
-        sums.add(part, np.column_stack((seen[part], drawn)))
+        labels = _labels(rng, chance[part], rows[part], draws)
+        differences = np.empty((len(labels), 1 + draws))
+        differences[:, 0] = seen[part]
+        np.multiply(labels, jump[part, None], out=differences[:, 1:])
+        differences[:, 1:] -= least[part, None]
+        sums.add(part, differences)
     return combined(*sums.statistics())
 
 
