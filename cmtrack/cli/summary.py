@@ -14,7 +14,7 @@ from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.names import as_sentence
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
-from cmtrack.report.views import view_of
+from cmtrack.report.views import verdict
 
 if TYPE_CHECKING:
     from rich.console import Console, OverflowMethod
@@ -76,7 +76,7 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    sentences = view_of(evaluation).verdict(evaluation)
+    sentences = verdict(evaluation)
     if isinstance(evaluation, Evaluation):
         sentences = sentences[:MAX_SENTENCES]
     for sentence in sentences:

@@ -82,9 +82,10 @@ def plot_confusion_matrix(
         diagonal is then grey, because it counts correct predictions and errors.
     caption : str, default ""
         A sentence that is written below the matrix.
-    title, ax : optional
-        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
-        that is not registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------
@@ -162,9 +163,10 @@ def plot_reduced_matrix(
         The noun that describes a row of the matrix.
     caption : str, default ""
         A sentence that is written before the explanation of mismatches.
-    title, ax : optional
-        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
-        that is not registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------
@@ -231,7 +233,7 @@ def plot_confusion_chart(
     counts: npt.ArrayLike,
     labels: Sequence[object],
     *,
-    mismatches: npt.ArrayLike | None = None,
+    mismatches: npt.ArrayLike = 0,
     positive: object | None = None,
     run: str = "",
     value: str = "",
@@ -254,11 +256,8 @@ def plot_confusion_chart(
     ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``. This text is written on a
         second line if it does not fit into the first line.
     """
-    values, totals, shares = _by_row(counts, labels)
-    if mismatches is not None:
-        totals = totals + np.asarray(mismatches, dtype=np.float64)
-        shares = heat.row_shares(values, totals)
-    size = len(values)
+    _, totals, shares = _by_row(counts, labels, mismatches)
+    size = len(totals)
     is_written = size <= _CHART_CLASSES
     title = text.brief(run, _CHART_COLUMNS)
     lines = [" · ".join(filter(None, (title, value)))]
@@ -331,10 +330,10 @@ def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> Non
 
 
 def _by_row(
-    counts: npt.ArrayLike, labels: Sequence[object]
+    counts: npt.ArrayLike, labels: Sequence[object], mismatches: npt.ArrayLike = 0
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Check the counts; return them, the totals of the matrix rows, and the shares."""
+    """Check the counts; return them, the totals with the mismatches, and the shares."""
     values = heat.check_matrix("counts", counts, labels)
     heat.check_counts("counts", values)
-    totals = values.sum(axis=1)
+    totals = values.sum(axis=1) + np.asarray(mismatches, dtype=np.float64)
     return values, totals, heat.row_shares(values, totals)

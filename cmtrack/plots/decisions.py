@@ -73,9 +73,10 @@ def plot_decision_curve(
         Confidence level of the band.
     positive : object, optional
         Name of the positive class or group.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------
@@ -167,9 +168,10 @@ def plot_gains(
         The values (called, gain) for the predicted labels.
     positive : object, optional
         Name of the positive class or group.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------
@@ -263,9 +265,10 @@ def plot_risk_coverage(
         Confidence interval of `aurc`.
     points : sequence of Point
         Operating points, which are marked together with their intervals.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

@@ -96,9 +96,10 @@ def plot_family_matrix(
     matches_removed : bool, default True
         Whether the values exclude pairs that contain a code which is both actual and predicted in
         its document. The caption explains this.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

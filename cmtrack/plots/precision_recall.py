@@ -59,9 +59,10 @@ def plot_precision_recall(
         The values (recall, precision) for the predicted labels.
     positive : object, optional
         Name of the positive class or group.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

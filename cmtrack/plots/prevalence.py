@@ -71,9 +71,10 @@ def plot_prevalence(
         Estimates to compare, by name.
     caption : str, default ""
         A sentence below the figure, such as a caution.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------
@@ -164,9 +165,10 @@ def plot_at_prevalence(
         Name of the positive class or group.
     is_share : bool, default False
         Whether the metric is a share, whose axis is in per cent.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

@@ -66,9 +66,10 @@ def plot_roc(
         not on the curve.
     positive : object, optional
         Name of the positive class or group.
-    title, ax : optional
-        Title of the axes, and axes to draw into. By default, a new figure is created, which is not
-        registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

@@ -64,9 +64,10 @@ def plot_rough_approximations(
     condition : str, optional
         If `lower` and `upper` are bounds, a sentence that says when these bounds hold. The sentence
         is printed below the figure.
-    title, ax : optional
-        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
-        that is not registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

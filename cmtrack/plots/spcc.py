@@ -64,9 +64,10 @@ def plot_spcc_matrix(
     equal_shares : bool, default False
         Whether the entries are computed at equal shares of both classes. The label of the colour
         bar says whether this is the case.
-    title, ax : optional
-        Title of the axes, and the axes to draw into. By default, axes are created in a new figure
-        that is not registered with pyplot.
+    title : str, optional
+        Title of the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. By default, a new figure is created, which is not registered with pyplot.
 
     Raises
     ------

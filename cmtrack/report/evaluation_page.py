@@ -21,6 +21,11 @@ from cmtrack.statistics import ReducedConfusionMatrix
 MAX_CLASS_ROWS = 500
 MAX_FIRST = 20
 """Number of classes that the page shows until the reader clicks a button to see the rest."""
+MAX_WHOLE = 25
+"""Largest number of classes that the page shows at once.
+
+A button that shows up to five more classes would hardly save space.
+"""
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
 """Largest number of groups for which the page shows the confusion matrix of a grouping step."""
@@ -39,15 +44,14 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
     """Return the values from which the page of a single-label evaluation is made."""
     calibration = evaluation.class_calibration() if evaluation.has_class_calibration else None
     steps = evaluation.reduced if evaluation.has_section("reduced") else []
-    # A button that shows up to five more classes would hardly save space.
-    is_folded = len(evaluation.classes) > MAX_FIRST + 5
+    n_classes = len(evaluation.classes)
     return {
         "key_metrics": _key_metrics(evaluation),
         "classes": _classes(evaluation, calibration),
         "class_scores": [_CLASS_SCORES[name] for name in _class_scores(evaluation)],
         "class_calibration": "" if calibration is None else calibration.sentence(),
-        "class_rows": MAX_FIRST if is_folded else len(evaluation.classes),
-        "n_classes": len(evaluation.classes),
+        "class_rows": MAX_FIRST if n_classes > MAX_WHOLE else n_classes,
+        "n_classes": n_classes,
         "mismatches": narrative.MISMATCHES,
         "segments": segments.page_tables(evaluation),
         "steps": [_step(evaluation, step) for step in steps],
@@ -153,7 +157,7 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> list[dict[str, Any]]:
-    """Return a row for each class or, if there are many, for the classes with the lowest F1."""
+    """Return a row for each class; of many classes, those with the lowest F1 come first."""
     if not evaluation.has_section("class"):
         return []
     confused = {
@@ -182,7 +186,7 @@ def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> li
             row["confused"] = f"{brief_names[predicted]} ({numbers})"
             row["confused_sort"] = count
         rows.append(row)
-    if len(rows) > MAX_CLASS_ROWS:
+    if len(rows) > MAX_WHOLE:
         # A reviewer looks for the weakest classes. Classes without an F1 are last.
         rows.sort(key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))
     return rows[:MAX_CLASS_ROWS]

@@ -92,7 +92,8 @@ def percents_apart(first: float, second: float, ends: Interval | None) -> tuple[
     places = len(shown.partition(".")[2])
     for more_places in range(places, places + 3):
         texts = [fixed(share, more_places, 2) for share in (first, second)]
-        adds_up = fixed(float(texts[0]) - float(texts[1]), places) == shown
+        error = float(texts[0]) - float(texts[1]) - 100 * (first - second)
+        adds_up = abs(error) < 0.5 * 10**-places
         if adds_up and not look_certain((first, second), texts):
             return f"{texts[0]}%", f"{texts[1]}%"
     return percent(first), percent(second)

@@ -196,11 +196,6 @@ def _overall_section(evaluation: Evaluation) -> str:
     return "multiclass" if evaluation.none is None else "spans"
 
 
-def verdict(evaluation: Evaluation) -> list[str]:
-    """Return the sentences on an evaluation, the most important first."""
-    return list(dict.fromkeys(sentence for _, sentence in told(evaluation)))
-
-
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
     """Return the most frequent error of each class as (actual, predicted, count, share).
 

@@ -60,14 +60,6 @@ class View:
     told: Callable[[Any], list[tuple[str, str]]]
     table: Callable[[Any], list[dict[str, Any]]]
 
-    def verdict(self, evaluation: BaseEvaluation) -> list[str]:
-        """Return the sentences without their sections."""
-        return list(dict.fromkeys(sentence for _, sentence in self.told(evaluation)))
-
-    def lead(self, evaluation: BaseEvaluation) -> list[str]:
-        """Return the sentences at the top of the page, which state the result."""
-        return [sentence for section, sentence in self.told(evaluation) if not section]
-
 
 _FIRST = 4
 """Maximum number of metrics on the first screen."""
@@ -95,6 +87,18 @@ def view_of(evaluation: BaseEvaluation) -> View:
             f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}"
         )
     return _VIEWS[evaluation.kind]
+
+
+def verdict(evaluation: BaseEvaluation) -> list[str]:
+    """Return the sentences on an evaluation, the most important first."""
+    sentences = [sentence for _, sentence in view_of(evaluation).told(evaluation)]
+    # The sentence on the worst segment is both at the top of the page and in its section.
+    return list(dict.fromkeys(sentences))
+
+
+def lead(evaluation: BaseEvaluation) -> list[str]:
+    """Return the sentences at the top of the page, which state the result."""
+    return [sentence for section, sentence in view_of(evaluation).told(evaluation) if not section]
 
 
 def report_html(
@@ -220,7 +224,7 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
     """Return the HTML of an evaluation for a notebook: sentences, numbers, matrix and warnings."""
     view = view_of(evaluation)
     head = BETWEEN.join(view.content(evaluation)["head"])
-    sentences = [*view.lead(evaluation), head]
+    sentences = [*lead(evaluation), head]
     tiles = []
     for row in _first_numbers(evaluation):
         title = escape(row["title"])

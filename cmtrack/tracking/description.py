@@ -18,7 +18,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.report import narrative
 from cmtrack.report.evaluation_page import headline
 from cmtrack.report.formatting import counted, level, markdown_text, metric_interval, metric_value
-from cmtrack.report.views import view_of
+from cmtrack.report.views import lead
 from cmtrack.tracking.names import REPORT_FILE, file_name
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def description(
     under = prefix.strip("/ ._-")
     if under:
         title += f" “{markdown_text(under)}”"
-    first, *other_lines = map(markdown_text, view_of(evaluation).lead(evaluation))
+    first, *other_lines = map(markdown_text, lead(evaluation))
     lines = [f"**{title}**: {first}", *other_lines]
     if report:
         lines[0] += f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})"

@@ -66,10 +66,8 @@ def test_every_figure_has_words_and_one_is_for_the_charts_of_mlflow(entries):
 @pytest.mark.slow
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():
     # The page of an evaluation with a positive group has no figures of all classes.
-    of_group, of_all = (
-        ["at_prevalence", "decision_curve", "gains"],
-        ["class_curves", "reliability_classes", "risk_coverage"],
-    )
+    of_group = ["at_prevalence", "decision_curve", "gains"]
+    of_all = ["class_curves", "reliability_classes", "risk_coverage"]
     y, p = predictions()
     for evaluation, shown in (
         (of_classes(), of_group),

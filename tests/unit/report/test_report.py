@@ -210,7 +210,7 @@ def test_many_classes_stay_small() -> None:
     wrong = np.where(y == 7, 8, y)
     names = np.array([f"class {i:03d} with a name of about forty letters" for i in range(k)])
     page = report_html(evaluate(names[y], names[wrong]), {})
-    (shown,) = re.findall(rf"the (\d+) classes with the lowest F1, out of {k}", page)
+    (shown,) = re.findall(rf"The table shows (\d+) of {k} classes", page)
     assert 100 < int(shown) < k
     assert names[7] in page
     assert len(page) < 2_000_000
@@ -470,3 +470,14 @@ def test_metrics_link_their_page_where_the_distribution_names_a_site(evaluation,
         '<a href="https://docs.example/reference/generated/metrics/binary.html#binary-specificity"'
         in page
     )
+
+
+def test_a_long_table_of_classes_begins_with_the_worst() -> None:
+    y, guess, _ = random_problem(0, 600, 30)
+    evaluation = evaluate(y, guess)
+    page = report_html(evaluation, {})
+    assert "The classes with the lowest F1 come first." in page
+    names = re.findall(r'<tr(?: data-rest)?><td class="label one" title="(\d+)">', page)
+    f1 = [evaluation.metrics[f"class/{name}/f1"] for name in names]
+    assert len(f1) == 30
+    assert f1 == sorted(f1)
