@@ -2,7 +2,7 @@
 Which of six models should I take?
 ==================================
 
-Six models predict the party of 944 people in a survey of 1996. Each is an MLflow run with one ``log_evaluation`` line,
+Six models predict the party of 944 people in a 1996 survey. Each is an MLflow run with one ``log_evaluation`` line,
 and ``compare`` shows which of them differ significantly on 189 people. It needs ``pip install '.[demo]'``.
 """
 

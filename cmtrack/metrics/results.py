@@ -303,7 +303,7 @@ class Results:
     def _share_size(self, share: float, error: float, n: Any, samples: Samples) -> Any:
         """Return the effective size of a share with a standard error by cluster.
 
-        ``n``: the effective size of the share for independent rows.
+        ``n``: the effective number of rows if the rows were independent.
         """
         if not error > 0:
             return self.clusters.informing(n, None, error)

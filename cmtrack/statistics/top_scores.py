@@ -105,8 +105,8 @@ class TopScoreCounts(plain.Table):
 class TopTally:
     """Accumulator of counts by actual class, most probable class and cell.
 
-    With many classes, codes are kept and counted later, because a pass over the table would take
-    longer than a block.
+    With many classes, codes are collected and counted later, because updating the whole table
+    would take longer than reading a block of rows.
 
     ``size``: number of classes.
     """
