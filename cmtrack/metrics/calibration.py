@@ -332,12 +332,12 @@ class CalibrationCurve(RemovedAttributes):
 
 
 def upper_bound(value: float, ends: Interval | None) -> str:
-    """Return the interval of an error of 0 as text, such as ``0 to 0.070``.
+    """Return the interval of an error that rounds to 0 as text, such as ``0 to 0.070``.
 
     The text reminds readers that the scores may have an error although the estimate is 0. It is
-    empty if the estimate is not 0.
+    empty if the estimate with three decimals is not 0.
     """
-    if value != 0 or ends is None or not ends[1] > 0:
+    if value > 5e-4 or ends is None or not ends[1] > 0:
         return ""
     places = max(3, 1 - math.floor(math.log10(ends[1])))
     return f"0 to {fixed(ends[1], places)}"

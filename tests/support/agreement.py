@@ -43,6 +43,8 @@ _OPENINGS = {
 """The start of a sentence on probabilities, and the word for it; without a word, the kind of fault is the word."""
 _AVERAGE = "On average, the probability of "
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
+_ROUNDS_TO_0 = 5e-4
+"""An error up to this size has no digit that is not 0 with three decimals."""
 _ERROR = re.compile(
     r"(?:alibration|onfidence) error:? (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?"
 )
@@ -185,12 +187,14 @@ def _of_numbers(text: str, p: float, size: float, ends: tuple[float, float] | No
     for below, shown, low, high in _ERROR.findall(text):
         value = shown.replace("−", "-")
         if below and not (
-            size == 0
+            size <= _ROUNDS_TO_0
             and ends is not None
             and math.isclose(float(value), ends[1], rel_tol=0.01, abs_tol=5e-4)
         ):
             made.append(f"the error is {size} {ends}, the sentence has 0 to {value}")
-        if not below and (abs(float(value) - size) > 5.01e-4 or (size == 0 and ends is not None)):
+        if not below and (
+            abs(float(value) - size) > 5.01e-4 or (size <= _ROUNDS_TO_0 and ends is not None)
+        ):
             made.append(f"the error is {size} {ends}, the sentence has {value}")
         if low and not (
             ends is not None and low < high and float(low) <= float(value) <= float(high)
@@ -240,8 +244,8 @@ def _of_figure(evaluation: Evaluation) -> list[str]:
         for text in legend.get_texts()
     ]
     (legend,) = [" ".join(label.split()) for label in labels if "calibration error" in label]
-    if ("error 0 to " in legend) != (size == 0 and ends is not None) or (
-        size > 0 and f"error {size:.3f}" not in legend
+    if ("error 0 to " in legend) != (size <= _ROUNDS_TO_0 and ends is not None) or (
+        size > _ROUNDS_TO_0 and f"error {size:.3f}" not in legend
     ):
         made.append(f"the error is {size} {ends}, the legend has {legend!r}")
     if any("band" in label for label in labels) != (outside(curve) is not None):

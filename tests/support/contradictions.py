@@ -194,6 +194,9 @@ def stored_of(evaluation: Evaluation) -> Stored:
         triples.append(
             (evaluation.prevalence.value, evaluation.prevalence.low, evaluation.prevalence.high)
         )
+    curve = evaluation.risk_coverage
+    if curve is not None and curve.interval is not None:
+        triples.append((curve.aurc, *curve.interval))
     return Stored(triples)
 
 
@@ -611,8 +614,9 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
         "seven": 7,
         "eight": 8,
         "nine": 9,
+        "ten": 10,
     }
-    for match in re.finditer(r"(\w+) of the (\w+) runs may be the best", said):
+    for match in re.finditer(r"(\w+) of (?:the )?(\w+) runs may be the best", said):
         k, n = (
             numbers.get(word.lower(), int(word) if word.isdigit() else -1)
             for word in match.groups()

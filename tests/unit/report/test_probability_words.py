@@ -767,6 +767,14 @@ def test_an_error_of_0_is_shown_by_its_interval_alone():
     assert f"[0.000, {high:.3f}]" not in page
 
 
+def test_an_error_that_rounds_to_0_is_shown_like_an_error_of_0():
+    """The legend had "1e−06 [0.000, 0.060]"."""
+    evaluation = evaluate([0] * 60 + [1] * 60, y_prob=[1e-6] * 60 + [1 - 1e-6] * 60, positive=1)
+    assert 0 < evaluation.metrics["calibration/error"] < 1e-5
+    high = evaluation.intervals["calibration/error"][1]
+    assert repr(evaluation.calibration).startswith(f"CalibrationCurve(error=0 to {high:.3f},")
+
+
 @pytest.mark.parametrize(
     ("first", "second", "texts"),
     [
