@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit, xlog1py, xlogy
 
-from cmtrack.metrics.logistic import fisher_information, fit_logistic
+from cmtrack.metrics.logistic import fit_logistic
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
@@ -542,13 +542,13 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     coefficients = fit_logistic(features, positive, total, start=_coarse_fit(x, positive, total))
     if np.isnan(coefficients).any():
         return None
-    information = fisher_information(features, total, coefficients) / float(blocks.total.sum())
+    chance = expit(coefficients @ features)
+    information = (features * (total * chance * (1 - chance))) @ features.T
     try:
-        inverse = np.linalg.inv(information)
+        inverse = np.linalg.inv(information / float(blocks.total.sum()))
     except np.linalg.LinAlgError:
         return None  # The rows with overlapping scores have less weight than the rounding error.
     # Each positive or negative row adds its residual times the gradient to both coefficients.
-    chance = expit(coefficients @ features)
     residuals = np.stack((1 - chance, -chance))
     slope = float(coefficients[1]) / scale
     of_slope = np.array([0.0, 1 / scale])

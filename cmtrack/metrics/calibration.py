@@ -94,12 +94,12 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def blocks(self) -> Blocks:
         """Numbers of positives and negatives at each score that occurs in at least one row."""
-        sides = self.by_side[:, self.places]
-        squares = sides
-        if self.counted.fractional:
-            squares = self.squares.reshape(2, 2, -1).sum(axis=1)[:, self.places]
-        scores = np.clip(self.scores.means[self.places], 0.0, 1.0)
-        return Blocks(scores, *sides, *squares)
+        places: Any = self.places
+        if len(places) == len(self.by_score):
+            places = slice(None)
+        sides = self.counted_sides.map(lambda side: side[:, places])
+        scores = np.clip(self.scores.means[places], 0.0, 1.0)
+        return Blocks(scores, *sides.sums, *sides.squares)
 
     @cached_property
     def recalibrated(self) -> FloatArray:

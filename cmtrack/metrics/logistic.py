@@ -62,11 +62,3 @@ def fit_logistic(
             break
         coefficients = coefficients - step
     return np.full(len(features), np.nan)
-
-
-def fisher_information(
-    features: FloatArray, total: FloatArray, coefficients: FloatArray
-) -> FloatArray:
-    """Return the Fisher information of the coefficients, shape (P, P)."""
-    chance = expit(coefficients @ features)
-    return (features * (total * chance * (1 - chance))) @ features.T

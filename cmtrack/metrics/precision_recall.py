@@ -22,7 +22,7 @@ from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.roc import Ceiling, ScoreTable, frame_of
+from cmtrack.metrics.roc import ACCEPTED_POSITIVE, REJECTED_POSITIVE, Ceiling, ScoreTable, frame_of
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ class AveragePrecision(Function):
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence by channel and score, shape (4 U,)."""
-        accepted, rejected, negative = table.precision_influence
-        return np.concatenate((accepted, rejected, negative, negative))
+        return table.precision_influence
 
 
 class NormalizedPrecision(AveragePrecision):
@@ -207,19 +206,14 @@ class NormalizedPrecision(AveragePrecision):
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence by channel and score, shape (4 U,)."""
-        accepted, rejected, negative = table.precision_influence
         ceiling = table.ceiling
-        share = float(table.sides[0]) / table.total
-        slope = PRECISION(table) / ceiling**2 / share
-        negative = negative / ceiling
-        return np.concatenate(
-            (
-                accepted / ceiling - slope * (1 - ceiling),
-                rejected / ceiling + slope * ceiling,
-                negative,
-                negative,
-            )
-        )
+        if ceiling == 1:
+            return table.precision_influence
+        influence = (table.precision_influence / ceiling).reshape(4, -1)
+        slope = PRECISION(table) / ceiling**2 / float(table.sides[0]) * table.total
+        influence[ACCEPTED_POSITIVE] -= slope * (1 - ceiling)
+        influence[REJECTED_POSITIVE] += slope * ceiling
+        return influence.ravel()
 
 
 PRECISION = AveragePrecision()

@@ -288,6 +288,13 @@ class ScoreTable(Weighted):
         return self.weight.reshape(2, 2, -1).sum(axis=1)
 
     @cached_property
+    def counted_sides(self) -> Counted[FloatArray]:
+        """``by_side``, and the squared weights in the same shape."""
+        if not self.counted.fractional:
+            return Counted.unweighted(self.by_side)
+        return Counted(self.by_side, self.squares.reshape(2, 2, -1).sum(axis=1))
+
+    @cached_property
     def by_score(self) -> FloatArray:
         """Weights by score, shape (U,)."""
         return self.by_side.sum(axis=0)
@@ -339,19 +346,17 @@ class ScoreTable(Weighted):
         return float(self.calls.accepted @ self.calls.precision) / float(self.sides[0])
 
     @cached_property
-    def precision_influence(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Influence of accepted positives, rejected positives and negatives on the precision.
-
-        Each is an array of shape (U,), and the value is the average precision.
-        """
+    def precision_influence(self) -> FloatArray:
+        """Influence on the average precision by channel and score, shape (4 U,)."""
         accepted, called, _, precision = self.calls
         share = float(self.sides[0]) / self.total
         steps = np.divide(accepted, called, out=np.zeros(len(called)), where=called > 0)
         # A row is predicted positive at all thresholds up to its score. At these thresholds, a hit
         # raises the precision, and every row lowers it.
         lost = np.cumsum(steps * precision)
-        of_hits = precision + np.cumsum(steps) - lost - self.average_precision
-        return of_hits / share, (-lost - self.average_precision) / share, -lost / share
+        rejected = -lost - self.average_precision
+        accepted_positives = rejected + precision + np.cumsum(steps)
+        return np.concatenate((accepted_positives, rejected, -lost, -lost)) / share
 
     @property
     def area_error_bound(self) -> float:

@@ -728,16 +728,14 @@ class BayesIndex(Function):
         if not table.has_both:
             return None
         size = table.effective_sides / wider**2
-        cells = Counted(table.weight, table.squares)
-        both = cells.map(lambda weight: weight.reshape(2, 2, -1).sum(axis=1))
-        sides = both.sums
+        sides = table.by_side
         bands = table.bands
         best_range = _missed(sides, _best_range(_gap_curve(sides)))
         p = bands.positives / bands.positives.sum()
         q = bands.negatives / bands.negatives.sum()
         binned = (float(p @ (p < q)), float(q @ (q <= p)))
         least = _error_ends(min(best_range, binned, key=sum), size, level, degrees)[0]
-        most = _error_ends(_cross_fitted(both), size, level, degrees)[1]
+        most = _error_ends(_cross_fitted(table.counted_sides), size, level, degrees)[1]
         value = self(table)
         low = max(float(-2 * ndtri(min(most, 0.5))), 0.0)
         high = float(-2 * ndtri(least))
