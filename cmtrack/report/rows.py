@@ -306,7 +306,10 @@ def _probability_heads(cell: _Cell, predicted: str, actual: str) -> dict[str, st
     if cell.step is not None:
         # A group consists of several classes, so the columns show the probabilities of the classes
         # of each row.
-        return {"probability": "p of predicted", "probability_actual": "p of actual"}
+        return {
+            "probability": "Score",
+            "probability_actual": "Score of actual",
+        }
     heads = {"probability": f"p of {predicted}"}
     if not cell.right:
         heads["probability_actual"] = f"p of {actual}"

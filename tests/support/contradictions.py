@@ -650,7 +650,7 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
     """Compare the effect of selection, the rows that would decide, and equivalent runs with the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
     for match in re.finditer(
-        rf"About ({_NUMBER}) of this value is due to selection: it is the (\w+) of at least (\d+) runs",
+        rf"About ({_NUMBER}) of this value is due to selection and is not subtracted: it is the (\w+) of at least (\d+) runs",
         said,
     ):
         looks, value = data["looks"], read(match[1])
@@ -662,7 +662,7 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
         if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
             wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
     for match in re.finditer(
-        rf"[Aa]bout ({_NUMBER}) (?:more rows would decide with 80% power )?between “.*?” and “(.*?)”[, ]",
+        rf"[ :]about ({_NUMBER}) for “(.*?)”",
         said,
     ):
         more, run = data["resolution"]["rows_more"][match[2]], runs[match[2]]

@@ -14,6 +14,8 @@ WORDS = {
     "behind": "ruled out",
 }
 """The word for a run in a ranking, by its status."""
+BY_SCORE = {"higher": "highest score", "lower": "lowest score", "nearest zero": "nearest to zero"}
+"""The word for a run that is chosen only for its score, by the better direction."""
 
 _TABLES = r'(?s)<table class="sortable {kind}">(.*?)</table>'
 _ROW = re.compile(r'(?s)<tr class="([\w ]+)"([^>]*)>(.*?)</tr>')

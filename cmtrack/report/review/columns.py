@@ -34,6 +34,7 @@ from cmtrack.report.review.phrases import (
     marked,
     standing,
     standing_word,
+    title_of,
 )
 
 _NO_INTERVAL = (math.nan, math.nan)
@@ -124,13 +125,15 @@ def columns_of(
     criterion = criterion or comparison.criterion
     of_runs = comparison.noun == "run"
     level = f"[{100 * comparison.confidence_level:g}% interval]"
-    values = _values_of_models(criterion, at)
+    titles = _titles(comparison, criterion, at)
+    values = _values_of_models(criterion, titles)
     difference = "From the leader"
     difference_on_terminal = f"from the\nleader {level}"
     p_on_terminal = "p (all\npairs)"
     if of_runs:
-        values = _values_of_runs(criterion, at, level)
-        difference = "From the best other run"
+        values = _values_of_runs(criterion, titles, level)
+        lead, gap = "+−" if criterion.direction == "higher" else "−+"
+        difference = f"Lead ({lead}) or gap ({gap}) to the best other run"
         difference_on_terminal = f"from the best other\nrun {level}"
         p_on_terminal = "p (of being\nthe best)"
     return [
@@ -143,7 +146,14 @@ def columns_of(
         ),
         Column(key="name", dtype=_TEXT, heading=fmt.capital(comparison.noun), cell=_name),
         Column(key="run_id", dtype=_TEXT, json=of_runs),
-        Column(key="status", dtype=_TEXT, value=standing, heading="Status", cell=_status),
+        Column(
+            key="status",
+            dtype=_TEXT,
+            value=standing,
+            heading="Status",
+            cell=_status,
+            terminal=OnTerminal(text=_status_on_terminal),
+        ),
         *values,
         Column(
             key="difference",
@@ -211,17 +221,30 @@ def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
     )
 
 
-def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
+def _titles(comparison: Comparison, criterion: Criterion, at: str) -> dict[str, str]:
+    """Return the brief title of each metric in the criterion, for headings."""
+    catalog = criterion.catalog
+    evaluations = [run.evaluation for run in comparison.runs]
+    if len({(evaluation.positive, evaluation.labels) for evaluation in evaluations}) == 1:
+        return {
+            name: title_of(name, evaluations[0], catalog, brief=True) + at
+            for name in criterion.metrics
+        }
+    return {
+        name: fmt.metric_title(name, brief=True, catalog=catalog) + at for name in criterion.metrics
+    }
+
+
+def _values_of_runs(criterion: Criterion, titles: dict[str, str], level: str) -> list[Column]:
     """Return the columns of a run's value and intervals, or one for each of several metrics."""
     name = criterion.metrics[0]
-    title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     brief = OnTerminal(
         "value", lambda entry, _: fmt.number(entry.value, entry.interval), right=True
     )
     columns = [
         Column(
             key="value",
-            heading=f"{fmt.capital(title)}{at}",
+            heading=fmt.capital(titles[name]),
             cell=_value if criterion.single else None,
             terminal=OnTerminal(f"value\n{level}", brief=brief),
             metric=name,
@@ -233,13 +256,12 @@ def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
         Column(key="values", frame=False),
     ]
     if not criterion.single:
-        columns += [_metric(name, criterion, at, level) for name in criterion.metrics]
+        columns += [_metric(name, titles[name], level) for name in criterion.metrics]
     return columns
 
 
-def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
+def _metric(name: str, title: str, level: str) -> Column:
     """Return the column for one of several metrics in the criterion."""
-    title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     *section, last = name.rsplit("/", 1)
     brief = OnTerminal(
         "/\n".join((*section, last)), lambda entry, _: fmt.number(entry.metrics[name])
@@ -248,22 +270,21 @@ def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
         key=name,
         value=lambda entry, _: entry.values[name],
         json=False,
-        heading=f"{fmt.capital(title)}{at}",
+        heading=fmt.capital(title),
         cell=partial(_metric_cell, name=name),
         terminal=OnTerminal(f"{name}\n{level}", brief=brief),
         metric=name,
     )
 
 
-def _values_of_models(criterion: Criterion, at: str) -> list[Column]:
+def _values_of_models(criterion: Criterion, titles: dict[str, str]) -> list[Column]:
     """Return the columns of a model's mean, standard deviation and number of runs."""
     name = criterion.metrics[0]
-    title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     return [
         Column(
             key="mean",
             value=lambda entry, _: entry.value,
-            heading=f"Mean {title}{at}",
+            heading=f"Mean {titles[name]}",
             cell=lambda entry, _: Cell(fmt.number(entry.value), entry.value),
             terminal=OnTerminal("mean ± sd", _mean_and_sd),
             metric=name,
@@ -335,6 +356,11 @@ def _name(entry: Ranked, ranking: Ranking) -> NameCell:
 def _status(entry: Ranked, ranking: Ranking) -> Cell:
     status = standing(entry, ranking)
     return Cell(standing_word(status, ranking, entry.tied), [*STANDINGS].index(status))
+
+
+def _status_on_terminal(entry: Ranked, ranking: Ranking) -> str:
+    # A narrow terminal has no room for the reason of a choice.
+    return "chosen" if entry.chosen else _status(entry, ranking).text
 
 
 def _value(entry: Ranked, ranking: Ranking) -> Cell:

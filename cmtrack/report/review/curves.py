@@ -15,6 +15,7 @@ import numpy as np
 from cmtrack.comparison.ranking import Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.names import quoted
+from cmtrack.plots.precision_recall import steps
 from cmtrack.report.probabilities import curve_of
 from cmtrack.report.review.shown import alike, judged_section, of_classes
 from cmtrack.statistics.inputs import FloatArray
@@ -68,6 +69,12 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
     return [chart for chart in charts if chosen in chart["lines"] and len(chart["lines"]) > 1]
 
 
+def curves_end(ranking: Ranking) -> bool:
+    """Return whether a run cannot reach a recall of 1 at any threshold."""
+    curves = [evaluation.roc for _, evaluation in of_classes(ranking)]
+    return any(curve is not None and curve.ceiling < 1 for curve in curves)
+
+
 def _ceiling_and_prevalence(ranking: Ranking) -> tuple[float, float]:
     """Return the largest recall that the chosen run can reach, and the share of positives."""
     for run, evaluation in of_classes(ranking):
@@ -104,18 +111,25 @@ def _roc(evaluation: Evaluation) -> str:
 
 def _precision(evaluation: Evaluation) -> str:
     curve = evaluation.precision_recall
-    return "" if curve is None else _path(curve.recall, curve.precision)
+    return "" if curve is None else _path(*steps(curve.recall, curve.precision), step="V{1}H{0}")
 
 
 def _reliability(evaluation: Evaluation, section: str) -> str:
     curve = curve_of(evaluation, section)
-    return "" if curve is None else _path(curve.scores, curve.recalibrated)
+    if curve is None:
+        return ""
+    # The value changes in the middle between two scores, as in the large figure.
+    middles = (curve.scores[1:] + curve.scores[:-1]) / 2
+    x = np.concatenate((curve.scores[:1], np.repeat(middles, 2), curve.scores[-1:]))
+    return _path(x, np.repeat(curve.recalibrated, 2))
 
 
-def _path(x: FloatArray, y: FloatArray) -> str:
+def _path(x: FloatArray, y: FloatArray, step: str = "L{0} {1}") -> str:
     """Return the SVG path of a curve, with points at equal distances and at both ends.
 
     The path is empty if the curve is undefined, for example if there are no positives.
+
+    ``step``: SVG commands from one point to the next, with the new point's coordinates.
     """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return ""
@@ -128,4 +142,6 @@ def _path(x: FloatArray, y: FloatArray) -> str:
     # Add both ends, which may be missing because the distances are rounded.
     places = np.unique(np.concatenate(([0], places, [last])))
     points = np.rint(1000 * np.column_stack((x[places], y[places]))).astype(int)
-    return "M" + "L".join(f"{column} {row}" for column, row in points.tolist())
+    first, *others = points.tolist()
+    start = f"M{first[0]} {first[1]}"
+    return start + "".join(step.format(*point) for point in others)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from cmtrack.plots.evaluation import class_curve, hardest_classes, with_named_ce
 from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES, curve_of
-from cmtrack.report.review.phrases import criterion_title
+from cmtrack.report.review.phrases import criterion_title, title_of
 from cmtrack.report.review.shown import (
     MAX_METRICS,
     MAX_RUNS,
@@ -105,18 +106,25 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
     """Draw the first headline metrics in which the runs differ, for the best runs."""
     headline_metrics = headline(ranking, None)
     runs = ranking.runs[:MAX_RUNS]
-    names = _differing_metrics(ranking, headline_metrics)
+    same_values = _differing_metrics(ranking, headline_metrics)
+    names = list(same_values)[:MAX_METRICS]
     limits = []
     if len(names) < len(headline_metrics):
         limits.append(f"{len(names)} of {len(headline_metrics)} headline metrics")
     if len(runs) < len(ranking.runs):
         limits.append(f"the first {len(runs)} of {len(ranking.runs)} runs")
-    positive = ranking.evaluation.positive
     catalog = ranking.criterion.catalog
     evaluations = [run.evaluation for run in runs]
+    title_of_metric = partial(title_of, evaluation=ranking.evaluation, catalog=catalog, brief=True)
+    equal = [
+        f"{fmt.join_names(list(map(title_of_metric, same_values[name])))} has the values of "
+        f"{title_of_metric(name)}"
+        for name in names
+        if same_values[name]
+    ]
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
-        [fmt.metric_title(name, positive, brief=True, catalog=catalog) for name in names],
+        list(map(title_of_metric, names)),
         [[evaluation.metrics.get(name, math.nan) for name in names] for evaluation in evaluations],
         [catalog.lookup(name).better for name in names],
         errors=[
@@ -124,18 +132,28 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
         ],
         tied=np.array([run.tied for run in runs]),
         tied_are="are not dominated" if ranking.criterion.pareto else MAY_BE_BEST,
-        title=fmt.capital(", ".join(limits)) or None,
+        title=fmt.capital("; ".join(filter(None, (", ".join(limits), *equal)))) or None,
     )
 
 
-def _differing_metrics(ranking: Ranking, headline_metrics: Sequence[str]) -> list[str]:
-    """Return the metrics of the ranking, then the headline metrics in which its runs differ."""
-    names = list(ranking.criterion.metrics)
-    for name in headline_metrics:
-        values = {run.evaluation.metrics.get(name) for run in ranking.runs}
-        if len(values) > 1 and name not in names:
-            names.append(name)
-    return names[:MAX_METRICS]
+def _differing_metrics(ranking: Ranking, headline_metrics: Sequence[str]) -> dict[str, list[str]]:
+    """Return the metrics of the ranking, then the headline metrics in which its runs differ.
+
+    Each metric is mapped to the further headline metrics with the same values in all runs. A
+    reader could otherwise take two equal columns for a mistake.
+    """
+    same_values: dict[str, list[str]] = {name: [] for name in ranking.criterion.metrics}
+    first_by_values: dict[tuple[float, ...], str] = {}
+    for name in dict.fromkeys([*ranking.criterion.metrics, *headline_metrics]):
+        values = [run.evaluation.metrics.get(name, math.nan) for run in ranking.runs]
+        if name not in ranking.criterion.metrics and len(set(values)) < 2:
+            continue
+        first = first_by_values.setdefault(tuple(round(value, 12) for value in values), name)
+        if first == name:
+            same_values[name] = []
+        elif name not in ranking.criterion.metrics:
+            same_values[first].append(name)
+    return same_values
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:

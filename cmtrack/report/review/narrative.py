@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -27,14 +28,16 @@ from cmtrack.evaluation.catalog import OPEN
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
-from cmtrack.report.narrative import question_of_metric, warnings_about
+from cmtrack.report.narrative import n_mismatches, question_of_metric, warnings_about
 from cmtrack.report.review.phrases import (
     all_others,
     behind_words,
     counts_rows,
     criterion_title,
     direction,
+    duration,
     how_many,
+    in_two_units,
 )
 from cmtrack.report.review.review import Review
 from cmtrack.statistics.predictions import Predictions
@@ -52,6 +55,8 @@ If fewer rows are needed, the number of rows is stated.
 """
 _LEAST_SELECTION = 0.01
 """Largest selection bias, relative to the width of the leader's interval, that is not mentioned."""
+_GROUPS = 200
+"""Maximum length, in characters, of the groups below a page's title."""
 Say: TypeAlias = Callable[[str], str]
 """A function that returns the name of a run for a sentence."""
 
@@ -140,7 +145,7 @@ def _decision(review: Review, gates: list[str]) -> list[str]:
     if ranking.chosen is None:
         return [*_undecided(review), *by_segment(review), *gates]
     sentences = [" ".join(_headline(review, ranking)), _standing(review, ranking)]
-    sentences.append(" ".join(tie(review, ranking)))
+    sentences.append(_joined(*tie(review, ranking), _run_times(review, ranking)))
     sentences += [_price(review, ranking), equivalents(review, ranking), rows_more(review)]
     sentences += [*by_segment(review), *gates, unpaired(review, ranking), *review.why_apart]
     return list(filter(None, sentences))
@@ -185,7 +190,7 @@ def _best(review: Review, ranking: Ranking) -> list[str]:
         ]
     those = maybe(ranking)
     if ties < len(ranking.standings):
-        those = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
+        those = f"{ties} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
     leads = f"{chosen} {_leads(ranking)}"
     if _shared(ranking):
         leads = f"{_front_names(review, ranking)} lead with the same value"
@@ -356,7 +361,10 @@ def selection(review: Review) -> str:
         return ""
     end = "highest" if review.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
-    return f"About {part} of this value is due to selection: it is the {end} of {looks.among}."
+    return (
+        f"About {part} of this value is due to selection and is not subtracted: it is the {end} of "
+        f"{looks.among}."
+    )
 
 
 def selected(ranking: Ranking) -> str:
@@ -467,20 +475,16 @@ def rows_more(review: Review) -> str:
     names = [run.name for run in open_runs if run.name in resolution.errors]
     needed = {name: resolution.rows_more(name) for name in names}
     leader = review.say(ranking.leader.name)
-    parts: list[str] = []
-    for name, more in sorted(needed.items(), key=lambda item: item[1]):
-        if more > 0:
-            about = _about_rows(more, resolution.rows)
-            between = f"between {leader} and {review.say(name)}"
-            if parts:
-                parts.append(f"{about.replace(' more rows', '')} {between}")
-            else:
-                parts.append(f"{about} would decide with 80% power {between}")
+    parts = [
+        f"{_about_rows(more, resolution.rows)} for {review.say(name)}"
+        for name, more in sorted(needed.items(), key=lambda item: item[1])
+        if more > 0
+    ]
     if not parts:
         return ""
     return (
-        f"{fmt.capital(fmt.join_names(parts, 6))}, if the true difference between two runs equals "
-        "the observed difference."
+        f"More rows needed to separate {leader} from another run with 80% power, if the true "
+        f"differences equal the observed ones: {fmt.join_names(parts, 6)}."
     )
 
 
@@ -514,6 +518,18 @@ def _by_score_alone(review: Review, ranking: Ranking) -> list[str]:
     if _shared(ranking):
         reason = f"You have no reason to prefer {chosen}."
     return [reason, f"If {others} is cheaper or simpler, take that one."]
+
+
+def _run_times(review: Review, ranking: Ranking) -> str:
+    """Return the logged times of the runs among which a reader may choose, shortest first."""
+    if ranking.over or ranking.decision.by is not None or len(ranking.tied) < 2:
+        return ""
+    seconds = [(duration(run.run), run.name) for run in ranking.tied]
+    logged = sorted((time, name) for time, name in seconds if time is not None)
+    if len(logged) < 2:
+        return ""
+    shown = [f"{review.say(name)} {in_two_units(time)}" for time, name in logged]
+    return f"Run times, including the evaluation: {fmt.join_names(shown, 6)}."
 
 
 def _no_rule_used(ranking: Ranking) -> str:
@@ -831,10 +847,8 @@ def break_evens(review: Review) -> list[str]:
             f"Whatever a miss costs, {quoted(names[taken.name])} is not shown to be cheaper or "
             f"more expensive than {' or '.join(alike)}."
         )
-    left = len(others) - RIVALS
-    if sentences and left > 0:
-        runs = "run" if left == 1 else f"{left} runs"
-        sentences.append(f"Costs were not compared with the other {runs}.")
+    if sentences and len(others) > RIVALS:
+        sentences.append(f"This page compares costs only with the {RIVALS} best other runs.")
     return sentences
 
 
@@ -939,6 +953,9 @@ def facts(review: Review) -> list[str]:
         facts.append(f"{runs} in {len(comparison.rankings)} rankings")
     elif ranking is not None:
         facts.append(heading(review, 0))
+        unranked = [one.run for one in comparison.left_out]
+        if unranked and not comparison.repeated:
+            facts.append(f"not ranked: {review.say_all(unranked)}")
     if ranking is not None:
         facts += _facts_of_data(review, ranking.evaluation)
     if review.judged_at:
@@ -957,9 +974,9 @@ def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
     facts = [fmt.counted(len(evaluation.labels), noun)]
     if evaluation.grouping is not None:
         designs = [dict(run.evaluation.design) for run in review.comparison.runs]
-        steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
         same = len({design.get("grouping") for design in designs}) < 2
-        facts.append(f"grouped by {steps}" if same else "groupings differ")
+        groups = fmt.short(evaluation.grouping.describe(), _GROUPS)
+        facts.append(f"groups: {groups}" if same else "groupings differ")
     if review.positive is not None:
         facts.append(f"positive group {quoted(review.positive)}")
     return facts
@@ -1006,10 +1023,17 @@ def explained(level: float, noun: str = "run") -> str:
         return f"A model is {RULED_OUT} if {test}. Any other model {MAY_BE_BEST}."
     return (
         f"A run is {RULED_OUT} if p, the p-value of the test that it is the best, is at most "
-        f"{significant(1 - level)}. In this case, the interval of its difference from the best "
-        f"other run ends at exactly 0. Any other run {MAY_BE_BEST}. The truly best run is wrongly "
-        f"ruled out in at most {fmt.level(1 - level)} of reviews. If several runs are equally "
-        "good, this limit holds for each of them, so one of them is ruled out more often."
+        f"{significant(1 - level)}. Then the interval of its gap is cut off at 0, because the test "
+        f"is one-sided. Any other run {MAY_BE_BEST}."
+    )
+
+
+def _error_rate(level: float) -> str:
+    """Return the sentences on how often the truly best run is ruled out."""
+    return (
+        f"The truly best run is wrongly ruled out in at most {fmt.level(1 - level)} of reviews. If "
+        "several runs are equally good, this limit holds for each of them, so one of them is ruled "
+        "out more often."
     )
 
 
@@ -1030,7 +1054,34 @@ def reading(review: Review) -> str:
         text += f" {SELECTED[most > 1]}."
     if len(comparison.standings) > 1:
         text += f" {explained(comparison.confidence_level, review.noun)}"
-    return text
+    return _joined(text, _equal_values(review), _on_mismatches(review))
+
+
+def _equal_values(review: Review) -> str:
+    """Return the sentence on runs with equal values but different p-values, if there are any."""
+    ranking = review.run_ranking
+    if ranking is None:
+        return ""
+    for first, second in pairwise(ranking.runs):
+        if first.rank == second.rank > 1 and first.p_set != second.p_set:
+            return "Runs with equal values can differ in p, as they err in different rows."
+    return ""
+
+
+def _on_mismatches(review: Review) -> str:
+    """Return the sentence on mismatches, which do not lower the Matthews correlation."""
+    if "binary/matthews_corrcoef" not in review.criterion.metrics:
+        return ""
+    evaluations = [run.evaluation for run in review.comparison.runs]
+    counts = [n_mismatches(one) for one in evaluations if isinstance(one, Evaluation)]
+    most = max(counts, default=0)
+    if not most:
+        return ""
+    return (
+        "A wrong class in the correct group does not lower the Matthews correlation (up to "
+        f"{fmt.counted(most, 'row')} of a run). Recall, precision and accuracy count it as an "
+        "error."
+    )
 
 
 def warnings(review: Review) -> list[dict[str, str]]:
@@ -1063,9 +1114,6 @@ def methods(review: Review) -> list[str]:
     """Return short notes on how the numbers are computed, with references."""
     comparison = review.comparison
     notes = []
-    if review.ranking is not None and review.ranking.evaluation.grouping is not None:
-        grouping = review.ranking.evaluation.grouping.describe()
-        notes.append(f"The grouping: {fmt.short(grouping, 600)}.")
     evaluations = [run.evaluation for run in comparison.runs]
     costs = {one.costs for one in evaluations if isinstance(one, Evaluation)}
     if len(costs) == 1:
@@ -1091,7 +1139,7 @@ def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
 def _methods_of_runs(review: Review) -> list[str]:
     comparison = review.comparison
     notes = [
-        f"{explained(comparison.confidence_level)} p comes from a two-step procedure of "
+        f"{_error_rate(comparison.confidence_level)} p comes from a two-step procedure of "
         "multiple comparisons with the best (Hsu 1984, 1996; Edwards and Hsu 1983). In the second "
         "step, runs that are clearly not the best no longer count as rivals (Romano, Shaikh and "
         "Wolf 2014). With few rows or clusters, tests and intervals use Student's t distribution. "
@@ -1158,12 +1206,12 @@ def _gap_words(difference: float, ends: tuple[float, float], direction: str, nam
 
 
 def _about_rows(more: float, rows: float) -> str:
-    """Return a number of rows, rounded to two digits, such as "about 1,400 rows".
+    """Return a number of rows, rounded to two digits, such as "about 1,400".
 
     Very large numbers are written as a multiple of the present number of rows.
     """
     if more < _MANY * rows:
-        return f"about {significant(more, 2)} more rows"
+        return f"about {significant(more, 2)}"
     return f"over {_MANY:,} times these rows"
 
 

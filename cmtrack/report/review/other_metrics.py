@@ -12,7 +12,7 @@ from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
 from cmtrack.names import RULED_OUT
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.columns import columns_of, ranking_table
-from cmtrack.report.review.phrases import all_others, how_many
+from cmtrack.report.review.phrases import all_others, how_many, title_of
 from cmtrack.report.review.review import Review
 from cmtrack.report.review.shown import headline
 
@@ -83,8 +83,7 @@ def _table(name: str, review: Review, ranking: Ranking) -> dict[str, Any]:
     table = ranking_table(ranked, columns)
     for row, run in zip(table.rows, runs, strict=True):
         row.chosen = run.name == ranking.foremost.name
-    catalog = criterion.catalog
-    title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + review.at
+    title = title_of(name, ranking.evaluation, criterion.catalog) + review.at
     return {
         "metric": name,
         "title": fmt.capital(title),
@@ -97,7 +96,7 @@ def _sentence(title: str, runs: Sequence[Ranked], review: Review, ranking: Ranki
     """Return the sentences on the best run, the chosen run, and how many runs may be the best."""
     chosen = next(run for run in runs if run.name == ranking.foremost.name)
     first = [run for run in runs if run.rank == 1]
-    name = f"The chosen run, {review.say(chosen.name)},"
+    name = review.say(chosen.name)
     value = _value(runs[0])
     if first == [chosen]:
         sentences = [f"{name} has the best {title}: {value}."]

@@ -32,7 +32,7 @@ from cmtrack.report.review.cells import (
     shorten_names,
 )
 from cmtrack.report.review.columns import Column, ranking_table
-from cmtrack.report.review.curves import curves
+from cmtrack.report.review.curves import curves, curves_end
 from cmtrack.report.review.other_metrics import note_on_metrics, other_metrics
 from cmtrack.report.review.phrases import LAST, standing
 from cmtrack.report.review.record import record
@@ -147,6 +147,7 @@ def choices(review: Review) -> dict[str, Any]:
         "note_on_metrics": note_on_metrics(review, tables),
         "pairs": [pair | {"number": numbers[run.name]} for run, pair in pairs if pair is not None],
         "curves": curves(ranking, numbers),
+        "curves_end": curves_end(ranking),
         "questions": reproduce.other_questions(review.comparison, ranking),
     }
 
@@ -241,6 +242,8 @@ def probabilities(ranking: Ranking | None) -> Table | None:
     for name in names:
         _, last = name.split("/")
         heads[name] = _HEADS.get(last) or fmt.capital(fmt.metric_title(name, brief=True))
+        if name in _LOSSES and section == "calibration" and len(ranking.evaluation.labels) > 2:
+            heads[name] += " (all)"
     title = "Probabilities"
     if section:
         title = "Are the probabilities right?"
@@ -277,11 +280,12 @@ def _probability_reading(ranking: Ranking, section: str) -> str:
         return reading
     subject = _OF_WHAT[section].format(positive=quoted(ranking.evaluation.positive))
     alpha = significant(1 - ranking.confidence_level)
+    n_classes = len(ranking.evaluation.labels)
     return (
-        f"{reading} Log loss and Brier score cover all classes. The other columns evaluate "
-        f"{subject}. If p is at most {alpha}, there are signs of miscalibration. The verdict "
-        "claims miscalibration only if the curve also leaves its band or both parts of the test "
-        "find miscalibration."
+        f"{reading} Log loss and Brier score cover all {n_classes} classes. The other columns "
+        f"evaluate {subject}. If p is at most {alpha}, there are signs of miscalibration. The "
+        "verdict claims miscalibration only if the curve also leaves its band or both parts of the "
+        "test find miscalibration."
     )
 
 

@@ -7,7 +7,9 @@ import math
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.run import Run
 from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST, RULED_OUT
 from cmtrack.report import formatting as fmt
@@ -20,6 +22,8 @@ STANDINGS = {
     "behind": "ruled out",
 }
 """Words that people read in place of each status in the stored data."""
+_BY_SCORE = {"higher": "highest score", "lower": "lowest score", "nearest zero": "nearest to zero"}
+"""Words for a run that is chosen only for its score, although other runs may be the best."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
@@ -32,8 +36,23 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
         fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
     ]
     if criterion.pareto:
-        return f"{fmt.join_names(titles, 6)} side by side (Pareto front)"
+        return f"the Pareto front of {fmt.join_names(titles, 6)}"
     return titles[0]
+
+
+def title_of(
+    name: str, evaluation: BaseEvaluation, catalog: Catalog, *, brief: bool = False
+) -> str:
+    """Return a metric's title with what it covers: the positive group, or else all classes.
+
+    ``brief``: whether to return the shorter title for the heading of a table.
+    """
+    title = fmt.metric_title(name, evaluation.positive, brief=brief, catalog=catalog)
+    covers_classes = catalog.lookup(name).section in ("multiclass", "probability")
+    n_classes = len(evaluation.labels)
+    if not covers_classes or evaluation.positive is None or n_classes < 3:
+        return title
+    return f"{title}, {n_classes} classes" if brief else f"{title} ({n_classes} classes)"
 
 
 def direction(criterion: Criterion) -> str:
@@ -78,6 +97,8 @@ def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
         return text if tied else f"ruled out, but {text}"
     if ranking.criterion.pareto:
         return _ON_FRONTS.get(status, status)
+    if status == "chosen" and len(ranking.tied) > 1 and ranking.decision.by is None:
+        return _BY_SCORE[ranking.criterion.direction]
     return STANDINGS[status]
 
 
@@ -115,3 +136,31 @@ def counts_rows(evaluation: BaseEvaluation) -> bool:
         getattr(evaluation, "weights_are", None) != "sampling"
         or abs(evaluation.n_samples - rows) < 0.5
     )
+
+
+# -- run times -------------------------------------------------------------------------------------
+
+
+def duration(run: Run) -> float | None:
+    """Return the seconds from a run's start to its end.
+
+    Returns None if the start or the end is not known.
+    """
+    if not 0 < run.start_time <= run.end_time:
+        return None
+    return (run.end_time - run.start_time) / 1000
+
+
+def in_two_units(seconds: float | None) -> str:
+    """Return a duration as text in its two largest units.
+
+    The text is empty if the duration is unknown.
+    """
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

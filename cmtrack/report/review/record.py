@@ -19,7 +19,7 @@ from cmtrack.grouping import Costs
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review import narrative
-from cmtrack.report.review.phrases import direction
+from cmtrack.report.review.phrases import direction, duration, in_two_units
 from cmtrack.report.review.review import Review
 from cmtrack.untrusted import one_line, without_credentials
 
@@ -101,16 +101,6 @@ def stores(runs: Iterable[Run]) -> list[str]:
     return list(
         dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri)
     )
-
-
-def duration(run: Run) -> float | None:
-    """Return the seconds from a run's start to its end.
-
-    Returns None if the start or the end is not known.
-    """
-    if not 0 < run.start_time <= run.end_time:
-        return None
-    return (run.end_time - run.start_time) / 1000
 
 
 # -- lines -----------------------------------------------------------------------------------------
@@ -238,7 +228,7 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
         "Id": [fmt.short_id(run.run_id) if run.tracking_uri else "" for run in shown],
         "By": [run.tags.get("mlflow.user", "") for run in shown],
         "Started (UTC)": [_stamp(run.start_time) for run in shown],
-        "Run time": [_time(duration(run)) for run in shown],
+        "Run time": [in_two_units(duration(run)) for run in shown],
         "Model size": [_size(run.model_size) for run in shown],
         "Address": [address(run) for run in shown],
     }
@@ -310,21 +300,6 @@ def _stamp(milliseconds: int) -> str:
         return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"
     except (OverflowError, OSError, ValueError):
         return ""
-
-
-def _time(seconds: float | None) -> str:
-    """Return a duration as text in its two largest units.
-
-    The text is empty if the duration is unknown.
-    """
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _size(n: int) -> str:

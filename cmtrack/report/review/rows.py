@@ -9,10 +9,10 @@ import numpy as np
 
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
 from cmtrack.comparison.ranking import Ranked, Ranking
-from cmtrack.comparison.result import Comparison
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import TOTAL
 from cmtrack.report import formatting as fmt
+from cmtrack.report.narrative import n_mismatches
 from cmtrack.report.review.cells import Cell, Row, Table
 from cmtrack.report.review.review import Review
 from cmtrack.report.rows import (
@@ -28,7 +28,7 @@ from cmtrack.report.rows import (
 from cmtrack.rows import Flips
 from cmtrack.statistics.predictions import Predictions
 
-LISTED = 10
+LISTED = 5
 MAX_CLASSES = 12
 MAX_OTHERS = 7
 """Maximum number of runs, in addition to the rival, for which the page lists rows."""
@@ -60,7 +60,7 @@ def flips(
     by_class = ""
     if not _alike(whole):
         table, by_class = _by_class(review, other, chosen)
-    sentences = [_whole(review, whole, other, chosen), _missed(review.comparison), by_class]
+    sentences = [_whole(review, whole, other, chosen), _missed(review, ranking), by_class]
     names = (review.say(other.name), review.say(chosen.name))
     return {
         "title": f"Rows: {names[1]} against {names[0]}",
@@ -69,7 +69,7 @@ def flips(
         "run": other.name,
         "sentences": list(filter(None, sentences)),
         "classes": table,
-        "broken": _broken(review, other, chosen, joined) if rows else None,
+        "tables": _tables(review, other, chosen, joined) if rows else [],
         "others": _others(review, ranking, joined) if rows else [],
     }
 
@@ -79,14 +79,15 @@ def _flips(review: Review, other: Ranked, chosen: Ranked, by: str | None = None)
 
 
 def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, Any]]:
-    """Return a sentence and the broken rows for each of the best runs except the rival."""
+    """Return a sentence and tables of rows for each of the best runs except the rival."""
     chosen = ranking.foremost
     others = [run for run in ranking.runs if run is not review.rival and _paired(run, chosen)]
     return [
         {
             "run": other.name,
             "sentence": _whole(review, _flips(review, other, chosen), other, chosen),
-            "broken": _broken(review, other, chosen, joined),
+            # The reverse lists of all runs would take the place of rows behind confusions.
+            "tables": _tables(review, other, chosen, joined)[:1],
         }
         for other in others[:MAX_OTHERS]
     ]
@@ -97,7 +98,8 @@ def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict
     ranking = review.run_ranking
     if ranking is None:
         return None
-    most = MAX_CELLS - (1 + len(shown["others"]) if shown else 0)
+    pairs = [shown, *shown["others"]] if shown else []
+    most = MAX_CELLS - sum(len(pair["tables"]) for pair in pairs)
     cells = behind_confusions(ranking.foremost.evaluation, most, joined)
     return None if cells is None else cells | {"of": review.say(ranking.foremost.name)}
 
@@ -113,8 +115,8 @@ def _paired(other: Ranked, chosen: Ranked) -> bool:
     return other.name != chosen.name and why_unpaired(theirs, in_order_of(theirs, ours)) is None
 
 
-def _missed(comparison: Comparison) -> str:
-    """Return the sentence on rows that no run predicts correctly.
+def _missed(review: Review, ranking: Ranking) -> str:
+    """Return the sentence on rows that no run predicts correctly, ranked or not.
 
     The sentence is empty if no two runs can be compared row by row.
     """
@@ -122,9 +124,19 @@ def _missed(comparison: Comparison) -> str:
         with warnings.catch_warnings():
             # Another part of the page names the runs that were evaluated on different rows.
             warnings.simplefilter("ignore", UserWarning)
-            return comparison.missed().sentence
+            missed = review.comparison.missed()
     except ValueError:
         return ""
+    runs = "Both runs" if len(missed.runs) == 2 else f"All {len(missed.runs)} runs"
+    ranked = {run.name for run in ranking.runs}
+    unranked = [review.say(name) for name in missed.runs if name not in ranked]
+    if unranked:
+        runs += f", including {fmt.join_names(unranked)},"
+    sentence = f"{runs} predict the wrong {review.right_side} in {fmt.counted(missed.all, 'row')}."
+    evaluations = [run.evaluation for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
+    if review.right_side == "class" or not any(map(n_mismatches, evaluations)):
+        return sentence
+    return f"{sentence} Here, a wrong class in the correct group also counts as an error."
 
 
 def _alike(whole: Flips) -> bool:
@@ -205,18 +217,23 @@ def _class_row(by_class: Flips, k: int) -> Row:
     return Row(cells)
 
 
-def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
-    """Return a table of rows that only the other run predicts correctly.
+def _tables(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> list[dict[str, Any]]:
+    """Return a table for each of two runs: the rows that only this run predicts correctly."""
+    pairs = ((other, chosen), (chosen, other))
+    tables = (_table(review, run, rival, joined) for run, rival in pairs)
+    return [table for table in tables if table is not None]
 
-    The result is None if the other run does not predict any additional row correctly.
+
+def _table(review: Review, run: Ranked, rival: Ranked, joined: Joined) -> dict[str, Any] | None:
+    """Return a table of rows that only a run predicts correctly, not its rival.
+
+    The result is None if there is no such row.
     """
-    frame = review.comparison.rows(
-        other.run_id or other.name, chosen.run_id or chosen.name, "broken"
-    )
+    frame = review.comparison.rows(run.run_id or run.name, rival.run_id or rival.name, "broken")
     total = int(frame.attrs[TOTAL])
     if not total:
         return None
-    rows_of_runs = [run.evaluation.rows for run in (other, chosen)]
+    rows_of_runs = [one.evaluation.rows for one in (run, rival)]
     is_scored = all(
         isinstance(rows, Predictions) and has_probabilities(rows) for rows in rows_of_runs
     )
@@ -225,10 +242,10 @@ def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> di
         heads["id"] = "Id"
     heads["actual"] = "Actual"
     probability_columns = []
-    for run in (other, chosen):
-        heads[f"predicted_{run.name}"] = f"{review.say(run.name)} predicts"
+    for one in (run, rival):
+        heads[f"predicted_{one.name}"] = f"{review.say(one.name)} predicts"
         if is_scored:
-            name = f"probability_{run.name}"
+            name = f"probability_{one.name}"
             probability_columns.append(name)
             heads[name] = "with probability"
     shown = min(total, LISTED)
@@ -239,6 +256,7 @@ def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> di
     rows = fmt.counted(total, "row")
     table = rows_table(frame.head(LISTED), heads, probability_columns, joined)
     return table | {
-        "title": f"{rows} that only {review.say(other.name)} predicts correctly{first}",
+        "title": f"{rows} in which only {review.say(run.name)} predicts the correct "
+        f"{review.right_side}{first}",
         "reading": reading,
     }

@@ -29,7 +29,7 @@
     rival = number;
     mark(held);
     show();
-    at("pair-live").textContent = names[rival] + " is compared with " + names[chosen] + ", the chosen run.";
+    at("pair-live").textContent = names[rival] + " is compared with " + names[chosen] + ".";
     at("pair-bar").hidden = !at("pair");
   }
   document.querySelectorAll("tr[data-run] td.run").forEach(function (cell) {  // names become buttons
@@ -37,7 +37,7 @@
     if (number === chosen || !(number in names)) { return; }
     button.type = "button";
     button.className = "pick";
-    button.title = "Compare with the chosen run";
+    button.title = "Compare with " + names[chosen];
     button.textContent = cell.firstChild.textContent;
     button.addEventListener("click", function () { pick(number); });
     cell.replaceChild(button, cell.firstChild);

@@ -405,7 +405,7 @@ def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path, tw
     sentence, rows = answer(opened)
     value = better.metrics["probability/brier"]
     assert sentence.startswith(f"{named} have the best Brier score: {value:.3f} ")
-    assert ". The chosen run, “twin 0”, is one of them. " in sentence
+    assert ". “twin 0” is one of them. " in sentence
     assert [row["rank"] for row in rows] == ["1"] * twins + [str(twins + 1), str(twins + 2)]
     assert rows[0]["name"] == "twin 0"
     assert errors == []

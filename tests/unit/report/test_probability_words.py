@@ -607,7 +607,7 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     )
     four = three | {"three": three["two"], "four": three["two"]}
     assert sentences_on_costs(compare(four, rank_by="binary/precision"))[1:] == [
-        "Costs were not compared with the other run."
+        "This page compares costs only with the 2 best other runs."
     ]
 
 

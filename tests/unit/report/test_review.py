@@ -101,7 +101,7 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     apart = "the test rows show no significant difference"
     # both are right in as many rows
     lead_together = f"“{first}” and “{second}” lead with the same value. The "
-    assert said.startswith(f"Two of the 3 runs may be the best: {apart}. {lead_together}")
+    assert said.startswith(f"2 of the 3 runs may be the best: {apart}. {lead_together}")
     assert f" of “{first}” is {value} [" in said
     assert "Only “C” is ruled out as the best." in said
     assert (
@@ -535,7 +535,7 @@ def test_the_ending_says_what_is_written(close, tmp_path):
     page = close.report(tmp_path / "new" / "folder" / "review.html", title="Which one?")
     assert "<h1>Which one?</h1>" in page.read_text()
     text = close.report(tmp_path / "review.md").read_text()
-    assert text.startswith("## Review by accuracy\n\n**Two of the 3 runs may be the best: ")
+    assert text.startswith("## Review by accuracy\n\n**2 of the 3 runs may be the best: ")
     assert json.loads(close.report(tmp_path / "review.json").read_text())["schema"] == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new", "review.json", "review.md"]
     with pytest.raises(ValueError, match=r"\.html.*review\.pdf"):

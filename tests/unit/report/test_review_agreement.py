@@ -29,7 +29,7 @@ from cmtrack.report.review import Review, as_json, context, html, markdown
 from cmtrack.tracking import TrackedRun
 from support.contradictions import terminal_of
 from support.problems import random_labels, random_models, random_probabilities
-from support.review_page import WORDS
+from support.review_page import BY_SCORE, WORDS
 
 ACCURACY = "multiclass/accuracy"
 ON_FRONTS = WORDS | {"tied": "not dominated", "behind": "dominated"}
@@ -207,6 +207,9 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             statuses.append(status)
             # the page: word, badge and colour of the row
             word = (ON_FRONTS if comparison.criterion.pareto else WORDS)[status]
+            by_score = sum(run["tied"] for run in runs) > 1 and not comparison.ranking.decision.by
+            if status == "chosen" and by_score and comparison.criterion.single:
+                word = BY_SCORE[comparison.criterion.direction]
             assert row["cells"][2] == word
             assert row["badge"] == row["class"] == status
             assert row["cells"][0] == str(run["rank"])
@@ -237,7 +240,8 @@ def test_every_view_has_the_same_standing_value_and_p(name):
                 run["tied"],
                 run["chosen"],
             )
-            # the terminal
+            # the terminal, which has no room for the reason of a choice
+            word = (ON_FRONTS if comparison.criterion.pareto else WORDS)[status]
             lines = [
                 line.rstrip()
                 for line in terminal
@@ -261,7 +265,7 @@ def unescaped(text):
 
 
 def status_in(line):
-    words = ("chosen", "leads", "may be the best", "ruled out", "not dominated", "dominated")
+    words = (*WORDS.values(), *BY_SCORE.values(), "not dominated", "dominated")
     return next((cell for cell in line.split(" | ") if cell in words), "")
 
 

@@ -101,7 +101,8 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     assert f"] of 300 rows, only “{best}” predicts the correct class. " in first
     assert f"In {100 * broken / N:.1f}% [" in first
     assert f"], only “{other}” does (p " in first
-    assert missed == comparison.missed().sentence
+    n_missed = comparison.missed().all
+    assert missed == f"All 4 runs predict the wrong class in {n_missed} rows."
     assert by_class.startswith(f"“{best}” and “{other}” differ significantly in ")
     cells = {row.cells["class"].text: row.cells for row in shown["classes"].rows}
     assert sum(int(row["broken"].text) for row in cells.values()) == broken
@@ -113,13 +114,20 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
             == f"[{100 * frame.loc[label, 'broken_low']:.1f}, {100 * frame.loc[label, 'broken_high']:.1f}]"
         )
     listed = comparison.rows(other, best, "broken")
-    assert [row[0][0] for row in shown["broken"]["rows"]] == [
-        str(row) for row in listed["row"].head(10)
-    ]
-    assert shown["broken"]["title"] == f"{broken} rows that only “{other}” predicts correctly"
+    only_other, only_best = shown["tables"]
+    assert [row[0][0] for row in only_other["rows"]] == [str(row) for row in listed["row"].head(5)]
+    of_all = "" if broken <= 5 else " (the first 5)"
+    assert (
+        only_other["title"]
+        == f"{broken} rows in which only “{other}” predicts the correct class{of_all}"
+    )
+    assert only_best["title"].startswith(f"{fixed} rows in which only “{best}” predicts")
+    reverse = comparison.rows(other, best, "fixed")
+    assert [row[0][0] for row in only_best["rows"]] == [str(row) for row in reverse["row"].head(5)]
     turned = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
-    assert turned["broken"]["title"].endswith(" predicts correctly (the first 10)")
-    assert len(turned["broken"]["rows"]) == 10
+    for table in turned["tables"]:
+        assert table["title"].endswith(" predicts the correct class (the first 5)")
+        assert len(table["rows"]) == 5
 
 
 @pytest.mark.slow
@@ -127,19 +135,19 @@ def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(
     comparison: Comparison, tmp_path: Path
 ) -> None:
     page = html(comparison, pictures={})
-    assert "that only “" in page
+    assert "in which only “" in page
     assert "<th>Id</th>" not in page
     assert "<b>low</b>" not in page
     assert in_review(comparison) == []
     text = comparison.report(tmp_path / "without.html", rows=False).read_text()
     assert 'id="flips"' in text
-    assert "that only “" not in text
+    assert "in which only “" not in text
     assert "### Rows: " in markdown(comparison)
     kept = compare(
         {run.name: with_ids(run.evaluation, stored=True) for run in comparison.runs},
         rank_by="multiclass/accuracy",
     )
-    table = flips(kept)["broken"]
+    table = flips(kept)["tables"][0]
     assert table["heads"][1] == ("Id", False)
     assert [int(row[1][0]) - 5000 for row in table["rows"]] == [
         int(row[0][0]) for row in table["rows"]
@@ -179,7 +187,7 @@ def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
     assert shown["sentences"][-1].endswith(" do not differ significantly in any of the 3 classes.")
     same = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 1)}))
     assert same["sentences"][0] == "“A” and “B” predict the correct class in the same rows."
-    assert (same["classes"], same["broken"]) == (None, None)
+    assert (same["classes"], same["tables"]) == (None, [])
 
 
 @pytest.mark.slow
@@ -313,7 +321,7 @@ def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Compari
     assert ranking is not None
     for other, run in zip(shown["others"], ranking.runs[2:], strict=True):
         listed = comparison.rows(run.name, ranking.foremost.name, "broken")
-        assert other["broken"]["title"].startswith(f"{len(listed)} row")
+        assert other["tables"][0]["title"].startswith(f"{len(listed)} row")
         assert "only “B” predicts the correct class." in other["sentence"]
     assert page.count('<details class="rows') <= 20
     links = re.findall(r'href="#(rows-c-[^"]*)"', page)
@@ -351,7 +359,7 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
     comparison: Comparison, tmp_path: Path
 ) -> None:
     texts_of_rows().to_csv(tmp_path / "texts.csv", index=False)
-    for subject, tables in ((scored(0.5, 3), 9), (comparison, 12)):
+    for subject, tables in ((scored(0.5, 3), 9), (comparison, 13)):
         given = {"table": tmp_path / "texts.csv", "row_ids": "id", "images": "url"}
         bare = subject.report(tmp_path / "bare.html").read_text()
         page = subject.report(tmp_path / "page.html", **given).read_text()
