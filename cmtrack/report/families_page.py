@@ -183,8 +183,11 @@ def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str
 # -- sentences -------------------------------------------------------------------------------------
 
 
-def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """Return the sentences on a family evaluation, most important first, with their sections."""
+def told(evaluation: FamilyEvaluation, *, top: bool = False) -> list[tuple[str, str]]:
+    """Return the sentences on a family evaluation, most important first, with their sections.
+
+    ``top``: whether to return only the sentences at the top of the page.
+    """
     sections = {
         _overall: "",
         _errors: "",
@@ -195,6 +198,7 @@ def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
     return [
         (section, sentence)
         for sentences, section in sections.items()
+        if not (top and section)
         for sentence in sentences(evaluation)
     ]
 

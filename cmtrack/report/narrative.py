@@ -113,8 +113,12 @@ def question(key: str, evaluation: BaseEvaluation) -> str:
     return QUESTIONS[key]
 
 
-def told(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return the sentences on an evaluation and their sections, most important first."""
+def told(evaluation: Evaluation, *, top: bool = False) -> list[tuple[str, str]]:
+    """Return the sentences on an evaluation and their sections, most important first.
+
+    ``top``: whether to return only the sentences at the top of the page. The others may need
+        computations that nothing else needs, such as the band around a calibration curve.
+    """
     # Each entry lists a function, the section of the metrics that the function reads, and the
     # section of its sentences.
     sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
@@ -136,6 +140,8 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     }
     statements = []
     for sentences, (metrics, section) in sources.items():
+        if top and section:
+            continue
         if not metrics or evaluation.has_section(metrics):
             statements += [(section, sentence) for sentence in sentences(evaluation) if sentence]
     return statements

@@ -57,7 +57,7 @@ class View:
 
     template: str
     content: Callable[[Any], dict[str, Any]]
-    told: Callable[[Any], list[tuple[str, str]]]
+    told: Callable[..., list[tuple[str, str]]]
     table: Callable[[Any], list[dict[str, Any]]]
 
 
@@ -98,7 +98,7 @@ def verdict(evaluation: BaseEvaluation) -> list[str]:
 
 def lead(evaluation: BaseEvaluation) -> list[str]:
     """Return the sentences at the top of the page, which state the result."""
-    return [sentence for section, sentence in view_of(evaluation).told(evaluation) if not section]
+    return [sentence for _, sentence in view_of(evaluation).told(evaluation, top=True)]
 
 
 def report_html(

@@ -181,8 +181,10 @@ class _Sending:
         left_out = self._send_other_files(files[1:])
         sent_files = [name for name in files if name not in left_out]
         model_id = _model_of_another_run(held.run, metrics)
-        datasets.log(self.client, self.run_id, entry.dataset, model_id)
-        self.answered()
+        # A training logs the same rows at each step, which MLflow would compare and skip.
+        if model_id is not None or not datasets.is_there(held.run, entry.dataset):
+            datasets.log(self.client, self.run_id, entry.dataset, model_id)
+            self.answered()
         problems += self._read_back(sent_files)
         self.answered()
 

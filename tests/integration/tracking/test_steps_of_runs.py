@@ -188,3 +188,21 @@ def test_the_report_of_a_higher_step_is_made_although_a_lower_step_follows(run_i
     ).read_text("utf-8")
     assert f"{THIRD.metrics[ACCURACY]:.3f}" in report
     assert f"{FIRST.metrics[ACCURACY]:.3f}" not in report
+
+
+def test_a_step_adds_the_dataset_only_if_the_run_lacks_it(run_id, monkeypatch):
+    added = []
+    real = mlflow.MlflowClient.log_inputs
+
+    def counted(client, *args, **kwargs):
+        added.append(args)
+        return real(client, *args, **kwargs)
+
+    monkeypatch.setattr(mlflow.MlflowClient, "log_inputs", counted)
+    for step, evaluation in enumerate((FIRST, SECOND, THIRD)):
+        log_evaluation(evaluation, run_id=run_id, step=step, strict=True)
+    assert len(added) == 1
+    other_rows = evaluate(Y[:30], Y[:30])
+    log_evaluation(other_rows, run_id=run_id, step=3, strict=True)
+    assert len(added) == 2
+    assert_holds(run_id, other_rows)
