@@ -83,6 +83,10 @@ def test_distributions_are_loaded_by_the_tests_that_need_them() -> None:
         "import cmtrack.families, cmtrack.metrics, cmtrack.report, cmtrack.tracking\n"
         "from cmtrack.comparison import *\n"
         "from cmtrack.plots import *\n"
+        "from cmtrack import compare, evaluate\n"
+        "y = [0, 1] * 20\n"
+        "runs = {'a': evaluate(y, [0, 1] * 19 + [1, 1]), 'b': evaluate(y, [0, 1] * 18 + [1, 0] * 2)}\n"
+        "compare(runs, rank_by='binary/matthews_corrcoef').to_frame()\n"
         "print('scipy.stats' in sys.modules)\n"
     )
     done = subprocess.run(
