@@ -19,6 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.paired import SAME, Paired, as_normal, cut, over, root, students
+from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 N_DRAWS = 20_000
@@ -462,7 +463,8 @@ class _Steps:
     """Result of the two-step test for R runs.
 
     ``pvalue``, of shape (R,): p-value of each run.
-    ``critical``, of shape (R,): critical value of the largest lead over each run.
+    ``critical``, of shape (R,): critical value of the largest lead over each run; NaN if no draw
+    reaches the lead over the run.
     ``quantile``, of shape (R, R): quantile of the lead of each rival (column) over each run (row).
     ``largest``, of shape (n_draws,): the largest |t| of all pairs in each draw.
     """
@@ -488,57 +490,133 @@ def _two_steps(
     # rivals to drop.
     first_alpha = alpha / 10 if size > 2 else 0.0
     n_leads = 2 * len(errors)
-    # Positions of the critical value and of the limit of the first step among the ordered leads.
-    critical_place = n_leads - max(int((alpha - first_alpha) * (1 + n_leads)), 1)
-    bound_place = min(int(np.ceil((1 - alpha / 10) * n_leads)), n_leads) - 1
-    # Single precision halves the amount of memory that the loop reads, and it is sufficient here.
-    by_run: Any = np.ascontiguousarray(errors.T, dtype=np.float32)
-    largest = np.zeros(len(errors))
+    # Number of leads that reach the critical value, and the limit of the first step.
+    n_critical = max(int((alpha - first_alpha) * (1 + n_leads)), 1)
+    n_bound = n_leads + 1 - min(int(np.ceil((1 - alpha / 10) * n_leads)), n_leads)
+    drawn = _DrawnLeads.of(errors, np.where(both_known, error, 0.0))
     pvalue = np.zeros(size)
     critical = np.full(size, least)
     quantile = np.full(error.shape, least)
     rival_statistics = np.where(both_known & ~np.eye(size, dtype=bool), statistic, -np.inf)
     lead_over = rival_statistics.max(axis=0, initial=-np.inf)
+    largest = drawn.largest_by_extremes()
     for i in range(size if size > 2 else 0):
-        rivals = np.flatnonzero((error[i] > 0) & both_known[i])
-        if not len(rivals):  # Nothing is uncertain: any lead over the run is real.
+        rivals = drawn.scale[i] > 0
+        if not rivals.any():  # Nothing is uncertain: any lead over the run is real.
             continue
-        leads = _leads(by_run, error[i], i, rivals)
-        np.maximum(largest, leads.max(axis=0), out=largest)
-        bound = max(float(np.partition(leads.ravel(), bound_place)[bound_place]), least)
-        quantile[i] = bound
-        near = rivals[statistic[rivals, i] + bound > 0]
-        if len(near) < len(rivals):
-            leads = _leads(by_run, error[i], i, near)
-        reached = np.partition(leads.ravel(), critical_place)[critical_place]
-        critical[i] = max(float(reached), least)
-        quantile[i, near] = critical[i]
-        pvalue[i] = first_alpha + (1 + (leads >= lead_over[i]).sum()) / (1 + n_leads)
+        limits = drawn.limits(i)
+        above = np.flatnonzero(limits > largest)
+        largest[above] = np.maximum(largest[above], drawn.leads(i, rivals, above).max(axis=0))
+        pvalue[i] = first_alpha + 1 / (1 + n_leads)
+        reaching = np.flatnonzero(limits >= lead_over[i])
+        if not len(reaching):
+            critical[i] = math.nan
+            continue
+        bound = max(drawn.nth_largest(i, rivals, limits, n_bound), least)
+        near = rivals & (statistic[:, i] + bound > 0)
+        critical[i] = max(drawn.nth_largest(i, near, limits, n_critical), least)
+        quantile[i] = np.where(near, critical[i], bound)
+        n_reached = (drawn.leads(i, near, reaching) >= lead_over[i]).sum()
+        pvalue[i] += n_reached / (1 + n_leads)
     plain = 2 * ndtr(-np.maximum(lead_over, 0.0))
     pvalue = np.where(lead_over > 0, np.maximum(pvalue, plain), 1.0)
     return _Steps(pvalue, critical, quantile, largest)
 
 
-_DRAWS_AT_ONCE = 1000
-"""Number of draws per iteration in :func:`_leads`, so that the data fit in the CPU cache."""
+@dataclass(frozen=True, eq=False)
+class _DrawnLeads:
+    """Leads between R runs in draws of their errors; each draw is used with both signs.
 
+    A lead is a difference of errors, divided by its standard error. Most leads are not computed:
+    :meth:`limits` are inexpensive upper limits of all leads over a run, and they show in which
+    draws a lead can be large.
 
-def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArray:
-    """Compute the largest lead of given rivals over run i in each draw, shape (2, n_draws).
-
-    Leads are divided by their standard errors. Each draw is used with both signs.
+    ``by_draw``, of shape (n_draws, R): drawn errors of each run.
+    ``scale``, of shape (R, R): inverse standard error of each difference; 0 for pairs that are not
+    compared.
+    ``highest``, ``lowest``, of shape (n_draws,): largest and smallest error of each draw.
     """
-    largest = np.zeros((2, by_run.shape[1]), dtype=by_run.dtype)  # A negative lead counts as 0.
-    if not len(rivals):
+
+    by_draw: Any
+    scale: Any
+    highest: Any
+    lowest: Any
+
+    @classmethod
+    def of(cls, errors: FloatArray, error: FloatArray) -> _DrawnLeads:
+        """Return the leads for drawn errors (n_draws, R) and standard errors (R, R)."""
+        # Single precision halves the amount of memory to read, and it is sufficient here.
+        by_draw: Any = errors.astype(np.float32)
+        scale = np.divide(1, error, out=np.zeros_like(error), where=error > 0).astype(np.float32)
+        is_compared = scale.any(axis=1)
+        highest = by_draw.max(axis=1, where=is_compared, initial=-np.inf)
+        lowest = by_draw.min(axis=1, where=is_compared, initial=np.inf)
+        return cls(by_draw, scale, highest, lowest)
+
+    def limits(self, i: int) -> Any:
+        """Return a number that no lead over run i exceeds, with either sign, for each draw."""
+        scale = self.scale[i]
+        # Similar runs have a small standard error. Their leads are computed, so that they do not
+        # increase the limit of all other leads.
+        is_close = scale > 1.25 * np.median(scale)
+        own = self.by_draw[:, i]
+        reach = np.maximum(self.highest - own, own - self.lowest)
+        limits = reach * scale.max(where=~is_close, initial=0)
+        for j in np.flatnonzero(is_close).tolist():
+            limits = np.maximum(limits, np.abs(self.by_draw[:, j] - own) * scale[j])
+        return limits
+
+    def leads(self, i: int, rivals: BoolArray, draws: Any) -> Any:
+        """Return the largest lead of rivals over run i, shape (2, number of draws).
+
+        The two rows are the leads in the draws and in the draws with the opposite sign. A negative
+        lead counts as 0.
+        """
+        largest = np.zeros((2, len(draws)), dtype=self.by_draw.dtype)
+        places = np.flatnonzero(rivals)
+        if not len(places):
+            return largest
+        # Runs between the rivals get a scale of 0, because a slice is faster than an index.
+        between = slice(int(places[0]), int(places[-1]) + 1)
+        scale = (self.scale[i] * rivals)[between]
+        for part in row_blocks(len(draws), len(scale)):
+            lead = self.by_draw[draws[part], between]
+            lead -= self.by_draw[draws[part], i, None]
+            lead *= scale
+            largest[0, part] = lead.max(axis=1)
+            largest[1, part] = -lead.min(axis=1)
         return largest
-    scale = (1 / error[rivals, None]).astype(by_run.dtype)
-    for start in range(0, by_run.shape[1], _DRAWS_AT_ONCE):
-        part = slice(start, start + _DRAWS_AT_ONCE)
-        lead = by_run[rivals, part] - by_run[i, part]
-        lead *= scale
-        largest[0, part] = lead.max(axis=0)
-        largest[1, part] = -lead.min(axis=0)
-    return largest
+
+    def nth_largest(self, i: int, rivals: BoolArray, limits: Any, n: int) -> float:
+        """Return the n-th largest lead of rivals over run i among all draws with both signs.
+
+        ``limits``: from :meth:`limits`.
+        """
+        every = np.arange(len(limits))
+        if n < len(limits):
+            # The n-th largest lead in a few draws is not larger than the result, so only draws
+            # whose limits reach it matter.
+            few = np.argpartition(limits, -n)[-n:]
+            every = np.flatnonzero(limits >= _nth_largest(self.leads(i, rivals, few), n))
+        return _nth_largest(self.leads(i, rivals, every), n)
+
+    def largest_by_extremes(self) -> Any:
+        """Return, for each draw, the largest |t| of the runs with the extreme errors.
+
+        The shape is (n_draws,). The result is a lower limit of the largest |t| of all pairs.
+        """
+        largest = np.zeros(len(self.by_draw), dtype=self.by_draw.dtype)
+        for extreme in (self.by_draw.argmax(axis=1), self.by_draw.argmin(axis=1)):
+            for run in np.unique(extreme).tolist():
+                draws = np.flatnonzero(extreme == run)
+                leads = self.leads(run, self.scale[run] > 0, draws).max(axis=0)
+                largest[draws] = np.maximum(largest[draws], leads)
+        return largest
+
+
+def _nth_largest(numbers: Any, n: int) -> float:
+    """Return the n-th largest of an array of numbers."""
+    return float(np.partition(numbers, -n, axis=None)[-n])
 
 
 def _from_best(
