@@ -197,10 +197,14 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     level = ranking.confidence_level
     # Bonferroni's quantile is an upper limit of the quantile of simultaneous intervals.
     quantile = normal_quantile(1 - (1 - level) / max(len(others), 1))
-    if len(others) > 1:
-        evidence = gather([run.evaluation for run in (ranking.leader, *others)], ranking.criterion)
-        if evidence.known.all() and not evidence.folded:
-            errors = inference.error_draws(evidence.of_metric(0)[1], seed=seed)
+    evidence = ranking.evidence
+    if len(others) > 1 and evidence is not None:
+        pool = sorted([*ranking.runs, *ranking.stopped], key=identity)
+        place_of = {run.run_id: place for place, run in enumerate(pool)}
+        places = [place_of[run.run_id] for run in (ranking.leader, *others)]
+        if evidence.known[places].all() and not evidence.folded:
+            covariance = evidence.of_metric(0)[1][np.ix_(places, places)]
+            errors = inference.error_draws(covariance, seed=seed)
             differences = errors[:, 1:] - errors[:, :1]
             spread = differences.std(axis=0)
             varies = spread > 0
@@ -376,7 +380,7 @@ def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def optimism_after_gates(
-    pool: Sequence[Candidate], criterion: Criterion, baseline: str = "", seed: int = 0
+    ranking: Ranking, baseline: str = "", seed: int = 0
 ) -> float:
     """Return the expected error of the best run that passes the gates.
 
@@ -385,17 +389,21 @@ def optimism_after_gates(
     standard error keep their observed results. The result is NaN if errors are unknown, or if no
     run passes in any draw.
 
-    ``pool``: runs with values and gate results, including runs that a gate stopped.
+    ``ranking``: ranking by a single metric. Its runs include runs that a gate stopped.
     ``baseline``: id of the baseline of ``.difference`` gates. If the baseline is not in the pool,
     gates on differences keep their observed results.
     """
+    pool = sorted([*ranking.runs, *ranking.stopped], key=identity)
     ids = [candidate.run_id for candidate in pool]
     gates = [result.gate for result in pool[0].gates]
     replayed = [gate for gate in gates if _can_be_replayed(gate, pool, baseline in ids)]
-    metrics = dict.fromkeys([criterion.metrics[0], *(gate.metric for gate in replayed)])
-    criterion = replace(criterion, metrics=tuple(metrics))
+    ranked_by = ranking.criterion.metrics[0]
+    metrics = dict.fromkeys([ranked_by, *(gate.metric for gate in replayed)])
+    criterion = replace(ranking.criterion, metrics=tuple(metrics))
     evaluations = [candidate.evaluation for candidate in pool]
-    evidence = gather(evaluations, criterion)
+    evidence = ranking.evidence
+    if evidence is None or len(metrics) > 1:
+        evidence = gather(evaluations, criterion)
     if not evidence.known.all():
         return math.nan
     size, n_metrics = evidence.values.shape
@@ -458,8 +466,7 @@ def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str
     leader = ranking.leader
     selection = math.nan
     if ranking.criterion.direction != "nearest zero":
-        pool = sorted([*ranking.runs, *ranking.stopped], key=identity)
-        selection = optimism_after_gates(pool, ranking.criterion, baseline, seed)
+        selection = optimism_after_gates(ranking, baseline, seed)
     low, high = leader.interval
     return Looks(
         runs=runs,

@@ -245,6 +245,9 @@ class Ranking:
         Runs on the same data that a gate stopped and that have values of the criterion's metrics.
     equivalence : float or None
         Margin of equivalence; None if none was given.
+    evidence : Evidence or None
+        Values and errors of all ranked and stopped runs, in the order of :func:`identity`; None for
+        a ranking of models.
 
     Examples
     --------
@@ -274,6 +277,7 @@ class Ranking:
     picked_from: int = 1
     stopped: tuple[Candidate, ...] = ()
     equivalence: float | None = None
+    evidence: Evidence | None = None
 
     def __repr__(self) -> str:
         entries = f"{len(self.standings)} {self.noun}s"
@@ -519,11 +523,11 @@ def rank(
     runs, decision = decided(entries, criterion, tie_breakers, margin, choose)
     stopped = tuple(sorted(stopped, key=identity))
     picked_from = 1 if criterion.pareto else len(runs) + len(stopped) + others
+    everyone = evidence
+    if stopped:
+        pool = sorted([*candidates, *stopped], key=identity)
+        everyone = gather([candidate.evaluation for candidate in pool], criterion)
     if picked_from > 1:
-        everyone = evidence
-        if stopped:
-            pool = sorted([*candidates, *stopped], key=identity)
-            everyone = gather([candidate.evaluation for candidate in pool], criterion)
         runs = _allow_for_selection(runs, criterion, everyone, confidence_level, seed, others)
     constants = _constants(runs, candidates, criterion, evidence, others)
     return Ranking(
@@ -535,6 +539,7 @@ def rank(
         constants,
         picked_from=picked_from,
         stopped=stopped,
+        evidence=everyone.without_rows(),
         **arrays,
     )
 
@@ -908,6 +913,10 @@ class Evidence:
             of_rows = self.design.degrees(self.psi, self.actual, self.folded)
             degrees[inside] = np.minimum(degrees[inside], of_rows)
         return degrees
+
+    def without_rows(self) -> Evidence:
+        """Return the values and their covariance, without the large arrays of the rows."""
+        return replace(self, psi=np.empty((0, 0)), actual=None, design=Design(0), rows=None)
 
     def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
         """Return the values (R,) of a metric and the covariance (R, R) of their errors."""

@@ -240,18 +240,18 @@ class Paired:
             if not np.isfinite(bounds).all() and actual is not None:
                 # A few rows may determine a loss without an upper limit, whatever their class is.
                 degrees = np.minimum(degrees, design.degrees(psi))
-        differing = None
+        equal_answers = None
         sign_test = np.full_like(error, np.inf)
         if answers is not None:
-            differing, sign_test = _differing(answers, values, psi, design)
+            equal_answers, sign_test = _differing(answers, values, psi, design)
         if shares is not None:
             alike = shares.total == 0
-        elif differing is not None:
+        elif equal_answers is not None:
             # Two runs are also alike if their predictions differ in ways that do not affect the
             # metric. This cannot be seen from a value at an end of its range, where every influence
             # is 0.
             is_unmoved = (error == 0) & equal_values & (variance > 0)
-            alike = (differing == 0) | is_unmoved
+            alike = equal_answers | is_unmoved
             sign_test = np.where(alike, 0.0, sign_test)
         else:
             alike = (error == 0) & equal_values
@@ -401,10 +401,11 @@ def students(quantile: Any, degrees: Any) -> Any:
 
     If the degrees of freedom are infinite, the result is the normal quantile.
     """
+    quantiles, degrees = np.broadcast_arrays(quantile, degrees)
     is_finite = np.isfinite(degrees)
-    finite_degrees = np.where(is_finite, degrees, 1.0)
-    student = -stdtrit(finite_degrees, ndtr(-np.asarray(quantile)))
-    return np.where(is_finite, student, quantile)
+    student = np.array(quantiles, dtype=np.float64)
+    student[is_finite] = -stdtrit(degrees[is_finite], ndtr(-quantiles[is_finite]))
+    return student
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -498,13 +499,17 @@ def _hits(
     return hits, inside
 
 
+_FIRST_ROWS = 500
+"""Number of rows that :func:`_differing` compares first."""
+
+
 def _differing(
     answers: Sequence[npt.NDArray[Any]],
     values: FloatArray,
     psi: FloatArray,
     design: Design,
-) -> tuple[IntArray, FloatArray]:
-    """Count the rows or clusters with different predictions, and test the signs of few of them.
+) -> tuple[BoolArray, FloatArray]:
+    """Find evaluations with equal predictions, and test the signs of few differing rows.
 
     Both results are arrays of shape (R, R). A row favours the evaluation for which the sum of the
     row's influence and the metric's value is larger. A cluster favours an evaluation according to
@@ -522,20 +527,33 @@ def _differing(
     if design.has_clusters or len(order) < codes.shape[1]:
         codes = codes[:, order]
     counts = repeats[order]
-    differing = np.zeros((len(codes), len(codes)), dtype=np.int64)
-    sign_test = np.full(differing.shape, math.inf)
+
+    def count(differs: BoolArray) -> IntArray:
+        """Count the rows or clusters among the first ones in which evaluations differ."""
+        n_rows = differs.shape[1]
+        if starts is None:
+            return np.asarray(differs @ counts[:n_rows])
+        first_starts = starts[: np.searchsorted(starts, n_rows)]
+        return np.asarray(np.logical_or.reduceat(differs, first_starts, axis=1).sum(axis=1))
+
+    alike = np.eye(len(codes), dtype=bool)
+    sign_test = np.full(alike.shape, math.inf)
+    first_codes = np.ascontiguousarray(codes[:, :_FIRST_ROWS])
     for i in range(len(codes) - 1):
-        differs = codes[i + 1 :] != codes[i]
-        number = differs @ counts
-        if starts is not None:
-            number = np.logical_or.reduceat(differs, starts, axis=1).sum(axis=1)
-        differing[i, i + 1 :] = number
+        # Most evaluations already differ in more than a few of the first rows.
+        number = count(first_codes[i + 1 :] != first_codes[i])
+        near = i + 1 + np.flatnonzero(number <= FEW_DIFFERING)
+        if not len(near):
+            continue
+        differs = codes[near] != codes[i]
+        number = count(differs)
+        alike[i, near] = number == 0
         few = np.flatnonzero(number <= FEW_DIFFERING)
         if not len(few):
             continue
         pair, position = np.nonzero(differs[few])
         row = order[position]
-        other = i + 1 + few[pair]
+        other = near[few[pair]]
         gain = psi[row, i] - psi[row, other] + values[i] - values[other]
         n_units = counts[position]
         if starts is not None:
@@ -547,5 +565,5 @@ def _differing(
         least = SHARE_ROUNDING * np.abs(gain).max(initial=0)
         better = np.bincount(pair, n_units * (gain > least), len(few))
         worse = np.bincount(pair, n_units * (gain < -least), len(few))
-        sign_test[i, i + 1 + few] = sign_quantile(better, worse)
-    return differing + differing.T, np.minimum(sign_test, sign_test.T)
+        sign_test[i, near[few]] = sign_quantile(better, worse)
+    return alike | alike.T, np.minimum(sign_test, sign_test.T)
