@@ -127,16 +127,18 @@ def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> R
     if folded:
         drawn = -np.abs(drawn)
     size = drawn.shape[1]
-    if len(np.unique(drawn[0])) == size:
-        order = np.argsort(-drawn, axis=1)
-    else:
-        # Runs with equal values and errors are equal in every draw, so their order is random.
-        lots = np.random.default_rng(1).random(drawn.shape)
-        order = np.lexsort((lots, -drawn), axis=1)
-    place = np.empty_like(order)
-    np.put_along_axis(place, order, np.arange(size)[None, :], axis=1)
-    cells = np.arange(size) * size + place
-    flat = np.bincount(cells.ravel(), minlength=size * size)
+    has_equal = len(np.unique(drawn[0])) < size
+    rng = np.random.default_rng(1)
+    flat = np.zeros(size * size, dtype=np.int64)
+    for part in row_blocks(len(drawn), size):
+        descending = -drawn[part]
+        if has_equal:
+            # Runs with equal values and errors are equal in every draw, so their order is random.
+            order = np.lexsort((rng.random(descending.shape), descending), axis=1)
+        else:
+            order = np.argsort(descending, axis=1)
+        cells = order * size + np.arange(size)
+        flat += np.bincount(cells.ravel(), minlength=size * size)
     distribution = flat.reshape(size, size) / len(drawn)
     cumulative = distribution.cumsum(axis=1)
     tail = (1 - confidence_level) / 2
@@ -242,27 +244,28 @@ def posterior_draws(
     # Evenly spaced quantiles of τ cause less random variation than random draws of τ.
     quantiles = (np.arange(n_draws) + 0.5) / n_draws
     cell = np.searchsorted(posterior.weights.cumsum()[:-1], quantiles)
-    squares = (posterior.tau**2)[cell][:, None]
-    total = squares + posterior.variance
-    share = np.divide(squares, total, out=np.ones_like(total), where=total > 0)
-    noise = rng.standard_normal(total.shape)
-    contrasts = share * posterior.contrast + np.sqrt(share * posterior.variance) * noise
-    draws = contrasts @ posterior.basis.T
-    draws += values.mean()
     if level:
-        noise = rng.standard_normal(n_draws)
-        draws -= _mean_errors(posterior, covariance, contrasts, noise)[:, None]
-    return np.asarray(draws[:, run_of_distinct])
+        slope, residual = _mean_error(posterior, covariance)
+    draws = np.empty((n_draws, len(run_of_distinct)))
+    for part in row_blocks(n_draws, len(values)):
+        squares = (posterior.tau**2)[cell[part], None]
+        total = squares + posterior.variance
+        share = np.divide(squares, total, out=np.ones_like(total), where=total > 0)
+        noise = rng.standard_normal(total.shape)
+        contrasts = share * posterior.contrast + np.sqrt(share * posterior.variance) * noise
+        drawn = contrasts @ posterior.basis.T + values.mean()
+        if level:
+            drawn -= ((posterior.contrast - contrasts) @ slope)[:, None]
+        draws[part] = drawn[:, run_of_distinct]
+    if level:
+        draws -= residual * rng.standard_normal(n_draws)[:, None]
+    return draws
 
 
-def _mean_errors(
-    posterior: Spread, covariance: FloatArray, contrasts: FloatArray, noise: FloatArray
-) -> FloatArray:
-    """Draw the error of the mean of all values, shape (n_draws,).
+def _mean_error(posterior: Spread, covariance: FloatArray) -> tuple[FloatArray, float]:
+    """Regress the error of the mean of all values on the errors of the contrasts.
 
-    The error of the mean is regressed on the errors of the contrasts, and these errors follow from
-    each draw of the true ``contrasts``. The residual is the standard normal ``noise`` multiplied by
-    its standard deviation.
+    Returns the slopes, of shape (R - 1,), and the standard deviation of the residual.
     """
     mean = np.full(len(covariance), 1 / len(covariance))
     with_mean = posterior.basis.T @ covariance @ mean
@@ -273,7 +276,7 @@ def _mean_errors(
         where=posterior.variance > 0,
     )
     residual = math.sqrt(max(float(mean @ covariance @ mean - slope @ with_mean), 0.0))
-    return np.asarray((posterior.contrast - contrasts) @ slope + residual * noise)
+    return slope, residual
 
 
 def reach_of_best(
@@ -297,25 +300,28 @@ def reach_of_best(
     are negatively correlated (Šidák; Slepian).
     """
     has_error = variance > SAME * variance.max(initial=0)  # Ignore rounding.
-    ratio = errors[:, has_error] / np.sqrt(variance[has_error])
+    largest = np.zeros((2, 0))
+    if has_error.any():
+        ratio = errors / np.where(has_error, np.sqrt(variance), np.inf)
+        largest = np.stack([ratio.max(axis=1), -ratio.min(axis=1)])
     alpha = 1 - confidence_level
     return (
-        _reach_of_largest(ratio, 1 - alpha / 2, others, sides=1),
-        _reach_of_largest(np.abs(ratio), 1 - alpha, others, sides=2),
+        _reach_of_largest(largest[0], 1 - alpha / 2, others, sides=1),
+        _reach_of_largest(largest.max(axis=0), 1 - alpha, others, sides=2),
     )
 
 
-def _reach_of_largest(ratio: FloatArray, level: float, others: int, sides: int) -> float:
+def _reach_of_largest(largest: FloatArray, level: float, others: int, sides: int) -> float:
     """Return the quantile of the largest error among drawn and ``others`` independent errors.
 
-    ``ratio``: drawn errors divided by their standard errors, shape (n_draws, R), as absolute values
-    if ``sides`` is 2.
+    ``largest``: the largest error of each draw, divided by its standard error, as an absolute
+    value if ``sides`` is 2.
     """
     # The quantile must be at least the quantile for a single run together with the other runs.
     quantile = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))
-    if ratio.shape[1] == 0:
+    if not len(largest):
         return quantile
-    ordered = np.sort(ratio.max(axis=1))
+    ordered = np.sort(largest)
     below_others = np.maximum(1 - sides * ndtr(-ordered), 0.0) ** others
     reached = (np.arange(len(ordered)) + 0.5) / len(ordered) * below_others
     place = min(int(np.searchsorted(reached, level)), len(ordered) - 1)

@@ -13,7 +13,6 @@ from scipy.special import ndtri
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
-from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import own_error, paired_differences
 from cmtrack.comparison.ranking import Ranking, gain_signs, gather, identity
 from cmtrack.comparison.run import Candidate
@@ -379,9 +378,7 @@ def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(values.mean() + deviations * shrinkage)
 
 
-def optimism_after_gates(
-    ranking: Ranking, baseline: str = "", seed: int = 0
-) -> float:
+def optimism_after_gates(ranking: Ranking, baseline: str = "", seed: int = 0) -> float:
     """Return the expected error of the best run that passes the gates.
 
     The function bootstraps like :func:`optimism`, but applies the gates in each draw. Draws in
