@@ -350,7 +350,10 @@ def peak_of_many(n: int, classes: int, kind: str) -> tuple[int, int, float]:
     assert evaluate(np.arange(9) % 3, y_prob=np.eye(3)[np.arange(9) % 3]).metrics
     start = time.process_time()
     with Peak() as peak:
-        assert evaluate(y, labels=range(classes), **given).metrics
+        evaluation = evaluate(y, labels=range(classes), **given)
+        assert evaluation.metrics
+        assert evaluation.intervals
+        assert evaluation.warnings is not None
     return peak.bytes, sum(array.nbytes for array in given.values()), time.process_time() - start
 
 

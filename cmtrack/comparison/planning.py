@@ -263,7 +263,7 @@ def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
         classes_and_clusters = np.column_stack((rows.actual[counted], rows.design.units[counted]))
         classes = np.unique(classes_and_clusters, axis=0)[:, 0]
         return float(np.unique(classes, return_counts=True)[1].min())
-    totals = evaluation.statistics.counts.map(lambda table: table.sum(axis=1))
+    totals = evaluation.statistics.tables.map(lambda table: table.sum(axis=1))
     sizes = np.asarray(totals.effective_size(), dtype=np.float64)
     return float(sizes[sizes > 0].min())
 

@@ -75,12 +75,12 @@ class Warned:
     @property
     def rare_below(self) -> int:
         """Number of rows below which the intervals of a class or group are approximate."""
-        return _FEW_EFFECTIVE_ROWS if self.statistics.counts.fractional else FEW_ROWS
+        return _FEW_EFFECTIVE_ROWS if self.statistics.has_sampling_weights else FEW_ROWS
 
     @property
     def words_of_few_rows(self) -> str:
         """Words that describe a class or group that has not enough rows."""
-        if self.statistics.counts.fractional:
+        if self.statistics.has_sampling_weights:
             return (
                 f"fewer than {self.rare_below} effective rows (Kish's effective sample size, "
                 "computed from the weights)"
@@ -90,7 +90,7 @@ class Warned:
     @property
     def class_sizes(self) -> list[tuple[Label, float]]:
         """The classes that averages include, and the effective number of rows of each class."""
-        sizes = self.statistics.counts.map(lambda table: table.sum(axis=1)).effective_size()
+        sizes = self.statistics.tables.map(lambda table: table.sum(axis=1)).effective_size()
         classes = zip(self.labels, sizes, self.views.table.kept, strict=True)
         return [(label, size) for label, size, is_averaged in classes if is_averaged]
 
@@ -325,8 +325,8 @@ The few wrongly predicted rows may have different weights than all other rows.
 
 
 def _warn_of_few_errors(warned: Warned) -> Iterator[str]:
-    counts = warned.statistics.counts
-    errors = counts.map(lambda table: table.sum() - np.trace(table))
+    counts = warned.statistics.tables
+    errors = counts.map(lambda table: table.sum() - table.diagonal().sum())
     n_errors = float(errors.effective_size())
     if n_errors >= _FEW_WRONG:
         return

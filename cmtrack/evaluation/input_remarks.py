@@ -21,6 +21,7 @@ from cmtrack.names import join_names, quoted
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.class_scores import ClassScoreCounts
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.counting import SparseCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
@@ -96,12 +97,12 @@ def swapped_classes(statistics: Statistics) -> str:
     of rows.
     """
     labels = statistics.matrix.labels
-    counts = np.asarray(statistics.matrix.counts, dtype=np.float64)
-    total = float(counts.sum())
-    if total <= 0 or not _has_rivals(counts):
+    tables = statistics.tables
+    total = float(tables.sums.sum())
+    if total <= 0 or not _has_rivals(SparseCounts.of_array(tables.sums)):
         return ""
-    totals = statistics.counts.map(lambda table: float(table.sum()))
-    rows = float(totals.effective_size()) / total
+    rows = float(tables.map(lambda table: float(table.sum())).effective_size()) / total
+    counts = statistics.matrix.counts.astype(np.float64)
     cycles = _cycles(counts)
     moved = [pair for cycle in cycles if _is_mixed_up(counts, cycle, rows) for pair in cycle]
     if not moved:
@@ -122,12 +123,12 @@ def swapped_classes(statistics: Statistics) -> str:
     )
 
 
-def _has_rivals(counts: FloatArray) -> bool:
+def _has_rivals(table: SparseCounts) -> bool:
     """Return True if two off-diagonal cells have at least the counts of their diagonal cells."""
-    own = np.diagonal(counts)
-    is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
-    np.fill_diagonal(is_rival, False)
-    return int(np.count_nonzero(is_rival)) > 1
+    own = table.diagonal()
+    actual, predicted = np.divmod(table.places, len(own))
+    is_rival = (table.sums >= own[actual]) & (table.sums >= own[predicted])
+    return int(np.count_nonzero(is_rival & (actual != predicted))) > 1
 
 
 def _cycles(counts: FloatArray) -> list[list[tuple[int, int]]]:
@@ -377,8 +378,8 @@ def padding(matrix: ConfusionMatrix) -> str:
     The label -100 is never a class. The label 255 is treated as a possible class, unless all other
     labels are far below 255 and no row is predicted as 255.
     """
-    rows = matrix.counts.sum(axis=1)
-    predictions = matrix.counts.sum(axis=0)
+    rows = matrix.stored.sum(axis=1)
+    predictions = matrix.stored.sum(axis=0)
     for k, label in enumerate(matrix.labels):
         if isinstance(label, (bool, str)) or not rows[k]:
             continue

@@ -20,7 +20,7 @@ from cmtrack.evaluation.spec import Spec
 from cmtrack.grouping.step import same_label
 from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
-from cmtrack.statistics import LabelDigest, ScoreMoments
+from cmtrack.statistics import ConfusionMatrix, LabelDigest, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.decision_cells import given_to_old
@@ -463,7 +463,8 @@ def _check_same(
 ) -> None:
     """Raise ValueError if the counts or the label digest of rows differ from the evaluation."""
     statistics = evaluation.statistics
-    counts = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
+    pairs = count_pairs(Codes(actual), Codes(predicted), len(evaluation.labels), weights)
+    counts = ConfusionMatrix.of_table(pairs, evaluation.labels).counts
     same = np.allclose(counts, statistics.matrix.counts, rtol=1e-9, atol=1e-9)
     if same and evaluation.none is None:
         same = statistics.digest.is_of(actual, evaluation.labels)

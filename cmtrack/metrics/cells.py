@@ -21,7 +21,7 @@ from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import is_positive
 from cmtrack.statistics.counted import Counted
-from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -115,12 +115,14 @@ class Cells(Weighted):
         return views.table_of(step).cells
 
     @classmethod
-    def of_matrix(cls, counts: Counted[Counts]) -> Cells:
-        """Return the cells of a full matrix (K, K)."""
-        actual, predicted = np.nonzero(counts.sums)
-        cells = counts.map(lambda table: _floats(table[actual, predicted]))
-        hit = actual == predicted
-        return cls(actual, predicted, hit, cells.sums, cells.squares, len(counts.sums))
+    def of_matrix(cls, counts: Counted[Any]) -> Cells:
+        """Return the cells of a full matrix (K, K), which is an array or a sparse table."""
+        tables = counts.map(SparseCounts.of_array)
+        places = tables.sums.places
+        cells = tables.map(lambda table: _floats(table.at(places)))
+        size = tables.sums.shape[0]
+        actual, predicted = np.divmod(places, size)
+        return cls(actual, predicted, actual == predicted, cells.sums, cells.squares, size)
 
     @classmethod
     def of_reduced(cls, reduced: Counted[ReducedConfusionMatrix]) -> Cells:

@@ -21,6 +21,7 @@ from cmtrack.metrics.samples import KINDS, Samples
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counted import Counted
+from cmtrack.statistics.counting import SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.reduced import reduce_counts
 
@@ -157,8 +158,9 @@ class EvaluationViews(Views):
 
     @cached_property
     def table(self) -> Table:
-        counts = self.statistics.counts
-        return Table(Cells.of_matrix(counts), self.over, whole=counts.sums.dtype.kind == "i")
+        tables = self.statistics.tables.map(SparseCounts.of_array)
+        is_whole = tables.sums.sums.dtype.kind == "i"
+        return Table(Cells.of_matrix(tables), self.over, whole=is_whole)
 
     def table_of(self, step: str) -> Table:
         """Return the table of the classes, or of the groups of a step."""
@@ -184,9 +186,9 @@ class EvaluationViews(Views):
     @cached_property
     def matrices(self) -> tuple[Counted[ReducedConfusionMatrix], ...]:
         """The reduced matrix of each step."""
-        counts = self.statistics.counts
         return tuple(
-            counts.map(partial(reduce_counts, step=step)) for step in self.composed.values()
+            self.statistics.counts.map(partial(reduce_counts, step=step))
+            for step in self.composed.values()
         )
 
     @cached_property

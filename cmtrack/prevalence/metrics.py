@@ -184,7 +184,7 @@ def _fit_of_classes(
 
 def effective_share(statistics: Statistics) -> float:
     """Return Kish's effective sample size / sum of weights, or 1 if weights are whole numbers."""
-    totals = statistics.counts.map(lambda table: float(table.sum()))
+    totals = statistics.tables.map(lambda table: float(table.sum()))
     return totals.sums / totals.squares
 
 

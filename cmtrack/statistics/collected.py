@@ -20,7 +20,14 @@ from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, count_pairs
+from cmtrack.statistics.counting import (
+    Codes,
+    CompactCodes,
+    Counts,
+    SparseCounts,
+    blocks,
+    count_pairs,
+)
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -187,10 +194,19 @@ class Statistics:
         return replace(self, scores=scores, class_scores=by_class)
 
     @property
+    def matrices(self) -> Counted[ConfusionMatrix]:
+        """The confusion matrix."""
+        return Counted(self.matrix, self.matrix if self.squares is None else self.squares.matrix)
+
+    @property
     def counts(self) -> Counted[Counts]:
         """Counts of the confusion matrix, shape (K, K)."""
-        squares = self.matrix if self.squares is None else self.squares.matrix
-        return Counted(self.matrix, squares).map(lambda matrix: matrix.counts)
+        return self.matrices.map(lambda matrix: matrix.counts)
+
+    @property
+    def tables(self) -> Counted[Counts | SparseCounts]:
+        """Counts of the confusion matrix as they are stored, which may be a sparse table."""
+        return self.matrices.map(lambda matrix: matrix.stored)
 
     @property
     def has_sampling_weights(self) -> bool:
@@ -290,7 +306,7 @@ def count_rows(
     *,
     probabilities: Probabilities | None = None,
     weights: FloatArray | IntArray | None = None,
-    pairs: Counts | None = None,
+    pairs: Counts | SparseCounts | None = None,
     segments: Sequence[SegmentRows] = (),
     exact_rows: int | None = None,
     threads: int | None = None,
@@ -306,7 +322,7 @@ def count_rows(
     probabilities : Probabilities of n rows, optional
         Probabilities, which are checked while they are read from memory.
     weights : ndarray of shape (n,), optional
-    pairs : ndarray of shape (K, K), optional
+    pairs : ndarray or SparseCounts of shape (K, K), optional
         The counts by actual and predicted class, if they are already known.
     segments : sequence of SegmentRows
         Columns that divide the rows.
@@ -343,17 +359,17 @@ def count_rows(
             # The first pass found the predicted classes, so the second pass reuses them.
             squares = replace(first_pass, weights=squared, predicted=predicted, best=None).run()
         squared_pairs = count_pairs(actual, predicted, len(labels), squared)
-        squares["matrix"] = ConfusionMatrix(squared_pairs, labels)
+        squares["matrix"] = ConfusionMatrix.of_table(squared_pairs, labels)
         if segments:
             squares["segments"] = by_segment(weights=squared)
         counts["squares"] = squares
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
     # ConfusionMatrix does not copy read-only counts.
-    for array in (pairs, pairs.base):
-        if array is not None:
+    for array in (pairs, getattr(pairs, "base", None)):
+        if isinstance(array, np.ndarray):
             array.setflags(write=False)
-    counts["matrix"] = ConfusionMatrix(pairs, labels)
+    counts["matrix"] = ConfusionMatrix.of_table(pairs, labels)
     if segments:
         counts["segments"] = by_segment(weights=weights)
     return counts, predicted

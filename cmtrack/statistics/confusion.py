@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack._lazy import cached_property
 from cmtrack.digits import count
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import Counts, count_type
+from cmtrack.statistics.counting import Counts, SparseCounts, count_type
 from cmtrack.statistics.inputs import IntArray, align_rows, as_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.records import Record
@@ -22,8 +23,33 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class _Stored(Record):
+    """Base of a confusion matrix, whose counts may be stored as a sparse table.
+
+    ``sparse``: the counts as a table; None if they are stored as an array.
+    """
+
+    sparse: SparseCounts | None = None
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The array of a sparse table, which is made when it is first read."""
+        if self.sparse is None:
+            raise AttributeError("a confusion matrix must have counts, got none")
+        counts = self.sparse.array()
+        counts.setflags(write=False)
+        return counts
+
+    @property
+    def stored(self) -> Counts | SparseCounts:
+        """The counts as an array, or as a sparse table if nearly all cells are empty."""
+        if self.sparse is None:
+            return self.counts
+        return self.sparse
+
+
 @dataclass(frozen=True, eq=False)
-class ConfusionMatrix(Record):
+class ConfusionMatrix(_Stored):
     """Confusion matrix: counts of rows by actual and predicted class.
 
     Attributes
@@ -44,7 +70,7 @@ class ConfusionMatrix(Record):
     ([[4, 1], [1, 3]], 9)
     """
 
-    counts: Counts
+    counts: Counts = field()  # without a default, although the base has such an attribute
     labels: tuple[Label, ...]
 
     def __post_init__(self) -> None:
@@ -69,6 +95,16 @@ class ConfusionMatrix(Record):
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "labels", tuple(self.labels))
+
+    @classmethod
+    def of_table(cls, counts: Counts | SparseCounts, labels: tuple[Label, ...]) -> ConfusionMatrix:
+        """Return a matrix of the given counts; a sparse table stays sparse."""
+        if not isinstance(counts, SparseCounts):
+            return cls(counts, labels)
+        matrix = cls.__new__(cls)
+        object.__setattr__(matrix, "sparse", counts)
+        object.__setattr__(matrix, "labels", labels)
+        return matrix
 
     @classmethod
     def from_predictions(
@@ -113,7 +149,7 @@ class ConfusionMatrix(Record):
         sample_weight = columns.pop("sample_weight")
         numbered = number_labels(columns, labels)
         weights = as_weights(sample_weight, len(numbered.codes["y_true"]))
-        return cls(numbered.count("y_true", "y_pred", weights), numbered.labels)
+        return cls.of_table(numbered.count("y_true", "y_pred", weights), numbered.labels)
 
     def to_plain(self) -> Any:
         """Return the counts as plain data."""
@@ -127,14 +163,18 @@ class ConfusionMatrix(Record):
     @property
     def total(self) -> float:
         """Number of all rows, or the sum of their weights."""
-        return self.counts.sum().item()
+        return self.stored.sum().item()
 
     def __add__(self, other: ConfusionMatrix) -> ConfusionMatrix:
         """Merge two disjoint sets of rows; their labels may differ if both lists are sorted."""
         if not isinstance(other, ConfusionMatrix):
             return NotImplemented
         labels = merged_labels(self.labels, other.labels)
-        return ConfusionMatrix(self.arranged(labels).counts + other.arranged(labels).counts, labels)
+        ours = self.arranged(labels)
+        theirs = other.arranged(labels)
+        if ours.sparse is None or theirs.sparse is None:
+            return ConfusionMatrix(ours.counts + theirs.counts, labels)
+        return ConfusionMatrix.of_table(ours.sparse + theirs.sparse, labels)
 
     def __radd__(self, other: object) -> ConfusionMatrix:
         # The built-in function sum starts with the number 0.
@@ -145,8 +185,13 @@ class ConfusionMatrix(Record):
         if labels == self.labels:
             # Labels that are equal may still be numbers of different types, so the new labels are
             # used.
-            return ConfusionMatrix(self.counts, labels)
+            return ConfusionMatrix.of_table(self.stored, labels)
         place = places_of(labels, self.labels)
+        if self.sparse is not None:
+            actual, predicted = np.divmod(self.sparse.places, len(self.labels))
+            places = place[actual] * len(labels) + place[predicted]
+            moved = self.sparse.moved(places, (len(labels), len(labels)))
+            return ConfusionMatrix.of_table(moved, labels)
         counts = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
         counts[np.ix_(place, place)] = self.counts
         return ConfusionMatrix(counts, labels)

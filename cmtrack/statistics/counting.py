@@ -192,8 +192,10 @@ class SparseCounts(Record):
         return cls(shape, places, count_codes(number, len(places), weights))._without_zeros()
 
     @classmethod
-    def of_array(cls, counts: Counts) -> SparseCounts:
+    def of_array(cls, counts: Counts | SparseCounts) -> SparseCounts:
         """Convert a dense table to a sparse one, which stores only the non-zero cells."""
+        if isinstance(counts, SparseCounts):
+            return counts
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat)
         return cls(counts.shape, places, flat[places])
@@ -203,6 +205,19 @@ class SparseCounts(Record):
         whole = np.zeros(math.prod(self.shape), dtype=self.sums.dtype)
         whole[self.places] = self.sums
         return whole.reshape(self.shape)
+
+    def sum(self, axis: int | None = None) -> Any:
+        """Return the total, or the sum of each column (axis 0) or row (axis 1) of a matrix."""
+        if axis is None:
+            return self.sums.sum()
+        n_rows, n_columns = self.shape
+        if axis == 0:
+            return count_codes(self.places % n_columns, n_columns, self.sums)
+        return count_codes(self.places // n_columns, n_rows, self.sums)
+
+    def diagonal(self) -> Counts:
+        """Return the diagonal of a square matrix."""
+        return self.at(np.arange(self.shape[0]) * (self.shape[0] + 1))
 
     def at(self, places: IntArray) -> Counts:
         """Return the counts at the given indices of the flattened table, shape of ``places``."""
@@ -233,13 +248,16 @@ class SparseCounts(Record):
 
 def count_pairs(
     actual: Codes, predicted: Codes, n_classes: int, weights: FloatArray | IntArray | None = None
-) -> Counts:
-    """Return the (K, K) table of counts by actual and predicted code."""
+) -> Counts | SparseCounts:
+    """Return the (K, K) table of counts by actual and predicted code.
+
+    If there are many classes and few rows, the table is sparse.
+    """
     # A pair is encoded as the index of its cell in the flattened table.
     size = n_classes * n_classes
-    if _CELLS_OF_CODE * len(actual) < size:
+    if max(_CELLS_OF_CODE * len(actual), BLOCK) < size:
         codes = actual.all() * n_classes + predicted.all()
-        return SparseCounts.of_codes(codes, (n_classes, n_classes), weights).array()
+        return SparseCounts.of_codes(codes, (n_classes, n_classes), weights)
     total = zeros(size, weights)
     for rows in blocks(len(actual), max(BLOCK, size)):
         codes = actual.block(rows) * n_classes + predicted.block(rows)

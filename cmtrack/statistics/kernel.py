@@ -249,7 +249,7 @@ def _with_digests(
     counts: dict[str, Any], batch: Batch, actual: Codes, labels: tuple[Label, ...]
 ) -> dict[str, Any]:
     if batch.weights is None:
-        rows = counts["matrix"].counts.sum(axis=1)
+        rows = counts["matrix"].stored.sum(axis=1)
     else:
         rows = np.bincount(actual.all(), minlength=len(labels))
     digest = LabelDigest.unordered(rows, labels)

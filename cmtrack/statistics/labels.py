@@ -16,6 +16,7 @@ from cmtrack.statistics.counting import (
     Codes,
     Counts,
     RawIntegers,
+    SparseCounts,
     blocks,
     count_integer_pairs,
     count_pairs,
@@ -51,7 +52,7 @@ class Numbered:
 
     def count(
         self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None
-    ) -> Counts:
+    ) -> Counts | SparseCounts:
         """Return the (K, K) table of counts of two columns."""
         if weights is None and self.pairs is not None:
             return self.pairs

@@ -426,3 +426,41 @@ def test_rounding_beyond_one_is_cut_and_the_rows_too() -> None:
     assert rows is not None
     assert rows.probabilities is not None
     assert rows.probabilities.tolist() == [[1.0, 0.0], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_many_classes_are_not_made_an_array_unless_it_is_read(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 600, 8_000) * 10
+    predicted = np.where(rng.random(8_000) < 0.7, y, rng.permutation(y))
+    weights = rng.random(8_000) + 0.5 if weighted else None
+    evaluation = evaluate(y, predicted, sample_weight=weights)
+    assert evaluation.metrics
+    assert evaluation.intervals
+    assert evaluation.warnings
+    matrix = evaluation.confusion_matrix
+    assert "counts" not in vars(matrix)
+    codes = (
+        [matrix.labels.index(label) for label in y],
+        [matrix.labels.index(label) for label in predicted],
+    )
+    expected = np.zeros((len(matrix.labels),) * 2, float if weighted else int)
+    np.add.at(expected, codes, 1 if weights is None else weights)
+    np.testing.assert_allclose(matrix.counts, expected, rtol=1e-14)
+    dense = ConfusionMatrix(matrix.counts, matrix.labels)
+    assert matrix == dense
+    assert matrix.total == pytest.approx(dense.total, rel=1e-14)
+    first, second = (
+        ConfusionMatrix.from_predictions(
+            y[rows],
+            predicted[rows],
+            sample_weight=None if weights is None else weights[rows],
+        )
+        for rows in (slice(0, 3_000), slice(3_000, None))
+    )
+    merged = first + second
+    assert "counts" not in vars(merged)
+    np.testing.assert_allclose(merged.counts, dense.counts, rtol=1e-14)
+    np.testing.assert_allclose(
+        (first + ConfusionMatrix(second.counts, second.labels)).counts, dense.counts, rtol=1e-14
+    )
