@@ -526,7 +526,7 @@ def _two_steps(
         pvalue[i] += n_reached / (1 + n_leads)
     plain = 2 * ndtr(-np.maximum(lead_over, 0.0))
     pvalue = np.where(lead_over > 0, np.maximum(pvalue, plain), 1.0)
-    return _Steps(pvalue, critical, quantile, largest)
+    return _Steps(pvalue, critical, quantile, largest.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False)
