@@ -150,8 +150,11 @@ def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.N
     The values are added in their original order. SciPy's sparse matrix takes less than half the
     time of :func:`numpy.bincount`, which first determines the range of the codes.
     """
-    starts = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
-    rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
+    rows = csr_array((len(codes), size), dtype=values.dtype)
+    # The constructor would check all codes, and copy values that are a part of a larger array.
+    rows.data = values.reshape(-1)
+    rows.indices = codes.reshape(-1)
+    rows.indptr = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
     sums: npt.NDArray[Any] = rows.toarray()
     return sums
 
