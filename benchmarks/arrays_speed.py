@@ -49,7 +49,7 @@ Array = npt.NDArray[Any]
 MAX_CELLS = 2 * 10**8  # of an array of probabilities: 1.6 GB as float64
 MANY = (
     (1000, 1000, "float64"), (2000, 2000, "float64"), (2000, 2000, "float32"), (4000, 5000, "float32"),
-    (5000, 5000, "labels only"),
+    (5000, 5000, "labels only"), (100_000, 5000, "labels only"),
 )  # fmt: skip
 SCORES = "roc_auc_score, one-vs-rest"
 SCORES_AND_CURVES = "AUC, AP, log loss, Brier score, curves"

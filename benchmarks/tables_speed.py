@@ -10,7 +10,7 @@ size. "Tallies" come back from the workers of a cluster, and "kB back" are their
 number of threads.
 
 python benchmarks/tables_speed.py [--rows 1e6,1e7] [--engines path,duckdb,polars,pandas,dask,spark,ray] [--classes 11]
-    [--growth 1e6,1e7,1e8] [--widths 2,11,30,100] [--repeats 3] [--folder where the files are made]
+    [--growth 1e6,1e7,1e8] [--widths 2,11,30,100] [--group 500000] [--repeats 3] [--folder where the files are made]
 """
 
 from __future__ import annotations
@@ -63,23 +63,33 @@ class Took:
     """Numbers in the evaluation's statistics."""
 
 
-def make_files(folder: Path, rows: int, classes: int, dtype: str) -> float:
-    """Write files of a million rows with ``y_true`` and ``p0``, ``p1``, …; return their size in MB."""
+def make_files(folder: Path, rows: int, classes: int, dtype: str, group: int | None) -> float:
+    """Write files of a million rows with ``y_true`` and ``p0``, ``p1``, …; return their size in MB.
+
+    ``group``: number of rows in a row group; all row groups are then in one file.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for number, part in enumerate(blocks(rows, min(PER_FILE, max(rows // 8, 1)))):
+    writer = None
+    for number, part in enumerate(blocks(rows, group or min(PER_FILE, max(rows // 8, 1)))):
         y = np.random.default_rng(number).integers(0, classes, part.stop - part.start)
         probabilities = probabilities_of(y, classes, dtype, seed=rows + number)
         columns = {"y_true": y} | {f"p{k}": probabilities[:, k] for k in range(classes)}
-        pq.write_table(
-            pa.table(columns), folder / f"part-{number:05}.parquet", use_dictionary=["y_true"]
-        )
+        block = pa.table(columns)
+        if group is None or writer is None:
+            path = folder / f"part-{number:05}.parquet"
+            writer = pq.ParquetWriter(path, block.schema, use_dictionary=["y_true"])
+        writer.write_table(block, row_group_size=len(block))
+        if group is None or part.stop == rows:
+            writer.close()
     return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
 
 
 @contextmanager
-def files(where: str | None, rows: int, classes: int, dtype: str) -> Iterator[tuple[Path, float]]:
+def files(
+    where: str | None, rows: int, classes: int, dtype: str, group: int | None = None
+) -> Iterator[tuple[Path, float]]:
     """Yield a folder of files, and remove it afterwards."""
     need = rows * classes * np.dtype(dtype).itemsize * 1.2
     with tempfile.TemporaryDirectory(prefix="tables", dir=where) as scratch:
@@ -87,7 +97,7 @@ def files(where: str | None, rows: int, classes: int, dtype: str) -> Iterator[tu
             raise OSError(
                 f"{need / 1e9:.1f} GB and 2 GB more must be free for {rows:,} rows of {classes} classes"
             )
-        size = make_files(Path(scratch), rows, classes, dtype)
+        size = make_files(Path(scratch), rows, classes, dtype, group)
         say(f"{rows:,} rows, {classes} classes of {dtype}: {size:,.0f} MB of Parquet")
         yield Path(scratch), size
 
@@ -321,7 +331,7 @@ def line(
     """Return one row of a table; a failure is shown in it and stops nothing."""
     lines: list[tuple[object, ...]] = []
     with (
-        files(options.folder, rows, classes, options.dtype) as (folder, size),
+        files(options.folder, rows, classes, options.dtype, options.group) as (folder, size),
         files(options.folder, 5000, classes, options.dtype) as (warm, _),
     ):
         for name in engine.split(","):
@@ -375,6 +385,9 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument(
         "--labels", type=numbers, default=[10**7], help="rows of labels alone; empty: none"
+    )
+    parser.add_argument(
+        "--group", type=int, help="rows in a row group, with all row groups in one file"
     )
     parser.add_argument(
         "--repeats", type=int, default=3, help="processes a line, up to ten million rows"
