@@ -152,9 +152,9 @@ def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.N
     """
     rows = csr_array((len(codes), size), dtype=values.dtype)
     # The constructor would check all codes, and copy values that are a part of a larger array.
-    rows.data = values.reshape(-1)
-    rows.indices = codes.reshape(-1)
-    rows.indptr = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
+    rows.data = values.ravel()
+    rows.indices = codes.ravel()
+    rows.indptr = np.arange(len(codes) + 1, dtype=np.int32) * codes.shape[1]
     sums: npt.NDArray[Any] = rows.toarray()
     return sums
 
