@@ -5,6 +5,8 @@
 It fills an SQLite store with runs. The best 50 have a whole evaluation (10,000 rows, 11 classes, with the rows'
 predictions), the others only its metrics, parameters and tags. It ranks all runs by a logged metric with a gate, and
 reviews the best 50, paired and with every figure, to an HTML file. To show the growth, it also lists half and a quarter.
+Then it compares 50, 200 and 1,000 evaluations in memory (10,000 rows, 3 classes), each in a fresh process, and prints
+the processor time a run and the peak memory above the evaluations.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from cmtrack.evaluation.gates import Gate
 from cmtrack.tracking.listed import Listed, LoggedValues, shortlist
 from cmtrack.tracking.runs import client_for, search
 from cmtrack.tracking.store import quiet, tracking_store
+from measure import Peak, in_fresh_process, table
 
 METRIC, ROWS, CLASSES, WHOLE = "multiclass/matthews_corrcoef", 10_000, 11, 50
 GATE = "multiclass/accuracy >= 0.3"
@@ -64,6 +67,36 @@ def fill(folder: Path, runs: int) -> None:
             ]
             client.log_batch(run_id, metrics=metrics, tags=tags, params=params)
         client.set_terminated(run_id)
+
+
+def compare_in_memory(runs: int) -> tuple[float, float, int]:
+    """Return the seconds of the processor for the comparison and for its page, and the peak memory in bytes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, ROWS)
+    shared = rng.normal(size=(ROWS, 3))
+    evaluations = {}
+    for i in range(runs):
+        logits = 0.8 * shared + 0.6 * rng.normal(size=shared.shape)
+        logits[np.arange(ROWS), y] += 1 + 0.6 * rng.random()
+        evaluations[f"run {i}"] = cmtrack.evaluate(y, logits.argmax(axis=1))
+        evaluations[f"run {i}"].metrics  # noqa: B018 - computed before the clock starts
+    with tempfile.TemporaryDirectory() as scratch, Peak() as peak:
+        start = time.process_time()
+        comparison = cmtrack.compare(evaluations)
+        middle = time.process_time()
+        comparison.report(Path(scratch) / "review.html")
+        end = time.process_time()
+    return middle - start, end - middle, peak.bytes
+
+
+def print_growth() -> None:
+    """Print how the time and the memory of a comparison grow with the number of runs."""
+    rows = []
+    for runs in (50, 200, 1000):
+        seconds, page, peak = in_fresh_process(compare_in_memory, runs)
+        per_run = f"{1e3 * seconds / runs:.1f}"
+        rows.append((runs, f"{seconds:.2f}", per_run, f"{page:.2f}", f"{peak / 1e6:.0f}"))
+    table(("runs", "compare, s", "ms a run", "page, s", "peak, MB"), rows)
 
 
 def main() -> None:
@@ -107,6 +140,7 @@ def main() -> None:
             f"  compare: {middle - start:.2f} s, {len(comparison)} runs, paired: {comparison.rankings[0].paired}"
         )
         print(f"  its review with figures: {end - middle:.2f} s more, {size:.1f} MB")
+    print_growth()
 
 
 if __name__ == "__main__":

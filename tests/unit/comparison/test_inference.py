@@ -256,6 +256,31 @@ def test_runs_that_are_out_of_the_question_cost_the_contenders_nothing():
     assert pairs.best_high[0] == pytest.approx(3 + 1.96, abs=0.01)
 
 
+def test_runs_that_are_far_behind_need_no_leads_of_pairs():
+    # Inside: only a count of computed leads shows that the work does not grow with the square of the runs.
+    computed = inference._DrawnLeads.leads
+
+    def count_leads(size):
+        """Return how many leads are computed for runs that are one standard error apart."""
+        counts = []
+
+        def counting(drawn, i, rivals, draws):
+            counts.append(int(rivals.sum()) * len(draws))
+            return computed(drawn, i, rivals, draws)
+
+        covariance = 0.5 + 0.5 * np.eye(size)
+        errors = inference.error_draws(covariance, 1000)
+        with mock.patch.object(inference._DrawnLeads, "leads", counting):
+            pairs = inference.pairs(-np.arange(size), covariance, errors, 0.95)
+        assert np.isnan(pairs.critical[-size // 2 :]).all()
+        assert pairs.may_be_best[-1] == pytest.approx(0.005 + 1 / 2001)
+        return sum(counts)
+
+    few, many = count_leads(40), count_leads(160)
+    assert many < 6 * few
+    assert many < 0.1 * 160 * 159 * 1000
+
+
 def test_of_two_runs_the_interval_is_that_of_the_pair_cut_at_zero():
     for lead, cut in ((1.0, False), (3.0, True)):
         _, pairs, _ = _infer([lead, 0.0], np.diag([0.5, 0.5]))
