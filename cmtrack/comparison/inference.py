@@ -415,15 +415,19 @@ def pairs(
         has_interval = ~(rows.without_interval | np.eye(len(row_runs), dtype=bool))
         counted[inside] = has_interval | ~rows.alike
 
-    def upper_ends(quantile: FloatArray | float) -> FloatArray:
-        """Return the upper ends.
+    def upper_ends(quantile: FloatArray | float, places: IntArray) -> FloatArray:
+        """Return the upper ends of the differences of the runs at ``places`` from all runs.
 
         The lower end for a pair of runs is minus the upper end for the same pair in reverse order.
         """
-        quantiles = np.broadcast_to(quantile, error.shape)
-        high: FloatArray = cut(difference, students(quantiles, degrees) * error, (0.0, widest))[1]
-        if rows is not None:
-            high[inside] = rows.upper(quantiles[inside])
+        quantiles = np.broadcast_to(quantile, error.shape)[places]
+        reach = students(quantiles, degrees[places]) * error[places]
+        high: FloatArray = cut(difference[places], reach, (0.0, widest))[1]
+        if rows is not None and row_runs is not None:
+            is_row = np.isin(places, row_runs)
+            inside = np.ix_(is_row, row_runs)
+            of_rows = np.searchsorted(row_runs, places[is_row])
+            high[inside] = rows.upper(quantiles[inside], of_rows)
         return high
 
     both_known = np.ones(error.shape, dtype=bool)
@@ -442,9 +446,13 @@ def pairs(
         n_reached = n_draws - np.searchsorted(np.sort(steps.largest), height, side="left")
         adjusted = np.where(height == 0, 1.0, (1 + n_reached) / (1 + n_draws))
     tied = steps.pvalue > 1 - confidence_level
-    best_low, best_high = _from_best(upper_ends(steps.quantile), counted & both_known, tied)
+    # Only runs that may be the best are compared with all others.
+    places = np.flatnonzero(tied)
+    best_low, best_high = _from_best(
+        upper_ends(steps.quantile, places), counted & both_known, places
+    )
     rival_gains = np.where(counted, gain, -np.inf)
-    high = np.where(without_interval, np.nan, upper_ends(reach))
+    high = np.where(without_interval, np.nan, upper_ends(reach, np.arange(size)))
     return Pairs(
         difference=difference,
         standard_error=error,
@@ -626,19 +634,22 @@ def _nth_largest(numbers: Any, n: int) -> float:
 
 
 def _from_best(
-    high: FloatArray, counted: BoolArray, tied: BoolArray
+    high: FloatArray, counted: BoolArray, places: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the interval of each run's value minus the best other value (Hsu 1984).
 
-    ``high``, of shape (R, R): upper ends of the intervals of all differences.
+    ``high``, of shape (S, R): upper ends of the intervals of the differences between the runs that
+    may be the best and all runs.
     ``counted``, of shape (R, R): whether each difference is taken into account.
+    ``places``, of shape (S,): the runs that may be the best.
     """
-    best_high = np.where(counted, high, np.inf).min(axis=1)
     tiny = np.finfo(float).tiny  # The end must be 0 only if a run is ruled out.
-    best_high = np.where(tied, np.maximum(best_high, tiny), 0.0)
-    best_low = np.where(counted & tied, np.minimum(-high.T, -tiny), np.inf).min(axis=1)
+    best_high = np.zeros(len(counted))
+    ends = np.where(counted[places], high, np.inf).min(axis=1)
+    best_high[places] = np.maximum(ends, tiny)
+    low = np.where(counted[places], np.minimum(-high, -tiny), np.inf).min(axis=0, initial=np.inf)
     alone = ~counted.any(axis=1)
-    best_low = np.where(alone | np.isinf(best_low), 0.0, best_low)
+    best_low = np.where(alone | np.isinf(low), 0.0, low)
     return best_low, np.where(alone, 0.0, best_high)
 
 

@@ -117,15 +117,19 @@ class Discordant:
         spread = squares * np.divide(self.total, total, out=no_part, where=total > 0)
         return np.divide(gap, np.sqrt(spread), out=np.zeros_like(gap), where=spread > 0)
 
-    def upper(self, quantile: Any) -> FloatArray:
+    def upper(self, quantile: Any, places: Any = slice(None)) -> FloatArray:
         """Return the upper ends of Tango's intervals, for rescaled counts.
+
+        ``places``: evaluations to return the rows of the matrix for; all by default.
 
         All counts are multiplied by ``(b + c) / squares``, which converts weights to effective
         numbers of rows. An upper end is exactly 0 if the statistic is minus the quantile.
         """
-        total, squares = self._sums
+        total, squares = (numbers[places] for numbers in self._sums)
         factor = np.divide(total, squares, out=np.ones_like(total), where=squares > 0)
-        return tango(self.only_row * factor, self.only_row.T * factor, self.n * factor, quantile)
+        only_row = self.only_row[places] * factor
+        only_column = self.only_row.T[places] * factor
+        return tango(only_row, only_column, self.n * factor, quantile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,23 +322,25 @@ class Paired:
         without_error = self.without_interval & ~self.alike
         return np.where(without_error, np.nan, 2 * ndtr(-np.abs(self.statistic)))
 
-    def upper(self, quantile: Any) -> FloatArray:
+    def upper(self, quantile: Any, places: Any = slice(None)) -> FloatArray:
         """Return the upper ends of :meth:`interval`, including those for which it returns NaN.
 
         The lower end of an interval is minus the upper end for the reversed difference.
+
+        ``places``: evaluations to return the rows of the matrix for; all by default.
         """
+        difference = self.difference[places]
         if self.shares is not None:
-            high = np.maximum(self.shares.upper(quantile), self.difference)
+            high = np.maximum(self.shares.upper(quantile, places), difference)
         else:
-            reach = students(quantile, self.degrees) * self.error
-            _, high = cut(self.difference, reach, self.bounds)
-        high = np.where(self.sign_test < quantile, np.maximum(high, 0.0), high)
+            reach = students(quantile, self.degrees[places]) * self.error[places]
+            _, high = cut(difference, reach, self.bounds)
+        high = np.where(self.sign_test[places] < quantile, np.maximum(high, 0.0), high)
         if math.isfinite(self.share_size):
             # This is Tango's interval for b = c = 0.
             squared = np.square(quantile)
-            high = np.where(self.alike, squared / (self.share_size + squared), high)
-        np.fill_diagonal(high, 0.0)
-        return high
+            high = np.where(self.alike[places], squared / (self.share_size + squared), high)
+        return np.where(np.eye(len(self.values), dtype=bool)[places], 0.0, high)
 
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of the intervals for a normal quantile.
