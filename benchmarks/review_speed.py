@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from measure import Peak, in_fresh_process, table
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param, RunTag
 
@@ -26,7 +27,6 @@ from cmtrack.evaluation.gates import Gate
 from cmtrack.tracking.listed import Listed, LoggedValues, shortlist
 from cmtrack.tracking.runs import client_for, search
 from cmtrack.tracking.store import quiet, tracking_store
-from measure import Peak, in_fresh_process, table
 
 METRIC, ROWS, CLASSES, WHOLE = "multiclass/matthews_corrcoef", 10_000, 11, 50
 GATE = "multiclass/accuracy >= 0.3"

@@ -11,12 +11,14 @@ Random draws use a fixed seed, so the same input always gives the same results.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.paired import SAME, Paired, as_normal, cut, over, root, students
 from cmtrack.statistics.counting import row_blocks
@@ -58,8 +60,10 @@ class Pairs:
     ``max_t``, of shape (R, R): p-values adjusted by the distribution of the largest statistic among
     all pairs, which takes the correlation between pairs into account.
     ``reach``: normal quantile of the simultaneous intervals.
-    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN if no row
-    differs, or if the standard error is unknown.
+    ``upper_ends``: function of a quantile and of places of runs, which returns the upper ends of
+    the intervals of the differences of these runs from all runs.
+    ``without_interval``, of shape (R, R), bool: pairs in which no row differs, or whose standard
+    error is unknown.
     ``rival``, of shape (R,), int64: position of the best other run, ignoring runs that are
     identical to this run; if no other run remains, the position of the run itself.
     ``may_be_best``, of shape (R,): p-value of the hypothesis that no other run is better.
@@ -80,14 +84,25 @@ class Pairs:
     holm: FloatArray
     max_t: FloatArray
     reach: float
-    low: FloatArray
-    high: FloatArray
+    upper_ends: Callable[[float, IntArray], FloatArray]
+    without_interval: BoolArray
     rival: IntArray
     may_be_best: FloatArray
     tied: BoolArray
     critical: FloatArray
     best_low: FloatArray
     best_high: FloatArray
+
+    @cached_property
+    def high(self) -> FloatArray:
+        """Upper ends of simultaneous intervals of all differences, of shape (R, R)."""
+        high = self.upper_ends(self.reach, np.arange(len(self.rival)))
+        return np.where(self.without_interval, np.nan, high)
+
+    @property
+    def low(self) -> FloatArray:
+        """Lower ends of simultaneous intervals of all differences, of shape (R, R)."""
+        return -self.high.T
 
 
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
@@ -452,7 +467,6 @@ def pairs(
         upper_ends(steps.quantile, places), counted & both_known, places
     )
     rival_gains = np.where(counted, gain, -np.inf)
-    high = np.where(without_interval, np.nan, upper_ends(reach, np.arange(size)))
     return Pairs(
         difference=difference,
         standard_error=error,
@@ -461,8 +475,8 @@ def pairs(
         holm=_square(holm(single), upper, size),
         max_t=_square(np.maximum(adjusted, single), upper, size),
         reach=reach,
-        low=-high.T,
-        high=high,
+        upper_ends=upper_ends,
+        without_interval=without_interval,
         rival=np.where(counted.any(axis=1), rival_gains.argmax(axis=1), np.arange(size)),
         may_be_best=steps.pvalue,
         tied=tied,

@@ -519,7 +519,8 @@ def rank(
     if criterion.pareto:
         entries, arrays = _pareto(candidates, criterion, evidence)
     else:
-        entries, arrays = _single(candidates, criterion, evidence, confidence_level, seed)
+        entries, tests = _single(candidates, criterion, evidence, confidence_level, seed)
+        arrays = tests.arrays(criterion.unit)
     runs, decision = decided(entries, criterion, tie_breakers, margin, choose)
     stopped = tuple(sorted(stopped, key=identity))
     picked_from = 1 if criterion.pareto else len(runs) + len(stopped) + others
@@ -583,17 +584,14 @@ def identity(candidate: Candidate) -> tuple[str, str]:
     return candidate.run_id, candidate.name
 
 
-Standings = tuple[list[Ranked], dict[str, Any]]
-
-
 def _single(
     candidates: Sequence[Candidate],
     criterion: Criterion,
     evidence: Evidence,
     level: float,
     seed: int,
-) -> Standings:
-    """Rank runs by a single metric; return the runs, best first, and the ranking's arrays."""
+) -> tuple[list[Ranked], _Tests]:
+    """Rank runs by a single metric; return the runs, best first, and their tests."""
     values = evidence.values[:, 0]
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
@@ -621,7 +619,7 @@ def _single(
                 **tests.rank_fields(place),
             )
         )
-    return entries, tests.arrays(unit)
+    return entries, tests
 
 
 def _test(
@@ -803,7 +801,9 @@ def _interval_at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[fl
     return run.evaluation.asking(**options).intervals.get(metric, (NAN, NAN))
 
 
-def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence) -> Standings:
+def _pareto(
+    candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence
+) -> tuple[list[Ranked], dict[str, Any]]:
     """Rank runs by their Pareto fronts.
 
     A Pareto ranking contains no tests, because only the observed values decide whether a run is
