@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack.cli.flags import Answer
-from cmtrack.cli.frame import bad_input, echo, print_text, terminal
+from cmtrack.cli.frame import bad_input, print_text, terminal
 from cmtrack.cli.group import main
 from cmtrack.cli.stored import Store, of_stored, print_table, run_command
 from cmtrack.digits import short_percent, significant
@@ -164,4 +164,4 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, store: Sto
         "smallest_difference": smallest,
         "metric": metric,
     }
-    return Answer(lambda: data, lambda: echo(sentence))
+    return Answer(lambda: data, lambda: print_text(terminal(), sentence))

@@ -269,16 +269,24 @@ def _upload(
         client.log_artifacts(run_id, scratch)
     # Do not set the tag mlflow.loggedArtifacts, because the evaluation view would first show this
     # table, which is empty for all other runs.
-    client.set_tag(run_id, NOTE, _whole_lines(text))
+    client.set_tag(run_id, NOTE, _note(text))
 
 
-def _whole_lines(text: str) -> str:
-    """Cut a text at the end of a line, so that it is at most 8,000 characters long."""
-    if len(text) <= MAX_NOTE:
-        return text
-    end = f"\n\n… the rest is in {MARKDOWN_FILE}."
-    beginning = text[: MAX_NOTE - len(end)]
-    return beginning[: beginning.rfind("\n")] + end
+_METRICS = (
+    "*Metrics of this run: `review/runs` is the number of ranked runs, `review/tied` the number of "
+    "runs that may be the best, `review/stopped` the number of runs that failed a gate, and "
+    "`review/best` the value of the chosen run.*"
+)
+
+
+def _note(text: str) -> str:
+    """Return a review and the meaning of its metrics, with at most 8,000 characters."""
+    end = f"\n\n{_METRICS}"
+    if len(text) + len(end) > MAX_NOTE:
+        end = f"\n\n… the rest is in {MARKDOWN_FILE}.{end}"
+        text = text[: MAX_NOTE - len(end)]
+        text = text[: text.rfind("\n")]
+    return text + end
 
 
 def _today() -> str:

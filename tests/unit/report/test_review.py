@@ -858,8 +858,9 @@ def test_a_review_whose_gates_stop_every_run_is_logged(store):
         run.data.tags["mlflow.note.content"],
     )
     assert len(note) <= 8_000 < len(description)
-    beginning, _, ending = note.rpartition("\n\n")
-    assert ending == "… the rest is in cmtrack_review.md."
+    beginning, rest, metrics = note.rsplit("\n\n", 2)
+    assert rest == "… the rest is in cmtrack_review.md."
+    assert "`review/stopped` the number of runs that failed a gate" in metrics
     assert description.startswith(f"{beginning}\n")
     assert run.data.tags["cmtrack.decision"] == "Take none: both evaluated runs fail a gate."
     assert run.data.tags["cmtrack.best"] == ""

@@ -106,6 +106,7 @@ def test_a_review_is_a_run_and_its_runs_models_and_versions_are_tagged(ids: dict
     tags = review.data.tags
     assert {name: tags[f"cmtrack.{name}"] for name in expected} == expected
     assert tags[NOTE].startswith("## Review by accuracy")
+    assert "`review/tied` the number of runs that may be the best" in tags[NOTE]
     assert review.data.metrics == {
         "review/runs": 2,
         "review/stopped": 1,
