@@ -39,8 +39,7 @@ _CHART_FEW = 3  # largest number of classes with percent signs and names of colu
 _CHART_NAME = 7  # largest number of characters in a class name
 _CHART_COLUMNS = 37  # largest number of characters in a title line
 _MISMATCH_CAPTION = [
-    "An intragroup mismatch predicts another class or subgroup of the correct group. It is neither "
-    "a hit nor a false alarm.",
+    "An intragroup mismatch is an error within the correct group. It lowers recall and precision.",
     "Mismatches appear twice, in a row and in a column. Rows add up to the actual totals and "
     "columns to the predicted totals.",
 ]

@@ -237,7 +237,7 @@ def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
         1,
         where=is_as_good.tolist(),
         transform=ax.get_xaxis_transform(),
-        label="always predicting the same class is as good",
+        label="always predicting the same class is as good or better",
         **look,
     )
 

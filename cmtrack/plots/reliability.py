@@ -336,7 +336,7 @@ def _draw_curve(
         if len(x) == 1:
             ax.vlines(x, low, high, **line)
     ends = scale.inside(np.array([0.0, 1.0]))
-    ax.plot(ends, ends, label="perfect: as often as the score says", **DOTTED)
+    ax.plot(ends, ends, label="perfect calibration", **DOTTED)
     words = "curve without bins"
     if error:
         words += f": calibration error {error}"

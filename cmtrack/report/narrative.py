@@ -11,6 +11,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import constant_answer
 from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.rows import step_called
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import FEW_ROWS
 from cmtrack.metrics.names import encode_label
@@ -39,8 +40,8 @@ from cmtrack.report.probabilities import average, confidence, judgement
 from cmtrack.statistics import BinaryCounts
 
 MISMATCHES = (
-    "IM (intragroup mismatch) counts the rows that are predicted as another class or subgroup of "
-    "the correct group. Each of them is counted twice: in the IM row and in the IM column."
+    "IM (intragroup mismatch) counts the rows with an error within the correct group. Each of them "
+    "is counted twice: in the IM row and in the IM column."
 )
 RARE_SHARE = 0.1
 """Share of positive rows below which accuracy hardly depends on the positive rows.
@@ -278,7 +279,7 @@ def _on_mismatches(evaluation: Evaluation) -> list[str]:
 
 
 def n_mismatches(evaluation: Evaluation) -> float:
-    """Return the number of rows predicted as another class or subgroup of the correct group.
+    """Return the number of rows with an error within the correct group.
 
     The number is 0 if there is no positive group.
     """
@@ -286,6 +287,21 @@ def n_mismatches(evaluation: Evaluation) -> float:
     if cells is None:
         return 0
     return cells.imp + cells.imn
+
+
+def other_within(evaluation: Evaluation, step: str) -> str:
+    """Return what a mismatch in a step is predicted as, such as "another class".
+
+    If an earlier step is relaxed, errors within its groups are correct. The mismatches of the next
+    step are then errors between these groups.
+    """
+    names = [reduced.name for reduced in evaluation.reduced]
+    earlier = [step_called(evaluation, name) for name in names[: names.index(step)]]
+    if not earlier:
+        return "another class"
+    if all(composed.relaxed for composed in earlier):
+        return f"another {named(earlier[-1].name)} group"
+    return "another class or group"
 
 
 def _correlation_of_classes(evaluation: Evaluation) -> list[str]:
@@ -407,8 +423,8 @@ def _steps(evaluation: Evaluation) -> list[str]:
         text = f"After grouping by {step_name} ({groups}), {accuracy} of predictions are correct"
         if rate > 0:
             text += (
-                f". Another {percent(rate)} predict another class or subgroup of the correct "
-                "group, which does not count as correct"
+                f". Another {percent(rate)} predict {other_within(evaluation, step.name)} within "
+                "the correct group, which does not count as correct"
             )
         sentences.append(f"{text}.")
     return sentences
@@ -455,10 +471,13 @@ def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
     if not predicted:
         return f"it never predicts {named(evaluation.positive)}"
     precision = shown(evaluation, "binary/precision", percent_with_interval)
-    counts = ""
+    remarks = []
     if needs_counts(cells.tp, predicted):
-        counts = f" ({count(cells.tp)} of {count(predicted)})"
-    return f"{precision} of its {named(evaluation.positive)} predictions are correct{counts}"
+        remarks.append(f"{count(cells.tp)} of {count(predicted)}")
+    if cells.imp:
+        remarks.append(f"{counted(cells.imp, 'mismatch')} counted as wrong")
+    text = f"{precision} of its {named(evaluation.positive)} predictions are correct"
+    return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
 def _ranks_well(evaluation: Evaluation) -> list[str]:

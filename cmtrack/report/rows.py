@@ -22,6 +22,7 @@ from cmtrack.evaluation.rows import (
 )
 from cmtrack.grouping import Label
 from cmtrack.report import formatting as fmt
+from cmtrack.report.narrative import other_within
 from cmtrack.rows.join import column_called
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.predictions import Predictions
@@ -208,8 +209,8 @@ def behind_confusions(
         extent = f"the {len(listed)} largest"
     return {
         "reading": (
-            f"The list shows {extent} errors in {matrix_name}. To see the rows of another large "
-            f"cell, click it in a matrix. {reading}"
+            f"The list shows the first rows of {extent} errors in {matrix_name}. To see rows of "
+            f"other cells, click a cell with many rows in a matrix. {reading}"
         ),
         "cells": confusions,
         "others": [(head, tables) for head, tables in groups if tables],
@@ -274,7 +275,9 @@ def _behind(
     predicted: Label
     if isinstance(cell.predicted, str):
         predicted = MISMATCH
-        answer = "predicted as another class or subgroup of the same group"
+        answer = "predicted as another class of the same group"
+        if cell.step is not None:
+            answer = f"predicted as {other_within(evaluation, cell.step)} within this group"
     else:
         predicted = groups[cell.predicted]
         answer = f"predicted as {fmt.named(predicted)}"

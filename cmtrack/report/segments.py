@@ -167,7 +167,7 @@ class SegmentView:
         if math.isnan(disparity.gap_low):
             note = f" There is no interval: {disparity.reason}."
         elif disparity.gap_low <= 0:
-            note = " The interval of the gap includes 0."
+            note = " The interval of the gap includes 0, so no difference is shown."
         elif not any(self.side(metric, text) for text in self.order):
             note = (
                 " The two segments differ significantly from each other, although no segment "

@@ -650,16 +650,17 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
     """Compare the effect of selection, the rows that would decide, and equivalent runs with the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
     for match in re.finditer(
-        rf"About ({_NUMBER}) of this value is due to selection and is not subtracted: it is the (\w+) of at least (\d+) runs",
+        r"Selecting the (?P<end>\w+) of at least (?P<runs>\d+) runs evaluated on these rows improves this value by "
+        rf"about (?P<part>{_NUMBER}),",
         said,
     ):
-        looks, value = data["looks"], read(match[1])
+        looks, value = data["looks"], read(match["part"])
         if (
             abs(value - looks["optimism"]) > 0.06 * looks["optimism"]
-            or int(match[3]) != looks["runs"]
+            or int(match["runs"]) != looks["runs"]
         ):
             wrong.append(f"{match[0]!r}: {looks}")
-        if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
+        if (match["end"] == "highest") != (looks["corrected"] < looks["value"]):
             wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
     for match in re.finditer(
         rf"[ :]about ({_NUMBER}) for “(.*?)”",

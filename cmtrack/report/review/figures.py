@@ -117,7 +117,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
     evaluations = [run.evaluation for run in runs]
     title_of_metric = partial(title_of, evaluation=ranking.evaluation, catalog=catalog, brief=True)
     equal = [
-        f"{fmt.join_names(list(map(title_of_metric, same_values[name])))} has the values of "
+        f"without {fmt.join_names(list(map(title_of_metric, same_values[name])))}, equal to "
         f"{title_of_metric(name)}"
         for name in names
         if same_values[name]

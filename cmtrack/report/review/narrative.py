@@ -28,7 +28,12 @@ from cmtrack.evaluation.catalog import OPEN
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
-from cmtrack.report.narrative import n_mismatches, question_of_metric, warnings_about
+from cmtrack.report.narrative import (
+    n_mismatches,
+    other_within,
+    question_of_metric,
+    warnings_about,
+)
 from cmtrack.report.review.phrases import (
     all_others,
     behind_words,
@@ -362,8 +367,8 @@ def selection(review: Review) -> str:
     end = "highest" if review.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
     return (
-        f"About {part} of this value is due to selection and is not subtracted: it is the {end} of "
-        f"{looks.among}."
+        f"Selecting the {end} of {looks.among} improves this value by about {part}, which is not "
+        "subtracted."
     )
 
 
@@ -483,8 +488,8 @@ def rows_more(review: Review) -> str:
     if not parts:
         return ""
     return (
-        f"More rows needed to separate {leader} from another run with 80% power, if the true "
-        f"differences equal the observed ones: {fmt.join_names(parts, 6)}."
+        f"Additional rows needed to separate {leader} from another run with 80% power, if the "
+        f"true differences equal the observed ones: {fmt.join_names(parts, 6)}."
     )
 
 
@@ -844,11 +849,11 @@ def break_evens(review: Review) -> list[str]:
             alike.append(quoted(names[other.name]))
     if alike:
         sentences.append(
-            f"Whatever a miss costs, {quoted(names[taken.name])} is not shown to be cheaper or "
-            f"more expensive than {' or '.join(alike)}."
+            f"Whatever a missed positive costs, the errors of {quoted(names[taken.name])} are not "
+            f"shown to be cheaper or more expensive than those of {' or '.join(alike)}."
         )
     if sentences and len(others) > RIVALS:
-        sentences.append(f"This page compares costs only with the {RIVALS} best other runs.")
+        sentences.append(f"Costs of errors are compared only with the {RIVALS} best other runs.")
     return sentences
 
 
@@ -1023,8 +1028,8 @@ def explained(level: float, noun: str = "run") -> str:
         return f"A model is {RULED_OUT} if {test}. Any other model {MAY_BE_BEST}."
     return (
         f"A run is {RULED_OUT} if p, the p-value of the test that it is the best, is at most "
-        f"{significant(1 - level)}. Then the interval of its gap is cut off at 0, because the test "
-        f"is one-sided. Any other run {MAY_BE_BEST}."
+        f"{significant(1 - level)}. The interval of its gap then ends at 0, because the test is "
+        f"one-sided. Any other run {MAY_BE_BEST}."
     )
 
 
@@ -1073,14 +1078,17 @@ def _on_mismatches(review: Review) -> str:
     if "binary/matthews_corrcoef" not in review.criterion.metrics:
         return ""
     evaluations = [run.evaluation for run in review.comparison.runs]
-    counts = [n_mismatches(one) for one in evaluations if isinstance(one, Evaluation)]
-    most = max(counts, default=0)
-    if not most:
+    most, evaluation = max(
+        ((n_mismatches(one), one) for one in evaluations if isinstance(one, Evaluation)),
+        key=lambda pair: pair[0],
+        default=(0, None),
+    )
+    if not most or evaluation is None:
         return ""
     return (
-        "A wrong class in the correct group does not lower the Matthews correlation (up to "
-        f"{fmt.counted(most, 'row')} of a run). Recall, precision and accuracy count it as an "
-        "error."
+        f"Predicting {other_within(evaluation, evaluation.reduced[-1].name)} within the correct "
+        f"group does not lower the Matthews correlation (up to {fmt.counted(most, 'row')} of a "
+        "run). Recall, precision and accuracy count it as an error."
     )
 
 

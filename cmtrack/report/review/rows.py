@@ -12,7 +12,7 @@ from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import TOTAL
 from cmtrack.report import formatting as fmt
-from cmtrack.report.narrative import n_mismatches
+from cmtrack.report.narrative import n_mismatches, other_within
 from cmtrack.report.review.cells import Cell, Row, Table
 from cmtrack.report.review.review import Review
 from cmtrack.report.rows import (
@@ -136,7 +136,8 @@ def _missed(review: Review, ranking: Ranking) -> str:
     evaluations = [run.evaluation for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
     if review.right_side == "class" or not any(map(n_mismatches, evaluations)):
         return sentence
-    return f"{sentence} Here, a wrong class in the correct group also counts as an error."
+    other = other_within(evaluations[0], evaluations[0].reduced[-1].name)
+    return f"{sentence} Here, {other} within the correct group also counts as wrong."
 
 
 def _alike(whole: Flips) -> bool:

@@ -102,7 +102,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     figure = plot_confusion_matrix(counts, ["many", "one"])
     opacity = main_axes(figure).images[0].get_alpha()
     np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
-    assert "Pale classes have fewer than 20 rows (1 of 2 classes)." in notes(figure)
+    assert "Paler rows: fewer than 20 rows of data (1 of 2 classes)." in notes(figure)
     # weights, not samples
     assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
@@ -182,7 +182,9 @@ def test_reduced_matrix_shares_are_of_the_actual_group() -> None:
     np.testing.assert_allclose(column, [[0], [150 / 429]])
     np.testing.assert_allclose(row, [[0, 150 / 429]])
     assert {"273\n64%", "150\n35%", "150"} <= set(cell_texts(figure))
-    assert "neither a hit nor a false alarm" in notes(figure)[-1].replace("\n", " ")
+    assert "an error within the correct group. It lowers recall and precision" in notes(figure)[
+        -1
+    ].replace("\n", " ")
     assert tick_names(figure) == ["rest (n=80)", "promoter (n=429)", "intragroup\nmismatch"]
 
 

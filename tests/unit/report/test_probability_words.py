@@ -18,6 +18,8 @@ from cmtrack.comparison import break_even
 from cmtrack.digits import interval, number, with_interval
 from cmtrack.report import report_html
 from cmtrack.report import verdict as sentences_on
+
+# a page shows it only inside its sentences
 from cmtrack.report.formatting import percents_apart, points
 from cmtrack.report.review import Review, context, html, markdown, verdict
 from support import agreement
@@ -286,7 +288,7 @@ def sentences_on_costs(comparison):
     return [
         text
         for text in verdict(Review(comparison))
-        if re.search("of a miss|a miss costs|^Costs were", text)
+        if re.search("of a miss|a miss costs|missed positive costs|^Costs of", text)
     ]
 
 
@@ -596,18 +598,18 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     assert said[0] in html(comparison, pictures={})
     close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
     assert sentences_on_costs(close) == [
-        "Whatever a miss costs, “one” is not shown to be cheaper or more expensive than “two”."
+        "Whatever a missed positive costs, the errors of “one” are not shown to be cheaper or more expensive than those of “two”."
     ]
     three = pair((30, 30), (20, 21))
     said = sentences_on_costs(compare(three | {"three": three["two"]}, rank_by="binary/precision"))
     assert len(said) == 1
     assert re.fullmatch(
-        "Whatever a miss costs, “.*?” is not shown to be cheaper or more expensive than “.*?” or “.*?”.",
+        "Whatever a missed positive costs, the errors of “.*?” are not shown to be cheaper or more expensive than those of “.*?” or “.*?”.",
         said[0],
     )
     four = three | {"three": three["two"], "four": three["two"]}
     assert sentences_on_costs(compare(four, rank_by="binary/precision"))[1:] == [
-        "This page compares costs only with the 2 best other runs."
+        "Costs of errors are compared only with the 2 best other runs."
     ]
 
 

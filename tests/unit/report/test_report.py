@@ -221,14 +221,15 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert said.startswith("The model finds ")
     assert " of “above”; " in said
     assert (
-        " of its “above” predictions are correct. The Matthews correlation for “above” is " in said
+        " of its “above” predictions are correct (24 mismatches counted as wrong). The Matthews correlation for “above” is "
+        in said
     )
     assert "On 300 rows of 4 classes, the accuracy is " in said
     assert "This is clearly better than always predicting the most frequent class, “" in said
     assert "Matthews correlation" in said
     assert "The most frequent confusion is " in said
     assert "After grouping by “side” (“low” and “above”), " in said
-    assert " predict another class or subgroup of the correct group, " in said
+    assert " within the correct group, which does not count as correct." in said
     assert "The area cannot exceed " in said
     assert "On average, the probability of “above” is " in said
     assert "Estimated from labelled scores" not in said  # the labels tell the share
@@ -353,12 +354,12 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
         verdict(evaluation)[3],
         "After grouping by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of predictions are correct. Another 19.0% "
-        "predict another class or subgroup of the correct group, which does not count as correct.",
+        "predict another class within the correct group, which does not count as correct.",
         "The best class by F1 is “a, b” (F1 0.851, n = 45); the worst is “d” (F1 0.412, n = 25).",
         "The most frequent confusion is “d” predicted as “c”: 18 rows, 72.0% of the class.",
     ]
     found = r"The model finds 27 of 55 rows of “no” \(49.1% \[[^]]*\]\)"
-    right = r"52.9% \[[^]]*\] of its “no” predictions are correct \(27 of 51\)"
+    right = r"52.9% \[[^]]*\] of its “no” predictions are correct \(27 of 51, 19 mismatches counted as wrong\)"
     assert re.fullmatch(rf"{found}; {right}\.", verdict(evaluation)[0])
     correlation = "The Matthews correlation{} is "
     assert verdict(evaluation)[1].startswith(correlation.format(" for “no”"))

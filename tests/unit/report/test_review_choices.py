@@ -110,11 +110,14 @@ def test_a_curve_is_inside_its_axes_and_begins_and_ends_where_it_must(page):
     for lines in curves.values():
         assert set(lines) == {0, 1, 2}
         for path in lines.values():
-            points = np.array([list(map(int, point.split())) for point in path[1:].split("L")])
-            assert len(points) <= 66
-            assert points.min() >= 0
-            assert points.max() <= 1000
-            assert (np.diff(points[:, 0]) >= 0).all()
+            # A step is one vertical and one horizontal line, "V 985 H 360".
+            points = re.findall(r"[ML](\d+) (\d+)", path)
+            points += [(x, y) for y, x in re.findall(r"V(\d+)H(\d+)", path)]
+            assert len(re.findall(r"\d+", path)) == 2 * len(points) <= 2 * 66
+            across, up = np.array(points, dtype=int).T
+            assert min(across.min(), up.min()) >= 0
+            assert max(across.max(), up.max()) <= 1000
+            assert (np.diff(across) >= 0).all()
     assert curves["ROC"][0].startswith("M0 ")
 
 

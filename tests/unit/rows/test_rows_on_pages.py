@@ -240,7 +240,7 @@ def test_the_list_has_the_largest_errors_of_the_class_matrix() -> None:
     for table in listed:
         i, j = map(int, table.anchor.removeprefix("rows-c-").split("-"))
         assert table.title.startswith(f"{errors[i, j]} rows: “{i}” predicted as “{j}”")
-    assert "The list shows the 5 largest errors in the confusion matrix. " in page
+    assert "The list shows the first rows of the 5 largest errors in the confusion matrix. " in page
 
 
 def test_the_list_has_the_errors_of_the_positive_group() -> None:
@@ -259,7 +259,10 @@ def test_the_list_has_the_errors_of_the_positive_group() -> None:
     listed = {table.anchor: int(table.title.split()[0]) for table in listed_in(page)}
     assert listed == sizes
     assert list(listed.values()) == sorted(sizes.values(), reverse=True)
-    assert "The list shows all errors in the reduced confusion matrix “side”. " in page
+    assert (
+        "The list shows the first rows of all errors in the reduced confusion matrix “side”. "
+        in page
+    )
     relaxed = evaluate(
         [0, 1, 2, 2],
         [1, 0, 2, 2],
@@ -267,7 +270,7 @@ def test_the_list_has_the_errors_of_the_positive_group() -> None:
     )
     page = report_html(relaxed, {}, rows=relaxed)
     assert len(listed_in(page)) == 2
-    assert "The list shows all errors in the confusion matrix. " in page
+    assert "The list shows the first rows of all errors in the confusion matrix. " in page
 
 
 def test_a_report_has_rows_only_where_they_are_given() -> None:
@@ -300,7 +303,7 @@ def test_cells_of_matrices_open_their_rows() -> None:
         assert tables[f"rows-c-{i}-{j}"].title.startswith(f"{counts[i, j]} ")
     aside = tables["rows-s0-0-m"]
     assert aside.title.startswith(
-        f"{evaluation.reduced['two'].mismatches[0]} rows: “low” predicted as another class or subgroup of the same group"
+        f"{evaluation.reduced['two'].mismatches[0]} rows: “low” predicted as another class within this group"
     )
     assert all(row[1] != row[2] for row in aside.rows)
     assert page.count('href="#rows-s0-0-m"') == 4  # twice in the figure, twice in the table

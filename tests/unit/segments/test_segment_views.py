@@ -102,7 +102,12 @@ def test_few_samples_are_worse_only_by_an_exact_test(hits, worse):
         [-1, 1] if worse else [0, 0]
     )
     assert bool(view.sentences()) == worse
-    assert view.gap("binary/recall").endswith(" The interval of the gap includes 0.") != worse
+    assert (
+        view.gap("binary/recall").endswith(
+            " The interval of the gap includes 0, so no difference is shown."
+        )
+        != worse
+    )
     (table,) = page_tables(evaluation)
     assert {cell["apart"] for row in table["rows"] for cell in row["cells"][1:2]} == {worse}
 
@@ -195,7 +200,9 @@ def test_the_gap_has_the_interval_of_the_disparity():
         f"[{found.ratio_low:.3f}, {found.ratio_high:.3f}]."
     )
     same = next(views(by_hits({"a": (80, 100), "b": (78, 100)})))
-    assert same.gap("binary/recall").endswith(". The interval of the gap includes 0.")
+    assert same.gap("binary/recall").endswith(
+        ". The interval of the gap includes 0, so no difference is shown."
+    )
     equal = next(views(by_hits({"a": (80, 100), "b": (80, 100)}))).gap("binary/recall")
     assert equal.startswith(
         "Recall for “yes” is 80.0% in every segment that has a value, a gap of 0.0 "
