@@ -24,6 +24,8 @@ from cmtrack.metrics.paired import SAME, Paired, as_normal, cut, over, root, stu
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
+_FEW_RUNS = 64
+"""Number of runs below which leads are computed run by run."""
 N_DRAWS = 20_000
 
 
@@ -608,7 +610,9 @@ class _DrawnLeads:
         between = slice(int(places[0]), int(places[-1]) + 1)
         scale = (self.scale[i] * rivals)[between]
         for part in row_blocks(len(draws), len(scale)):
-            lead = self.by_draw[draws[part], between]
+            # Reductions over few columns are fast only if each column is contiguous.
+            order = "F" if len(scale) < _FEW_RUNS else "C"
+            lead = np.array(self.by_draw[draws[part], between], order=order)
             lead -= self.by_draw[draws[part], i, None]
             lead *= scale
             largest[0, part] = lead.max(axis=1)
