@@ -401,9 +401,11 @@ class Transported(RemovedAttributes):
         frame = self.to_frame()
         shown = frame[frame["metric"].isin(self.evaluation.headline)]
         size = shown["change"].abs().sort_values(ascending=False, kind="stable")
+        shown = self._what_changes(shown.loc[size.index])
+        heads = {"here": "on these rows", "there": "at these shares"}
         return notebook.view(
             notebook.sentence(f"If the shares are: {self._shares_in_words()}"),
-            notebook.table(self._what_changes(shown.loc[size.index]), of=len(frame)),
+            notebook.table(shown.rename(columns=heads), of=len(frame)),
             notes=self.warnings,
         )
 
