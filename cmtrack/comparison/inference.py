@@ -610,9 +610,10 @@ class _DrawnLeads:
         between = slice(int(places[0]), int(places[-1]) + 1)
         scale = (self.scale[i] * rivals)[between]
         for part in row_blocks(len(draws), len(scale)):
-            # Reductions over few columns are fast only if each column is contiguous.
-            order = "F" if len(scale) < _FEW_RUNS else "C"
-            lead = np.array(self.by_draw[draws[part], between], order=order)
+            lead = self.by_draw[draws[part], between]
+            if len(scale) < _FEW_RUNS:
+                # Reductions over few columns are fast only if each column is contiguous.
+                lead = np.asfortranarray(lead)
             lead -= self.by_draw[draws[part], i, None]
             lead *= scale
             largest[0, part] = lead.max(axis=1)
