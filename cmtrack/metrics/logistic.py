@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import root
 from scipy.special import expit
 
 from cmtrack.statistics.inputs import FloatArray
-
-_MOST_STEPS = 100
-_MOST_HALVINGS = 50
-_LAST_STEP = 1e-8
-"""Size of the last step. Each step squares the error, so after this step the rest is rounding."""
 
 
 def fit_logistic(
@@ -22,9 +18,9 @@ def fit_logistic(
 ) -> FloatArray:
     """Return the maximum-likelihood coefficients, shape (P,), or NaN if the search fails.
 
-    Newton's method solves the likelihood equations. A step is halved until it reduces the norm of
-    the equations. A minimizer would compare likelihoods instead. Because of rounding, likelihoods
-    become equal when only half of the digits of the coefficients are correct.
+    The method of Levenberg and Marquardt solves the likelihood equations. A minimizer would compare
+    likelihoods instead. Because of rounding, likelihoods become equal when only half of the digits
+    of the coefficients are correct.
 
     ``features``, shape (P, U): values whose magnitude should be about 1. Add a row of ones for an
         intercept.
@@ -36,29 +32,27 @@ def fit_logistic(
     """
     penalty = ridge * np.eye(len(features))
 
-    def equations(coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the equations, which are 0 at the solution, and their derivatives."""
-        chance = expit(coefficients @ features)
-        expected = total * chance
-        values = features @ (expected - positive) + penalty @ coefficients
-        return values, (features * (expected * (1 - chance))) @ features.T + penalty
+    def equations(coefficients: FloatArray) -> FloatArray:
+        expected = total * expit(coefficients @ features)
+        return features @ (expected - positive) + penalty @ coefficients
 
-    coefficients = np.zeros(len(features)) if start is None else start
-    values, slopes = equations(coefficients)
-    for _ in range(_MOST_STEPS):
-        try:
-            step = np.linalg.solve(slopes, values)
-        except np.linalg.LinAlgError:
-            break
-        if np.abs(step).max() <= _LAST_STEP * (1 + np.abs(coefficients).max()):
-            return coefficients - step
-        size = np.linalg.norm(values)
-        for _ in range(_MOST_HALVINGS):
-            values, slopes = equations(coefficients - step)
-            if np.linalg.norm(values) < size:
-                break
-            step = step / 2
-        else:
-            break
-        coefficients = coefficients - step
-    return np.full(len(features), np.nan)
+    def slopes(coefficients: FloatArray) -> FloatArray:
+        chance = expit(coefficients @ features)
+        return (features * (total * chance * (1 - chance))) @ features.T + penalty
+
+    options = {
+        # The tolerance is close to the rounding error, because the influence of each row is
+        # computed at the solution.
+        "xtol": 1e-8,
+        "ftol": 1e-15,
+        "gtol": 0.0,
+        "maxiter": 2000,
+        # All features have the same scale. With the default setting, the first step would be
+        # shorter if there were more rows.
+        "diag": np.ones(len(features)),
+    }
+    first = np.zeros(len(features)) if start is None else start
+    solution = root(equations, first, jac=slopes, method="lm", options=options)
+    if not solution.success:
+        return np.full(len(features), np.nan)
+    return solution.x

@@ -149,7 +149,7 @@ class About:
 
 _COMES_TRUE = (
     "On the dotted line, a score of 30% comes true 30% of the time. Where the curve is below the "
-    "line, the scores are too high; where it is above the line, they are too low."
+    "line, scores are too high; above it, they are too low."
 )
 _CROSSING = "If two curves cross, neither run is better at every threshold."
 

@@ -170,7 +170,7 @@ def test_another_metric(page, comparison, evaluations):
         "options => options.map(option => option.value)"
     )
     assert "Matthews correlation for “legs six”" not in titles  # it ranks the runs above
-    assert {"Accuracy", "Log loss", "Area under the ROC curve for “legs six”", "Gain"} <= set(
+    assert {"Accuracy (4 classes)", "Log loss (4 classes)", "Area under the ROC curve for “legs six”", "Gain"} <= set(
         titles
     )
     assert {"multiclass/accuracy", "probability/log_loss", "binary/roc_auc", "own/gain"} <= set(
@@ -321,7 +321,7 @@ def test_the_keyboard_reaches_everything(page):
 
 
 def test_the_rows_by_another_metric_are_sorted_by_a_click(page):
-    choose(page, "Accuracy")
+    choose(page, "Accuracy (4 classes)")
     ranks = [row["rank"] for row in answer(page)[1]]
     for _ in range(2):
         page.locator("table.answer:visible th button").first.click()
@@ -355,7 +355,7 @@ def test_eight_runs_can_be_filtered(browser, tmp_path):
     assert shown() == tied
     assert 1 <= len(tied) < 8
     assert opened.locator("#find-live").inner_text() == f"{len(tied)} of 8 runs"
-    choose(opened, "Log loss")  # a table of another metric is filtered by its own standings
+    choose(opened, "Log loss (4 classes)")  # a table of another metric is filtered by its own standings
     _, rows = answer(opened)
     seen = opened.locator("table.answer:visible tbody tr").evaluate_all(
         "rows => rows.map(r => r.hidden)"
@@ -518,7 +518,7 @@ def test_it_works_in_a_frame_without_a_size_or_storage(browser, file, evaluation
     opened.evaluate(
         "() => { const f = document.querySelector('iframe'); f.width = 625; f.height = 668; }"
     )
-    choose(frame, "Accuracy")
+    choose(frame, "Accuracy (4 classes)")
     ranking = compare(evaluations, rank_by="multiclass/accuracy").ranking
     assert [row["name"] for row in answer(frame)[1]] == [run.name for run in ranking.runs]
     frame.locator("table.ranking button.pick").last.click()
@@ -535,7 +535,7 @@ def test_names_that_reorder_text_stay_text(browser, tmp_path):
         for name, right in (("a\u202eb", 0.8), ("אבג", 0.5))
     }
     opened, errors = open_page(browser, compare(runs).report(tmp_path / "review.html"))
-    choose(opened, "Accuracy")
+    choose(opened, "Accuracy (4 classes)")
     sentence, rows = answer(opened)
     assert r"“a\u202eb”" in sentence
     assert {row["name"] for row in rows} == {r"a\u202eb", "\u2068אבג\u2069"}
