@@ -104,6 +104,15 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
     )
 
 
+def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the points of the steps, starting at recall 0; skip thresholds that add no hits."""
+    adds_hits = np.diff(recall, prepend=0.0) > 0
+    x = recall[adds_hits]
+    y = precision[adds_hits]
+    first = y[0] if len(y) else 0.0
+    return np.append(0.0, x), np.append(first, y)
+
+
 @dataclass(frozen=True, eq=False)
 class GainsCurve:
     """The gain as a function of the share of rows that are predicted positive.

@@ -9,8 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack.metrics.precision_recall import steps
+
 from . import _text as text
-from .precision_recall import steps
 from .review.overlays import IN_COLOUR, line_style
 from .style import (
     DOTTED,

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cmtrack import digits
+from cmtrack.metrics.precision_recall import steps
 
 from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
 from .style import (
     CURVE,
     DASHED,
     DOTTED,
-    FloatArray,
     curve_sheet,
     extent_points,
     fold,
@@ -95,12 +94,3 @@ def plot_precision_recall(
     unit_square(ax, "recall" + of_positive(positive), "precision", title)
     legend_below(ax)
     return page.finish()
-
-
-def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the points of the steps, starting at recall 0; skip thresholds that add no hits."""
-    adds_hits = np.diff(recall, prepend=0.0) > 0
-    x = recall[adds_hits]
-    y = precision[adds_hits]
-    first = y[0] if len(y) else 0.0
-    return np.append(0.0, x), np.append(first, y)

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from cmtrack import digits
 from cmtrack.metrics.calibration import upper_bound
+from cmtrack.metrics.precision_recall import steps
 from cmtrack.plots import _text as text
-from cmtrack.plots.precision_recall import steps
 from cmtrack.plots.reliability import reach_of
 from cmtrack.plots.roc import of_positive
 from cmtrack.plots.style import (

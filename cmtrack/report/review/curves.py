@@ -14,8 +14,8 @@ import numpy as np
 
 from cmtrack.comparison.ranking import Ranking
 from cmtrack.evaluation import Evaluation
+from cmtrack.metrics.precision_recall import steps
 from cmtrack.names import quoted
-from cmtrack.plots.precision_recall import steps
 from cmtrack.report.probabilities import curve_of
 from cmtrack.report.review.shown import alike, judged_section, of_classes
 from cmtrack.statistics.inputs import FloatArray

@@ -170,9 +170,12 @@ def test_another_metric(page, comparison, evaluations):
         "options => options.map(option => option.value)"
     )
     assert "Matthews correlation for “legs six”" not in titles  # it ranks the runs above
-    assert {"Accuracy (4 classes)", "Log loss (4 classes)", "Area under the ROC curve for “legs six”", "Gain"} <= set(
-        titles
-    )
+    assert {
+        "Accuracy (4 classes)",
+        "Log loss (4 classes)",
+        "Area under the ROC curve for “legs six”",
+        "Gain",
+    } <= set(titles)
     assert {"multiclass/accuracy", "probability/log_loss", "binary/roc_auc", "own/gain"} <= set(
         metrics
     )
@@ -355,7 +358,9 @@ def test_eight_runs_can_be_filtered(browser, tmp_path):
     assert shown() == tied
     assert 1 <= len(tied) < 8
     assert opened.locator("#find-live").inner_text() == f"{len(tied)} of 8 runs"
-    choose(opened, "Log loss (4 classes)")  # a table of another metric is filtered by its own standings
+    choose(
+        opened, "Log loss (4 classes)"
+    )  # a table of another metric is filtered by its own standings
     _, rows = answer(opened)
     seen = opened.locator("table.answer:visible tbody tr").evaluate_all(
         "rows => rows.map(r => r.hidden)"
