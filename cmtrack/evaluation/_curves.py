@@ -28,10 +28,17 @@ _OF_CLASS_CALIBRATION = (
 )
 
 
+def _scores(evaluation: Evaluation) -> ScoreTable | None:
+    """Return the scores of the positive group; None if they are missing or not evaluated."""
+    if not evaluation.has_section("binary"):
+        return None
+    return evaluation._views.seen(ScoreTable)
+
+
 def roc(evaluation: Evaluation) -> RocCurve | None:
     """Return the ROC curve of the positive group; None if its scores are missing."""
-    table = evaluation._views.seen(ScoreTable)
-    if table is None or evaluation.scored is None or not evaluation.has_section("binary"):
+    table = _scores(evaluation)
+    if table is None:
         return None
     metrics = evaluation.metrics
     return replace(
@@ -44,8 +51,8 @@ def roc(evaluation: Evaluation) -> RocCurve | None:
 
 def precision_recall(evaluation: Evaluation) -> PrecisionRecallCurve | None:
     """Return the precision-recall curve of the positive group; None if its scores are missing."""
-    table = evaluation._views.seen(ScoreTable)
-    if table is None or evaluation.scored is None or evaluation.roc is None:
+    table = _scores(evaluation)
+    if table is None:
         return None
     metrics = evaluation.metrics
     return replace(
