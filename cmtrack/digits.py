@@ -53,12 +53,24 @@ def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
 
 
 def significant_with_interval(value: float, low: float, high: float) -> str:
-    """Format as ``0.25 [0.164, 0.491]``, or only the number if the interval is undefined."""
+    """Format as ``0.250 [0.164, 0.491]``, or only the number if the interval is undefined."""
     if math.isnan(value):
         return "undefined"
     if not math.isfinite(low + high):
         return significant(value)
-    return f"{significant(value)} [{significant(low)}, {significant(high)}]"
+    texts = [significant(part) for part in (value, low, high)]
+    places = max(len(text.partition(".")[2]) for text in texts)
+    # All three have the same number of decimals, so that a reader can compare them.
+    value_text, low_text, high_text = (_padded(text, places) for text in texts)
+    return f"{value_text} [{low_text}, {high_text}]"
+
+
+def _padded(text: str, places: int) -> str:
+    """Append zeros to the text of a number until it has that many decimals."""
+    whole, _, decimals = text.partition(".")
+    if places == 0:
+        return text
+    return f"{whole}.{decimals.ljust(places, '0')}"
 
 
 def _shifted(value: float, times_ten: int) -> Decimal:

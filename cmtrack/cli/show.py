@@ -56,7 +56,7 @@ def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     RUN is a run or a folder. The command needs neither the data nor the model, and writes nothing.
     The --costs file must contain `costs: [[actual, predicted, cost], ...]`. The file may also
     contain `default`, the cost of all other errors (1 if omitted), and `mismatch: {group: cost}`,
-    the cost of a wrong class in the correct group.
+    the cost of another class of the correct group.
     """
     where, evaluation = store.load(run, _has_dependent_rows)
     from cmtrack.cli.reading import read_file
@@ -184,7 +184,7 @@ def _print_threshold(chosen: Threshold) -> None:
     rows = []
     for count, actual, predicted, error in _OUTCOMES:
         n = getattr(chosen.held_out, count)
-        # Only a grouping has wrong classes in the correct group.
+        # Only a grouping has mismatches.
         if n > 0 or not error:
             outcome = f"{names[actual]} predicted {names[predicted]}{error}"
             rows.append((outcome, fmt.count(round(n, 1))))
@@ -194,10 +194,10 @@ def _print_threshold(chosen: Threshold) -> None:
 
 _OUTCOMES = (
     ("tp", "positive", "positive", ""),
-    ("imp", "positive", "positive", ", wrong class"),
+    ("imp", "positive", "positive", ", but another class"),
     ("fn", "positive", "negative", ""),
     ("fp", "negative", "positive", ""),
     ("tn", "negative", "negative", ""),
-    ("imn", "negative", "negative", ", wrong class"),
+    ("imn", "negative", "negative", ", but another class"),
 )
 """For each count: its actual side, its predicted side, and one additional error."""

@@ -371,7 +371,8 @@ def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
         return values
     deviations = values - values.mean()
     variance = np.diag(covariance) - 2 * covariance.mean(axis=1) + covariance.mean()
-    unbiased = variance * size / (size - 1)
+    # Rounding can make the variance of equal values negative.
+    unbiased = np.maximum(variance, 0.0) * size / (size - 1)
     spread = max(float(deviations @ deviations) / (size - 1) - float(unbiased.mean()), 0.0)
     with np.errstate(invalid="ignore"):
         shrinkage = np.where(spread + unbiased > 0, np.sqrt(spread / (spread + unbiased)), 1.0)

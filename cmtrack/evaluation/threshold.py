@@ -74,7 +74,7 @@ class Judged:
     >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
     >>> judged = evaluation.threshold({(1, 0): 10, (0, 1): 1}).objective
     >>> judged.name, judged.value, str(judged)
-    ('cost/mean', 0.25, '0.25 [0.164, 0.491]')
+    ('cost/mean', 0.25, '0.250 [0.164, 0.491]')
     """
 
     name: str

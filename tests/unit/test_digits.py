@@ -46,7 +46,7 @@ def test_a_repr_has_the_digits_of_the_page() -> None:
     actual = np.arange(8000) % 2
     evaluation = evaluate(actual, np.where(right, actual, 1 - actual))
     assert "accuracy 0.812" in repr(evaluation)
-    assert significant_with_interval(0.8115, 0.8035, 0.8205) == "0.812 [0.804, 0.82]"
+    assert significant_with_interval(0.8115, 0.8035, 0.8205) == "0.812 [0.804, 0.820]"
     assert significant_with_interval(0.8115, math.nan, math.nan) == "0.812"
     assert significant_with_interval(math.nan, 0.0, 1.0) == "undefined"
 

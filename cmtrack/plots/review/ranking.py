@@ -60,6 +60,7 @@ def plot_ranking(
     metric_title: str,
     better: str,
     chosen: int | None = None,
+    chosen_label: str = "chosen",
     confidence_level: float = 0.95,
     max_rows: int = 30,
     title: str | None = None,
@@ -85,6 +86,7 @@ def plot_ranking(
     ``metric_title``: name of the metric.
     ``better``, {"higher", "lower", "nearest zero"}: the direction in which values are better.
     ``chosen``: index of the run that was chosen.
+    ``chosen_label``: words for that run in the legend.
     ``confidence_level``: level of the intervals. The intervals of the differences hold for all runs
         together.
     ``max_rows``: largest number of runs to show.
@@ -122,7 +124,8 @@ def plot_ranking(
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
-    legend = _legend(left, may_be_best, level, star is not None)
+    star_label = None if star is None else chosen_label
+    legend = _legend(left, may_be_best, level, star_label)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(
@@ -149,7 +152,7 @@ def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) 
     right.tick_params(axis="y", length=0, labelleft=False)
 
 
-def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
+def _legend(ax: Axes, tied: BoolArray, level: str, star_label: str | None) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
         return Line2D(
             [], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label
@@ -158,9 +161,9 @@ def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
     handles = [handle(BLUE, "o", f"{MAY_BE_BEST} (at {level} confidence)")] if tied.any() else []
     if not tied.all():
         handles.append(handle(ORANGE, "s", f"{RULED_OUT} (at {level} confidence)"))
-    if star:
+    if star_label is not None:
         handles.append(
-            Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen")
+            Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label=star_label)
         )
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
     return legend_below(ax, handles, drop, handlelength=2.2, ncols=3)

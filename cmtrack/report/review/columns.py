@@ -152,7 +152,6 @@ def columns_of(
             value=standing,
             heading="Status",
             cell=_status,
-            terminal=OnTerminal(text=_status_on_terminal),
         ),
         *values,
         Column(
@@ -356,11 +355,6 @@ def _name(entry: Ranked, ranking: Ranking) -> NameCell:
 def _status(entry: Ranked, ranking: Ranking) -> Cell:
     status = standing(entry, ranking)
     return Cell(standing_word(status, ranking, entry.tied), [*STANDINGS].index(status))
-
-
-def _status_on_terminal(entry: Ranked, ranking: Ranking) -> str:
-    # A narrow terminal has no room for the reason of a choice.
-    return "chosen" if entry.chosen else _status(entry, ranking).text
 
 
 def _value(entry: Ranked, ranking: Ranking) -> Cell:

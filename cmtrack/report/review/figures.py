@@ -30,7 +30,7 @@ from cmtrack.plots.evaluation import class_curve, hardest_classes, with_named_ce
 from cmtrack.plots.order import IN_GIVEN_ORDER, order_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.probabilities import JUDGES, curve_of
-from cmtrack.report.review.phrases import criterion_title, title_of
+from cmtrack.report.review.phrases import criterion_title, standing_word, title_of
 from cmtrack.report.review.shown import (
     MAX_METRICS,
     MAX_RUNS,
@@ -97,6 +97,7 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         metric_title=fmt.capital(title),
         better=criterion.direction,
         chosen=_find_chosen(runs),
+        chosen_label=standing_word("chosen", ranking),
         confidence_level=ranking.confidence_level,
         picked=np.array([run.picked for run in runs]),
     )

@@ -293,7 +293,7 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     assert data["metrics"]["cost/mean"] == pytest.approx(found.objective.to_dict())
     printed = ok(run("threshold", "kept", "--costs", "costs.yaml", width=300)).stdout
     assert found.sentence() in printed
-    assert "“above” predicted “above”, wrong class" in printed
+    assert "“above” predicted “above”, but another class" in printed
     bounded = ("--maximize", "binary/recall", "--subject-to", "binary/precision >= 0.5")
     data = json.loads(ok(run("threshold", "kept", *bounded, "--json")).stdout)
     assert data["subject_to"] == "binary/precision >= 0.5"

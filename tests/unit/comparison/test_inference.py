@@ -525,6 +525,13 @@ def test_optimism_as_in_the_vector() -> None:
     assert optimism(np.array([0.9]), np.eye(1)) == 0
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("variance", [0.00622504, 1 / 3, 0.1, 1e-300])
+def test_optimism_of_runs_with_equal_predictions_is_zero(variance: float) -> None:
+    covariance = np.full((9, 9), variance)
+    assert optimism(np.ones(9), covariance) == pytest.approx(0, abs=1e-8)
+
+
 @pytest.mark.slow
 def test_optimism_is_what_choosing_among_equal_runs_is_worth() -> None:
     """Of 20 equal runs with independent errors the highest is 1.867 errors too high; corrected it is right."""

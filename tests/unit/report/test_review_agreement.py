@@ -240,8 +240,7 @@ def test_every_view_has_the_same_standing_value_and_p(name):
                 run["tied"],
                 run["chosen"],
             )
-            # the terminal, which has no room for the reason of a choice
-            word = (ON_FRONTS if comparison.criterion.pareto else WORDS)[status]
+            # the terminal
             lines = [
                 line.rstrip()
                 for line in terminal
