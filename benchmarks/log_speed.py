@@ -5,8 +5,11 @@ run's time from start to end, including computation and figures. MLflow's evalua
 as static predictions (a frame with the labels, the predictions and the probability columns, which it stores as features
 and does not use), and as a scikit-learn model from which it computes the probabilities itself.
 
+An epoch is logged with `step=`, compared with three scikit-learn scores and `mlflow.log_metrics`. The last table shows
+the cost of a step late in a run, compared with the cost of an early step.
+
 python benchmarks/log_speed.py [--rows 10000] [--repeats 7] [--large 1000000] [--large-repeats 2]
-    [--first-repeats 5] [--profile 15]
+    [--first-repeats 5] [--late-step 5000] [--profile 15]
 """
 
 from __future__ import annotations
@@ -14,10 +17,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import cProfile
+import functools
 import io
+import itertools
 import logging
 import os
 import pstats
+import re
 import tempfile
 import threading
 import time
@@ -31,6 +37,7 @@ import numpy as np
 import pandas as pd
 from measure import Action, in_fresh_process, interleaved, numbers, say, shown, table
 from mlflow import MlflowClient
+from mlflow.entities import Metric
 from sklearn.linear_model import LogisticRegression
 
 from cmtrack import Grouping, evaluate, log_evaluation
@@ -225,6 +232,78 @@ def large(rows: int, classes: int, repeats: int) -> None:
     )
 
 
+def epochs(rows: int, classes: list[int], repeats: int, late_step: int) -> None:
+    """Print the time of an epoch that is logged with `step=`, and how the time grows with the step."""
+    lines = []
+    growth = []
+    for k in classes:
+        say(f"epochs, {k} classes")
+        with store() as folder:
+            data = Rows(rows, k)
+            steps = itertools.count()
+
+            def ours(data: Rows = data, steps: Iterator[int] = steps) -> None:
+                logged = log_evaluation(
+                    data.y,
+                    y_prob=data.probabilities,
+                    grouping=data.grouping,
+                    step=next(steps),
+                    strict=True,
+                )
+                if logged.problems:
+                    raise RuntimeError(f"not everything was logged: {logged.problems}")
+
+            def scores(data: Rows = data, steps: Iterator[int] = steps) -> None:
+                mlflow.log_metrics(three_scores(data), step=next(steps))
+
+            with mlflow.start_run() as run:
+                actions = {"log_evaluation, step=": ours, "three scores": scores}
+                for action in actions.values():
+                    action()
+                times = interleaved(actions, repeats)
+                for name, took in times.items():
+                    ratio = f"{shown(took.over(times['three scores'], 'cpu'))}×"
+                    lines.append((rows, k, name, shown(took.median), ratio, repeats))
+                early = interleaved({"early": ours}, repeats)["early"]
+                fill_steps(run.info.run_id, folder, late_step)
+                steps = itertools.count(late_step)
+                late = interleaved({"late": functools.partial(ours, steps=steps)}, repeats)["late"]
+                ratio = np.median(late.cpu) / np.median(early.cpu)
+                growth.append((rows, k, late_step, f"{shown(float(ratio))}×", repeats))
+    print("An epoch\n")
+    table(("rows", "classes", "logged by", "s", "processor, / three scores", "rounds"), lines)
+    print("A late step, compared with an early step\n")
+    table(("rows", "classes", "late step", "processor, / early", "rounds"), growth)
+
+
+def three_scores(rows: Rows) -> dict[str, float]:
+    """Return three scores by scikit-learn."""
+    from sklearn import metrics as sk
+
+    predicted = rows.probabilities.argmax(axis=1)
+    return {
+        "accuracy": sk.accuracy_score(rows.y, predicted),
+        "f1": sk.f1_score(rows.y, predicted, average="macro"),
+        "log_loss": sk.log_loss(rows.y, rows.probabilities),
+    }
+
+
+def fill_steps(run_id: str, folder: Path, steps: int) -> None:
+    """Give a run a value of each metric for every step, and two images for every step."""
+    client = MlflowClient()
+    now = int(time.time() * 1000)
+    names = list(client.get_run(run_id).data.metrics)
+    for start in range(0, steps, 10):
+        many = [Metric(name, 0.5, now, step) for step in range(start, start + 10) for name in names]
+        for place in range(0, len(many), 1000):
+            client.log_batch(run_id, metrics=many[place : place + 1000])
+    images = folder / run_id / "artifacts" / "images"
+    for image in list(images.glob("*"))[:2]:
+        for step in range(steps):
+            copy = re.sub(r"step(.)\d+", rf"step\g<1>{step}", image.name)
+            (images / copy).write_bytes(image.read_bytes())
+
+
 def profile(rows: int, classes: int, depth: int) -> None:
     """Print where the time of `log_evaluation` goes, including the thread that sends."""
     with store():
@@ -285,6 +364,7 @@ def main() -> None:
     parser.add_argument(
         "--first-repeats", type=int, default=5, help="processes for the first call; 0: none"
     )
+    parser.add_argument("--late-step", type=int, default=5000, help="0: no epochs")
     parser.add_argument(
         "--profile", type=int, default=0, help="print only where the time goes, so many lines"
     )
@@ -297,6 +377,8 @@ def main() -> None:
     whole(options.rows, options.classes, options.repeats)
     if options.first_repeats:
         first_calls(options.rows[0], options.classes, options.first_repeats)
+    if options.late_step:
+        epochs(options.rows[0], options.classes, options.repeats, options.late_step)
     if options.large:
         large(options.large, 11, options.large_repeats)
 
