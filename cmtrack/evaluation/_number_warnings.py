@@ -140,12 +140,12 @@ def _unpredicted(
     text = join_names(names, 8)
     if len(names) == 1:
         yield (
-            f"{text} is never predicted, so it has no precision: {averages} leave it out, "
+            f"{text} is never predicted, so it has no precision: {averages} leave it out; "
             f"{counted} it as 0"
         )
     elif names:
         yield (
-            f"{text} are never predicted, so they have no precision: {averages} leave them out, "
+            f"{text} are never predicted, so they have no precision: {averages} leave them out; "
             f"{counted} them as 0"
         )
 

@@ -342,10 +342,10 @@ class ClassCalibration:
         n_rare = sum(tested.support < FEW_OF_A_GROUP for tested in passed)
         if not n_rare:
             return ""
-        has = "class has" if n_rare == 1 else "classes have"
+        noun = "class" if n_rare == 1 else "classes"
         return (
-            f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} rows, so the test finds only large "
-            "errors"
+            f"; for {n_rare} {noun} with fewer than {FEW_OF_A_GROUP} rows, the test finds only "
+            "large errors"
         )
 
     def _p(self, value: float) -> str:

@@ -121,7 +121,7 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
     if empty:
         lines.append(f"Hatched classes have no rows ({empty} of {len(names)} classes).")
     if few:
-        lines.append(f"Paler rows: fewer than {FEW} rows of data ({few} of {len(names)} classes).")
+        lines.append(f"Paler lines: fewer than {FEW} rows of data ({few} of {len(names)} classes).")
     return lines + text.numbered(names)
 
 

@@ -43,7 +43,7 @@ _LEAST_OF_RANGE = 0.1
 """Smallest part of a common range that a panel must span, so that its intervals stay visible."""
 _LOOK = {
     -1: (ORANGE, "s", "worse than the rest"),
-    0: (BLUE, "o", "not significantly different"),
+    0: (BLUE, "o", "not significantly different from the rest"),
     1: (GREEN, "D", "better than the rest"),
 }
 
@@ -144,9 +144,9 @@ def plot_segments(
     _share_range(axes)
     short = text.short_names(names, 34)[:n]
     sizes_in_words = [digits.short_count(size) for size in counts[:n].tolist()]
-    brackets = "Brackets show numbers of rows."
+    brackets = "In parentheses: rows."
     if positives is not None:
-        brackets = "Brackets show numbers of rows and of positive rows."
+        brackets = "In parentheses: rows, and positive rows."
         n_positive = of_shape("positives", positives, (n_segments,))
         for k in range(n):
             sizes_in_words[k] += f", {digits.short_count(float(n_positive[k]))} positive"

@@ -349,7 +349,7 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.prevalence is not None and not evaluation.calibrates_itself:
         source = "the evaluated rows, cross-fitted"
         if evaluation.statistics.labelled is not None:
-            source = "separate rows, passed as calibration="
+            source = "separate rows (argument calibration)"
         facts.append(("Labelled scores", source))
     if evaluation.weights_are is not None:
         facts.append(("Weights", _WEIGHTS[evaluation.weights_are]))

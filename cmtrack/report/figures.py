@@ -262,7 +262,7 @@ CLASSES = (
         "decision_curve",
         "Decision curve",
         "Net benefit subtracts the cost of false alarms from the hits per row. At a threshold of "
-        "20%, one hit is worth four false alarms. The score is useful wherever its curve is above "
+        "5%, one hit is worth 19 false alarms. The score is useful wherever its curve is above "
         "both other lines.",
         of_classes.decision_curve_figure,
         logged="",
@@ -292,7 +292,7 @@ CLASSES = (
     FigureEntry(
         "segments_<column>",
         "Segments by <column>",
-        "Each line shows one segment, and the worst segment comes first. The dashed line marks "
+        "Segments are ordered by the first panel, worst first. The dashed line marks "
         "the value for all rows.",
         segments_figure,
         parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],

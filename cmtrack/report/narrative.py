@@ -424,7 +424,7 @@ def _steps(evaluation: Evaluation) -> list[str]:
         if rate > 0:
             text += (
                 f". Another {percent(rate)} predict {other_within(evaluation, step.name)} within "
-                "the correct group, which does not count as correct"
+                "the correct group; they do not count as correct"
             )
         sentences.append(f"{text}.")
     return sentences
@@ -512,9 +512,9 @@ def _area(evaluation: Evaluation) -> list[str]:
     if ceiling < 1:
         relative = number(metrics["binary/roc_auc_normalized"])
         text += (
-            f". The area cannot exceed {number(ceiling)}, because {_never_hits(evaluation)} are "
-            "mismatches or would be if they were predicted positive. Divided by this ceiling, it "
-            f"is {relative} (guessing gives 0.5)"
+            f". On these rows, it cannot exceed {number(ceiling)}, because "
+            f"{_never_hits(evaluation)} are mismatches or would be if they were predicted positive"
+            f". Divided by this ceiling, it is {relative} (guessing gives 0.5)"
         )
     return [f"{text}."]
 
@@ -631,7 +631,10 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         text += f". {_largest_uncertainty(evaluation, estimate)}"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
-        text += f". A shift that the goodness-of-fit test misses can change it by up to {most}"
+        text += (
+            ". A shift that the goodness-of-fit test misses can change the estimate by up to "
+            f"{most}"
+        )
     return [f"{text}."]
 
 

@@ -310,10 +310,10 @@ def _probability_heads(cell: _Cell, predicted: str, actual: str) -> dict[str, st
         # A group consists of several classes, so the columns show the probabilities of the classes
         # of each row.
         return {
-            "probability": "Score",
-            "probability_actual": "Score of actual",
+            "probability": "Probability",
+            "probability_actual": "Probability of actual",
         }
-    heads = {"probability": f"p of {predicted}"}
+    heads = {"probability": f"Probability of {predicted}"}
     if not cell.right:
-        heads["probability_actual"] = f"p of {actual}"
+        heads["probability_actual"] = f"Probability of {actual}"
     return heads

@@ -197,7 +197,7 @@ NAN = math.nan
             [row("a", 0.2, support=19), row("b", NAN), row("c", 0.6)],
             0.95,
             "0 of 2 tested classes (of 3) show signs of miscalibration (smallest p, adjusted "
-            "by Holm: 0.200); 1 class has fewer than 20 rows, so the test finds only large "
+            "by Holm: 0.200); for 1 class with fewer than 20 rows, the test finds only large "
             "errors.",
         ),
         ([row(k, NAN) for k in range(3)], 0.95, "None of 3 classes has a test of calibration."),

@@ -102,7 +102,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     figure = plot_confusion_matrix(counts, ["many", "one"])
     opacity = main_axes(figure).images[0].get_alpha()
     np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
-    assert "Paler rows: fewer than 20 rows of data (1 of 2 classes)." in notes(figure)
+    assert "Paler lines: fewer than 20 rows of data (1 of 2 classes)." in notes(figure)
     # weights, not samples
     assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None

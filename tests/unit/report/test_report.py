@@ -229,8 +229,8 @@ def test_the_verdict_tells_the_story(evaluation: Evaluation) -> None:
     assert "Matthews correlation" in said
     assert "The most frequent confusion is " in said
     assert "After grouping by “side” (“low” and “above”), " in said
-    assert " within the correct group, which does not count as correct." in said
-    assert "The area cannot exceed " in said
+    assert " within the correct group; they do not count as correct." in said
+    assert ". On these rows, it cannot exceed " in said
     assert "On average, the probability of “above” is " in said
     assert "Estimated from labelled scores" not in said  # the labels tell the share
 
@@ -354,7 +354,7 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
         "always predicting the most frequent class, “a, b” (45.0%; p < 0.001).",
         verdict(evaluation)[3],
         "After grouping by “side” (“yes” and “no”), 67.0% [57.3, 75.4] of predictions are correct. Another 19.0% "
-        "predict another class within the correct group, which does not count as correct.",
+        "predict another class within the correct group; they do not count as correct.",
         "The best class by F1 is “a, b” (F1 0.851, n = 45); the worst is “d” (F1 0.412, n = 25).",
         "The most frequent confusion is “d” predicted as “c”: 18 rows, 72.0% of the class.",
     ]

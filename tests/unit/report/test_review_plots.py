@@ -362,7 +362,7 @@ def test_one_sample_is_pale_and_only_what_is_significant_is_saturated() -> None:
     assert image.get_clim() == (-0.05, 0.05)
     np.testing.assert_allclose(image.get_alpha(), [[0.2, 0.2], [0.07, 0.07]])
     assert tick_names(ax) == ["a (n=114)", "b (n=12)"]
-    assert "Paler rows: fewer than 20 rows of data (1 of 2 classes)." in said(figure)
+    assert "Paler lines: fewer than 20 rows of data (1 of 2 classes)." in said(figure)
     assert lines_labelled(ax, "_better") == lines_labelled(ax, "_worse") == []
     drawn = np.array([[0.1, -0.1], [0.3, -0.3]])
     marked = np.array([[True, True], [False, False]])

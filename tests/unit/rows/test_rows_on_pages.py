@@ -218,7 +218,7 @@ def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
     expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=5)
     assert [row[0] for row in first.rows] == list(map(str, expected["row"]))
     assert [row[1] for row in first.rows] == [f"{p:.3f}" for p in expected["probability"]]
-    assert first.heads == ["Row", f"p of “{LABELS[j]}”", f"p of “{LABELS[i]}”"]
+    assert first.heads == ["Row", f"Probability of “{LABELS[j]}”", f"Probability of “{LABELS[i]}”"]
     assert in_report(evaluation) == []
 
 

@@ -294,7 +294,11 @@ def test_the_forest_draws_the_numbers():
     assert [text.get_text() for text in ax.texts] == ["undefined"]
     assert ax.lines[0].get_xdata()[0] == 0.75
     words = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert words[:3] == ["worse than the rest", "not significantly different", "all rows"]
+    assert words[:3] == [
+        "worse than the rest",
+        "not significantly different from the rest",
+        "all rows",
+    ]
 
 
 @pytest.mark.slow
