@@ -115,13 +115,14 @@ def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> tuple[Sheet, Ax
     return sheet(ax, (side, side))
 
 
-def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
+def notes(names: Sequence[str], empty: int = 0, few: int = 0, of: str = "class") -> list[str]:
     """Return the sentences that explain hatched rows, pale rows and numbered names."""
     lines = []
     if empty:
         lines.append(f"Hatched classes have no rows ({empty} of {len(names)} classes).")
     if few:
-        lines.append(f"Paler lines: fewer than {FEW} rows of data ({few} of {len(names)} classes).")
+        nouns = "classes" if of == "class" else f"{of}s"
+        lines.append(f"Paler lines: fewer than {FEW} rows of data ({few} of {len(names)} {nouns}).")
     return lines + text.numbered(names)
 
 

@@ -125,7 +125,7 @@ def plot_confusion_matrix(
     if not cell.holds_two_lines:
         heat.colour_bar(ax, image, f"% of the actual {of}{scale}", ticks)
     heat.name_matrix_axes(ax, of, step, title)
-    caption_below(ax, [caption, *notes, *heat.notes(names, empty.size, int(pale.sum()))])
+    caption_below(ax, [caption, *notes, *heat.notes(names, empty.size, int(pale.sum()), of)])
     return page.finish()
 
 
@@ -224,7 +224,7 @@ def plot_reduced_matrix(
     if not cell.holds_two_lines:
         heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
     heat.name_matrix_axes(ax, of, 1, title)
-    caption_below(ax, [caption, *_MISMATCH_CAPTION, *heat.notes(names, few=int(pale.sum()))])
+    caption_below(ax, [caption, *_MISMATCH_CAPTION, *heat.notes(names, few=int(pale.sum()), of=of)])
     return page.finish()
 
 

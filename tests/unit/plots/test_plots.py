@@ -112,7 +112,9 @@ def test_rows_of_few_samples_are_pale() -> None:
         .get_alpha()
         is None
     )
-    parts = main_axes(plot_reduced_matrix(counts, [30, 2], "ab")).images
+    reduced = plot_reduced_matrix(counts, [30, 2], "ab")
+    assert "(1 of 2 groups)." in " ".join(notes(reduced))
+    parts = main_axes(reduced).images
     assert [np.asarray(image.get_alpha()).ravel().tolist()[-1] for image in parts] == [0.35] * 3
     sixty = 30 * np.eye(60)
     sixty[7, 7], sixty[7, 8] = 0, 1
