@@ -303,7 +303,16 @@ def _print(console: Console, answer: _Verdict) -> None:
 
 
 def _heading(verdict: Verdict) -> str:
-    return "Gate: passed" if verdict.passed else "Gate: failed"
+    """Return the first line; if the gates are open, it says so with the number of further rows."""
+    from cmtrack.comparison.verdict import Answer
+    from cmtrack.report.assertions import rows_would_decide
+
+    if verdict.passed:
+        return "Gate: passed"
+    if verdict.run is None or verdict.answer is not Answer.CANNOT_TELL:
+        return "Gate: failed"
+    words = rows_would_decide(verdict.rows_more, verdict.run.evaluation)
+    return f"Gate: failed ({': '.join(filter(None, [verdict.answer.value, words]))})"
 
 
 def _judged(answer: _Verdict, named: Callable[[str], str]) -> str:

@@ -28,6 +28,7 @@ from cmtrack.comparison.segments import SegmentComparison as SegmentComparison
 from cmtrack.comparison.segments import SegmentDifferences as SegmentDifferences
 from cmtrack.comparison.spec import CompareSpec as CompareSpec
 from cmtrack.comparison.tie_breakers import TieBreaker as TieBreaker
+from cmtrack.comparison.verdict import Answer as Answer
 from cmtrack.comparison.verdict import NotJudged as NotJudged
 from cmtrack.comparison.verdict import NotWorse as NotWorse
 from cmtrack.comparison.verdict import Outcome as Outcome

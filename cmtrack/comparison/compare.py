@@ -23,7 +23,7 @@ from cmtrack.comparison.comparability import (
     why_apart,
 )
 from cmtrack.comparison.criterion import DEFAULTS, FALLBACK, Criterion, read_by
-from cmtrack.comparison.differences import paired_differences
+from cmtrack.comparison.differences import own_error, paired_differences
 from cmtrack.comparison.planning import with_equivalence
 from cmtrack.comparison.ranking import Ranking, cohorts, decides, rank
 from cmtrack.comparison.record import Record
@@ -37,7 +37,7 @@ from cmtrack.comparison.tie_breakers import TieBreaker, check_there
 from cmtrack.digits import short_percent
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import OPEN
-from cmtrack.evaluation.gates import Gate, GateResult, check_known
+from cmtrack.evaluation.gates import Gate, GateOutcome, GateResult, check_known, with_rows_more
 from cmtrack.grouping import Costs
 from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.metrics.metric import Metric
@@ -473,7 +473,18 @@ def judged(
         both_have = gate.metric in evaluation.metrics and gate.metric in other.metrics
         if both_have:
             difference = paired_differences(evaluation, other, metrics=[gate.metric])[gate.metric]
-    return gate.check(evaluation.metrics, evaluation.intervals, difference)
+    result = gate.check(evaluation.metrics, evaluation.intervals, difference)
+    if result.outcome is not GateOutcome.OPEN or gate.metric not in evaluation.metrics:
+        return result
+    if difference is not None:
+        estimate = difference.difference
+        error = difference.standard_error
+    else:
+        estimate = evaluation.metrics[gate.metric]
+        error = own_error(evaluation, gate.metric)
+    return with_rows_more(
+        result, estimate, error, evaluation.n_samples, evaluation.confidence_level
+    )
 
 
 def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) -> str:

@@ -19,14 +19,13 @@ from cmtrack.comparison.run import Candidate
 from cmtrack.digits import count, significant, significant_with_interval
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import OPERATORS, Gate
-from cmtrack.metrics.intervals import normal_quantile
+from cmtrack.metrics.intervals import POWER, further_rows, normal_quantile
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-POWER = 0.8
 FEWEST_TO_BE_EQUIVALENT = 20
 """Fewest rows of a class for which standard errors are accurate enough to test equivalence."""
 
@@ -113,9 +112,7 @@ class Resolution:
         if the present rows are sufficient, and NaN if the run does not differ from the leader.
         """
         observed = abs(self.differences[run])
-        if not observed > 0:
-            return math.nan
-        return float(np.ceil(max(self.rows_for(observed, run) - self.rows, 0.0)))
+        return further_rows(self.rows, self.errors[run], observed, self.quantile)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes of detectable differences as plain data."""

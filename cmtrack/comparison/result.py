@@ -402,6 +402,65 @@ class Comparison(RemovedAttributes):
             ranking, runs, max(len(reviews), reviewed), int(self.how.get("seed", 0)), baseline
         )
 
+    # -- assertions for tests and pipelines --------------------------------------------------------
+
+    def assert_not_worse(
+        self, baseline: str, *, margin: float, run: str | None = None, metric: str | None = None
+    ) -> None:
+        """Raise AssertionError unless a run is shown to be at most ``margin`` worse than another.
+
+        The interval of the paired difference decides, as in a gate on ``.difference.low``. If the
+        rows cannot decide, the message gives the number of further rows that would.
+
+        Parameters
+        ----------
+        baseline : str
+            Name or id of the run to compare with.
+        margin : float
+            Largest accepted loss, in units of the metric.
+        run : str, optional
+            Name or id of the run to check; by default the best of the other runs.
+        metric : str, optional
+            By default the metric that ranks the runs.
+
+        Raises
+        ------
+        AssertionError
+            If the run is worse by more than the margin, or if the rows do not exclude it.
+        KeyError
+            If no run is ranked under this name.
+        ValueError
+            If the runs were not evaluated on the same data, if the metric has no direction that is
+            better, or if models over repeated runs are ranked.
+
+        Examples
+        --------
+        >>> from cmtrack import compare, evaluate
+        >>> y = [0, 1] * 100
+        >>> new = evaluate(y, [0, 1] * 89 + [1, 0] * 11)
+        >>> runs = {"new": new, "champion": evaluate(y, [0, 1] * 90 + [1, 0] * 10)}
+        >>> comparison = compare(runs, rank_by="multiclass/accuracy")
+        >>> comparison.assert_not_worse("champion", margin=0.05)
+        """
+        self._assert_difference(baseline, margin=margin, run=run, metric=metric)
+
+    def assert_better(
+        self, baseline: str, *, run: str | None = None, metric: str | None = None
+    ) -> None:
+        """Raise AssertionError unless a run is shown to be better than another.
+
+        Parameters, errors and inference are those of :meth:`assert_not_worse`.
+        """
+        self._assert_difference(baseline, margin=None, run=run, metric=metric)
+
+    def _assert_difference(self, baseline: str, **options: Any) -> None:
+        from cmtrack.comparison.verdict import check_difference
+        from cmtrack.report.assertions import why_not_shown
+
+        check = check_difference(self, baseline, **options)
+        if not check.result.passed:
+            raise AssertionError(printable(why_not_shown(check)))
+
     # -- rows across runs --------------------------------------------------------------------------
 
     def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:

@@ -23,9 +23,10 @@ from cmtrack.comparison.comparability import (
 )
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
-from cmtrack.evaluation.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate, GateResult, with_rows_more
 from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of, steps_of
 from cmtrack.grouping import ComposedStep
+from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.names import near
 from cmtrack.names import join_names, quoted
 from cmtrack.rows import Flips, Missed
@@ -342,7 +343,9 @@ def judged_by_flips(
                 f"is {needed:,}",
                 undecided=True,
             )
-    return gate.check({gate.metric: value}, {gate.metric: ends})
+    result = gate.check({gate.metric: value}, {gate.metric: ends})
+    error = (ends[1] - ends[0]) / (2 * normal_quantile(flips.level))
+    return with_rows_more(result, value, error, evaluation.n_samples, flips.level)
 
 
 def _rows_to_pass(gate: Gate, level: float) -> int:

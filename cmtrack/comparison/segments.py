@@ -22,7 +22,7 @@ from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
 from cmtrack.comparison.differences import Difference, paired, paired_differences, why_no_error
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import BUILT_IN
-from cmtrack.evaluation.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate, GateResult, with_rows_more
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import ROUNDING, holm, normal_quantile
 from cmtrack.metrics.names import encode_label, near
@@ -589,7 +589,13 @@ def judged_by_segment(
         for k, text in enumerate(table.texts)
         if chosen in (None, text)
     }
-    return gate.check_segments(numbers, few)
+    result = gate.check_segments(numbers, few)
+    if not result.segment:
+        return result
+    value, ends = numbers[result.segment]
+    half_width = (ends[1] - ends[0]) / 2
+    standard_error = half_width / normal_quantile(level)
+    return with_rows_more(result, value, standard_error, evaluation.n_samples, level)
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Reason, how_apart, remedy, why_unpaired
 from cmtrack.comparison.compare import CompareOptions, compare_evaluations, judged
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer
 from cmtrack.comparison.criterion import ALWAYS_DEFINED, RankBy
-from cmtrack.comparison.differences import paired_differences
+from cmtrack.comparison.differences import Difference, paired_differences
 from cmtrack.comparison.ranking import Ranked
 from cmtrack.comparison.result import Comparison, RunComparison
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.gates import Gate, GateResult
+from cmtrack.evaluation.gates import Gate, GateOutcome, GateResult
 from cmtrack.metrics.own import UNKNOWN, near_or_own
 from cmtrack.removed import RemovedMembers
 
@@ -30,6 +32,14 @@ class NotJudged(Enum):
     NO_METRIC = "a gate is on a metric that the run, or the baseline, does not have"
     NO_ERROR = "the standard error of the difference from the baseline is unknown"
     UNDECIDED = "it is unknown if a gate is met, because there is no interval"
+
+
+class Answer(Enum):
+    """Answer to the question whether a run may replace another run."""
+
+    PROMOTE = "promote"
+    KEEP = "keep"
+    CANNOT_TELL = "cannot tell"
 
 
 class Outcome(Enum, metaclass=RemovedMembers):
@@ -116,6 +126,8 @@ class Verdict:
     >>> verdict = judge(evaluate(y, [0, 1] * 70 + [1, 0] * 30), require=["binary/recall >= 0.8"])
     >>> verdict.passed, [(check.gate.text, check.passed) for check in verdict.checks]
     (False, [('binary/recall >= 0.8', False)])
+    >>> verdict.answer
+    <Answer.KEEP: 'keep'>
     """
 
     run: Ranked | None
@@ -132,6 +144,33 @@ class Verdict:
         """True if the run passes all checks; False if there is no verdict."""
         return self.not_judged is None and all(check.passed for check in self.checks)
 
+    @property
+    def answer(self) -> Answer:
+        """Promote if every check holds, keep if the rows refute a check, and cannot tell otherwise.
+
+        A gate on the end of an interval, such as ``.low >= 0.6``, is refuted only if the other end
+        does not meet the bound either. A gate without a number to compare cannot be decided.
+        """
+        if any(map(_is_refuted, self.checks)):
+            return Answer.KEEP
+        if self.passed:
+            return Answer.PROMOTE
+        return Answer.CANNOT_TELL
+
+    @property
+    def rows_more(self) -> float:
+        """Number of further rows that would decide all gates with 80% power.
+
+        The number assumes that the estimates are the true values. With several open gates, it is
+        the largest of their numbers. It is NaN if the answer is not "cannot tell", or if an open
+        gate has no number because its estimate equals the bound or has no standard error.
+        """
+        results = [check for check in self.checks if isinstance(check, GateResult)]
+        numbers = [result.rows_more for result in results if result.outcome is GateOutcome.OPEN]
+        if self.answer is not Answer.CANNOT_TELL or not numbers:
+            return math.nan
+        return float(np.max(numbers))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""
 
@@ -140,6 +179,8 @@ class Verdict:
 
         data = {
             "passed": self.passed,
+            "answer": self.answer.value,
+            "rows_more": self.rows_more,
             "run": named(self.run),
             "baseline": named(self.baseline),
             "gates": [check.to_dict() for check in self.checks],
@@ -154,6 +195,77 @@ class Verdict:
             if self.not_judged is None
             else data | {"not_judged": self.not_judged.name.lower(), "why": self.why}
         )
+
+
+def _is_refuted(check: GateResult | NotWorse) -> bool:
+    """Return whether the rows show that a check does not hold."""
+    if isinstance(check, GateResult):
+        return check.outcome is GateOutcome.REFUTED
+    return not check.passed
+
+
+@dataclass(frozen=True)
+class DifferenceCheck:
+    """Check of the difference between a run and a baseline in one metric.
+
+    ``margin``: largest loss that is accepted; None if the run must be better.
+    """
+
+    run: Ranked
+    baseline: Ranked
+    metric: str
+    margin: float | None
+    difference: Difference
+    result: GateResult
+
+
+def check_difference(
+    comparison: Comparison,
+    baseline: str,
+    *,
+    margin: float | None,
+    run: str | None = None,
+    metric: str | None = None,
+) -> DifferenceCheck:
+    """Check whether a run is better than a baseline, or at most ``margin`` worse, like a gate does.
+
+    The other arguments are those of :meth:`cmtrack.Comparison.assert_not_worse`.
+    """
+    if not isinstance(comparison, RunComparison):
+        raise ValueError(f"runs can be checked against a baseline, but {comparison!r} ranks models")
+    if margin is not None and not 0 <= margin < math.inf:
+        raise ValueError(f"margin must be a number of at least 0, got {margin!r}")
+    base = comparison[baseline]
+    ranking = next(ranking for ranking in comparison.rankings if base in ranking.runs)
+    others = {other.name: other for other in ranking.runs if other is not base}
+    tested = next(iter(others.values()), base)
+    if run is not None:
+        tested = comparison[run]
+    if tested.name not in others:
+        raise ValueError(f"run must be one of {list(others)[:10]}, got {tested.name!r}")
+    metrics = comparison.criterion.metrics
+    if metric is not None:
+        metrics = (metric,)
+    if len(metrics) > 1:
+        raise ValueError(f"give one metric, because the runs are ranked by {', '.join(metrics)}")
+    name = metrics[0]
+    gate = _gate_of(name, tested.evaluation.catalog.lookup(name).better, margin)
+    pair = (tested.evaluation, base.evaluation)
+    difference = paired_differences(*pair, metrics=[name])[name]
+    result = judged(gate, tested.evaluation, base, name)
+    return DifferenceCheck(tested, base, name, margin, difference, result)
+
+
+def _gate_of(metric: str, better: str, margin: float | None) -> Gate:
+    """Return the gate that a better run, or a run that is at most ``margin`` worse, passes."""
+    bounds = {"higher": "low > 0", "lower": "high < 0"}
+    if margin is not None:
+        bounds = {"higher": f"low >= {-float(margin)}", "lower": f"high <= {float(margin)}"}
+    if better not in bounds:
+        raise ValueError(
+            f"{metric} has no direction that is better: use gates on its .difference instead"
+        )
+    return Gate.parse(f"{metric}.difference.{bounds[better]}")
 
 
 def judge(

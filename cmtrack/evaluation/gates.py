@@ -6,12 +6,13 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.digits import significant
 from cmtrack.evaluation.catalog import OPEN
-from cmtrack.metrics.intervals import Interval
+from cmtrack.metrics.intervals import Interval, further_rows, normal_quantile
 from cmtrack.metrics.names import OF_SEGMENTS, near_metric, segment_parts
 from cmtrack.metrics.own import near_or_own
 from cmtrack.names import quoted
@@ -40,6 +41,14 @@ _FORM = (
     "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and "
     ".low or .high"
 )
+
+
+class GateOutcome(Enum):
+    """Outcome of a gate: it holds, the rows refute it, or they leave it open."""
+
+    HOLDS = "holds"
+    REFUTED = "refuted"
+    OPEN = "open"
 
 
 @dataclass(frozen=True)
@@ -175,7 +184,7 @@ class Gate:
             ends = intervals.get(self.metric, (math.nan, math.nan))
         value = self._compared(value, ends)
         if math.isfinite(value):
-            return GateResult(self, value, self.keeps(value), "")
+            return GateResult(self, value, self.keeps(value), "", crossed=self._is_crossed(ends))
         if self.metric not in metrics:
             return GateResult(self, math.nan, False, f"the run has no {self.metric}")
         if not math.isfinite(metrics[self.metric]):
@@ -222,7 +231,9 @@ class Gate:
             # Undecided segments are not in this list, so the segment farthest from the bound really
             # fails.
             last = farthest(failing, key=finite.__getitem__)
-            return GateResult(self, finite[last], False, "", last)
+            # The gate is refuted if any segment refutes it.
+            crossed = all(self._is_crossed(found[text][1]) for text in failing)
+            return GateResult(self, finite[last], False, "", last, crossed=crossed)
         if finite and not undecided and not missing:
             last = farthest(finite, key=finite.__getitem__)
             return GateResult(self, finite[last], True, "", last)
@@ -249,6 +260,18 @@ class Gate:
             reason = f"{number} has no interval for {names}"
         return GateResult(self, math.nan, False, reason, undecided=not undefined)
 
+    def _is_crossed(self, ends: Interval) -> bool:
+        """Return whether one end of an interval meets the bound and the other end does not.
+
+        Only a gate on the end that is farther from meeting the bound, such as ``.low >= 0``, can be
+        crossed. Every other gate is met or refuted by the number that it names.
+        """
+        facing = {"low": ">", "high": "<"}
+        if self.absolute or not self.end or not self.operator.startswith(facing[self.end]):
+            return False
+        low, high = (bool(OPERATORS[self.operator](end, self.bound)) for end in ends)
+        return low != high
+
     def _compared(self, value: float, ends: Interval) -> float:
         """Return the number that is compared with the bound."""
         if self.absolute:
@@ -274,6 +297,11 @@ class GateResult:
     undecided : bool
         Whether the data do not permit a decision, because the interval is missing or is computed
         from too few rows or clusters.
+    crossed : bool
+        Whether the bound lies within the interval whose end was compared.
+    rows_more : float
+        For an open gate, the number of further rows that would decide it with 80% power if the
+        estimate is the true value; NaN if there is no such number.
     """
 
     gate: Gate
@@ -282,6 +310,17 @@ class GateResult:
     reason: str
     segment: str = ""
     undecided: bool = False
+    crossed: bool = False
+    rows_more: float = math.nan
+
+    @property
+    def outcome(self) -> GateOutcome:
+        """The outcome; a gate without a number to compare is open, although it does not pass."""
+        if self.passed:
+            return GateOutcome.HOLDS
+        if self.crossed or not math.isfinite(self.value):
+            return GateOutcome.OPEN
+        return GateOutcome.REFUTED
 
     @property
     def found(self) -> str:
@@ -323,6 +362,21 @@ class GateResult:
         if self.reason:
             return f"{self.gate.text} ({self.reason})"
         return f"{self.gate.text} (is {self._shown})"
+
+
+def with_rows_more(
+    result: GateResult, estimate: float, error: float, rows: float, level: float
+) -> GateResult:
+    """Return a gate's result with the number of further rows that would decide it.
+
+    ``estimate``, ``error``: the value or difference that the gate bounds, and its standard error.
+    ``rows``, ``level``: number of rows of the estimate, and confidence level of its interval.
+    """
+    if result.outcome is not GateOutcome.OPEN:
+        return result
+    distance = abs(estimate - result.gate.bound)
+    more = further_rows(rows, error, distance, normal_quantile(level))
+    return replace(result, rows_more=more)
 
 
 def check_known(gates: Collection[Gate], known: Collection[str]) -> None:

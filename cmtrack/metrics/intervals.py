@@ -52,6 +52,26 @@ def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float
     return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
 
 
+POWER = 0.8
+"""Probability with which a planned number of rows detects a difference."""
+
+
+def further_rows(rows: float, error: float, distance: float, quantile: float) -> float:
+    """Return the number of additional rows that would show a distance with 80% power.
+
+    This is ``n ((z + z_.8) s / distance)^2 - n``, rounded up and at least 0, if the observed
+    distance is the true distance. The number is NaN if the distance or the standard error is 0 or
+    unknown.
+
+    ``rows``, ``error``: the present number n of rows, and the standard error s on these rows.
+    ``quantile``: the two-sided normal quantile z that the distance must reach.
+    """
+    if not (distance > 0 and error > 0):
+        return math.nan
+    needed = rows * ((quantile + float(ndtri(POWER))) * error / distance) ** 2
+    return float(np.ceil(max(needed - rows, 0.0)))
+
+
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
     """Adjust p-values for the number of tests, with the method of Holm.
 

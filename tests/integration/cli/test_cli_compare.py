@@ -591,6 +591,26 @@ def test_a_terminal_gets_text_and_a_summary_markdown(run: Any, tmp_path: Path, w
     assert "|---|---|---|" in summary
 
 
+def test_an_open_gate_cannot_tell_and_says_how_many_rows_would_decide(
+    run: Any, tmp_path: Path
+) -> None:
+    asked = ("gate", "good", "--require")
+    metric = "multiclass/accuracy"
+    passing = json.loads(ok(run(*asked, f"{metric} >= 0", "--json"), 0).stdout)
+    assert (passing["answer"], passing["rows_more"]) == ("promote", None)
+    value = passing["gates"][0]["value"]
+    gate = (*asked, f"{metric}.low >= {value - 0.03}")
+    data = json.loads(ok(run(*gate, "--json"), 1).stdout)
+    assert data["answer"] == "cannot tell"
+    assert data["rows_more"] > 0
+    first = ok(run(*gate, "--summary", "s.md", width=200), 1).stdout.splitlines()[0]
+    assert re.fullmatch(r"Gate: failed \(cannot tell: about [\d,]+ more rows would decide\)", first)
+    assert (tmp_path / "s.md").read_text().startswith(f"### {first}\n")
+    refuted = (*asked, f"{metric}.low >= 1")
+    assert ok(run(*refuted), 1).stdout.startswith("Gate: failed\n")
+    assert json.loads(ok(run(*refuted, "--json"), 1).stdout)["answer"] == "keep"
+
+
 @pytest.mark.slow
 def test_a_gate_names_the_review_of_its_run(run: Any, store: Filled) -> None:
     with tracking_store(store.uri):
