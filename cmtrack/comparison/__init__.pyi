@@ -14,6 +14,16 @@ from cmtrack.comparison.differences import McNemar as McNemar
 from cmtrack.comparison.differences import mcnemar as mcnemar
 from cmtrack.comparison.differences import paired_differences as paired_differences
 from cmtrack.comparison.differences import randomization_test as randomization_test
+from cmtrack.comparison.months import Gain as Gain
+from cmtrack.comparison.months import Joined as Joined
+from cmtrack.comparison.months import Life as Life
+from cmtrack.comparison.months import Month as Month
+from cmtrack.comparison.months import MonthEstimate as MonthEstimate
+from cmtrack.comparison.months import Months as Months
+from cmtrack.comparison.months import Shown as Shown
+from cmtrack.comparison.months import challenger_level as challenger_level
+from cmtrack.comparison.months import join_months as join_months
+from cmtrack.comparison.months import months_of as months_of
 from cmtrack.comparison.ranking import Ranked as Ranked
 from cmtrack.comparison.ranking import RankedRun as RankedRun
 from cmtrack.comparison.ranking import Ranking as Ranking
