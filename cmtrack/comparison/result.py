@@ -454,7 +454,7 @@ class Comparison(RemovedAttributes):
         self._assert_difference(baseline, margin=None, run=run, metric=metric)
 
     def _assert_difference(self, baseline: str, **options: Any) -> None:
-        from cmtrack.comparison.verdict import check_difference
+        from cmtrack.comparison.assertions import check_difference
         from cmtrack.report.assertions import why_not_shown
 
         check = check_difference(self, baseline, **options)

@@ -13,7 +13,7 @@ from cmtrack.report import formatting as fmt
 from cmtrack.report.review.phrases import counts_rows
 
 if TYPE_CHECKING:
-    from cmtrack.comparison.verdict import DifferenceCheck
+    from cmtrack.comparison.assertions import DifferenceCheck
 
 MANY = 20
 """Multiple of the present rows above which the number of further rows is not printed."""
