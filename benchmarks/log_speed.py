@@ -268,8 +268,8 @@ def epochs(rows: int, classes: list[int], repeats: int, late_step: int) -> None:
                 fill_steps(run.info.run_id, folder, late_step)
                 steps = itertools.count(late_step)
                 late = interleaved({"late": functools.partial(ours, steps=steps)}, repeats)["late"]
-                ratio = np.median(late.cpu) / np.median(early.cpu)
-                growth.append((rows, k, late_step, f"{shown(float(ratio))}×", repeats))
+                grown = np.median(late.cpu) / np.median(early.cpu)
+                growth.append((rows, k, late_step, f"{shown(float(grown))}×", repeats))
     print("An epoch\n")
     table(("rows", "classes", "logged by", "s", "processor, / three scores", "rounds"), lines)
     print("A late step, compared with an early step\n")
