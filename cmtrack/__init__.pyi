@@ -30,5 +30,6 @@ from cmtrack.tracking import log_evaluation as log_evaluation
 from cmtrack.tracking import regroup_runs as regroup_runs
 from cmtrack.tracking import segment_runs as segment_runs
 from cmtrack.tracking.comparing import compare as compare
+from cmtrack.tracking.model_rows import evaluate_model as evaluate_model
 
 __version__: str

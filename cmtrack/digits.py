@@ -66,9 +66,9 @@ def significant_with_interval(value: float, low: float, high: float) -> str:
 
 
 def _padded(text: str, places: int) -> str:
-    """Append zeros to the text of a number until it has that many decimals."""
+    """Append zeros to the text of a number until it has that many decimals; keep an exact 0."""
     whole, _, decimals = text.partition(".")
-    if places == 0:
+    if places == 0 or text == "0":
         return text
     return f"{whole}.{decimals.ljust(places, '0')}"
 

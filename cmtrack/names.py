@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -42,6 +43,14 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return ``; did you mean 'a' or 'b'?`` with similar names; empty if no name is similar."""
+    alike = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    if not alike:
+        return ""
+    return f"; did you mean {' or '.join(map(repr, alike))}?"
 
 
 def as_sentence(text: str) -> str:

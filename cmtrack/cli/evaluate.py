@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cmtrack.cli.reading import NamedColumns
     from cmtrack.evaluation import Evaluation
     from cmtrack.grouping import Grouping
+    from cmtrack.tracking.model_rows import EvaluatedModel
 
 _RUN_OPTIONS = (
     "run_id",
@@ -79,6 +80,13 @@ _PREDICTIONS: dict[str | None, bool | str] = {
     metavar="'d_*'|COLUMN",
     help="Columns of decision values instead of probabilities, for example from an SVC. Only "
     "ranking metrics are computed from them.",
+)
+@click.option(
+    "--model",
+    metavar="URI",
+    help="Registered model that scores the rows, such as models:/name/3 or models:/name@champion. "
+    "With --y-pred, --y-prob or --y-score, its stored predictions are read instead; {version} in "
+    "a column's name stands for the number of its version.",
 )
 @click.option(
     "--labels", metavar="A,B,C", help="All classes in order, including classes without rows."
@@ -160,7 +168,7 @@ _PREDICTIONS: dict[str | None, bool | str] = {
 @tracking_uri_option
 @answering
 def evaluate_command(
-    files: tuple[str, ...], output: Path | None, log: bool, **options: Any
+    files: tuple[str, ...], output: Path | None, log: bool, model: str | None, **options: Any
 ) -> Answer:
     """Evaluate the predictions in FILE.
 
@@ -179,7 +187,14 @@ def evaluate_command(
         # The summary prints the evaluation's warnings.
         warnings.simplefilter("ignore", UserWarning)
         n_steps = 1 + (output is not None) + log
-        evaluation = _evaluate(files, n_steps, **options)
+        scored = None
+        if model is None:
+            evaluation = _evaluate(files, n_steps, **options)
+        else:
+            scored = _evaluate_model(model, files, run_options["tracking_uri"], **options)
+            evaluation = scored.evaluation
+            run_options["model"] = scored.version.uri
+            done["model"] = scored.version.uri
     with working() as step:
         if output is not None:
             done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
@@ -189,6 +204,8 @@ def evaluate_command(
     from cmtrack.cli.summary import as_data, print_evaluation
 
     def show() -> None:
+        if scored is not None:
+            echo(f"{scored.sentence()}\n")
         print_evaluation(terminal(), evaluation)
         if output is not None:
             echo(f"\nWritten: {len(done['output'])} files; the report is {done['output'][-1]}")
@@ -260,6 +277,71 @@ def _evaluate(
                 "its rows are held in memory"
             )
         return _evaluate_table(files, named, question, calibration_file)
+
+
+def _evaluate_model(
+    model: str,
+    files: tuple[str, ...],
+    tracking_uri: str | None,
+    *,
+    y_pred: str | None,
+    y_prob: str | None,
+    y_score: str | None,
+    labels: str | None,
+    positive: str | None,
+    grouping_file: Path | None,
+    segments: tuple[str, ...],
+    calibration_file: Path | None,
+    missing: tuple[str, ...],
+    y_true: str,
+    sample_weight: str | None,
+    groups: str | None,
+    row_ids: str | None,
+    **options: Any,
+) -> EvaluatedModel:
+    """Evaluate a registered model on the rows of one file."""
+    for flag, value in {"--calibration": calibration_file, "--missing": missing}.items():
+        if value:
+            raise click.UsageError(f"{flag} does not work with --model")
+    if len(files) > 1:
+        raise click.UsageError(f"--model needs one file, got {len(files)}")
+    _check_scores(y_prob, y_score, None)
+    from cmtrack.cli import reading
+    from cmtrack.grouping import Grouping
+    from cmtrack.tracking.model_rows import LabelledRows, StoredColumns, evaluate_version
+    from cmtrack.tracking.registry import find_version
+    from cmtrack.tracking.store import client_for, quiet, tracking_store
+
+    grouping = None
+    if grouping_file is not None:
+        grouping = reading.read_file(Grouping.from_file, grouping_file)
+    with working() as step, bad_input(OSError), quiet(), tracking_store(tracking_uri):
+        step("scoring and evaluating", 0, 1)
+        version = find_version(model, client_for())
+        rows = LabelledRows.read(
+            files[0],
+            y_true,
+            sample_weight=sample_weight,
+            groups=groups,
+            row_ids=row_ids,
+            segments=segments,
+        )
+        as_label = reading.label_reader(rows.column(y_true), y_true)
+        question = _Question(
+            None if labels is None else labels.split(","), positive, grouping, options
+        )
+        arguments = question.arguments(as_label)
+        evaluated = evaluate_version(
+            version,
+            rows,
+            StoredColumns(y_pred, y_prob, y_score),
+            labels=arguments.pop("labels", None),
+            options=arguments,
+        )
+        evaluated.evaluation.metrics  # noqa: B018 - computed here, under the progress bar
+    for note in evaluated.notes:
+        warn(note)
+    return evaluated
 
 
 def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Path | None) -> None:
@@ -396,6 +478,7 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> dict[str, str]:
     """Log an evaluation; return the run's id, its store and a sentence on its rows."""
     from cmtrack.tracking import EvaluationWarning, log_evaluation
+    from cmtrack.tracking.registry import find_version, history_experiment
     from cmtrack.tracking.settings import with_kept_rows
     from cmtrack.tracking.store import (
         client_for,
@@ -412,17 +495,22 @@ def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> 
         client = client_for()
         run_id = options["run_id"]
         is_new = run_id is None
+        model = options.get("model")
         if run_id is None:
             by_environment = os.environ.get("MLFLOW_EXPERIMENT_NAME")
-            experiment = options["experiment"] or by_environment or "Default"
-            name = options["run_name"] or file.stem
-            run = create_run(client, experiment_named(client, experiment), name)
+            experiment = options["experiment"] or by_environment
+            if experiment is None and model is not None:
+                experiment_id = history_experiment(find_version(model, client), client)
+            else:
+                experiment_id = experiment_named(client, experiment or "Default")
+            run = create_run(client, experiment_id, options["run_name"] or file.stem)
             run_id = str(run.info.run_id)
         predictions = _PREDICTIONS[options["predictions"]]
         rows = with_kept_rows(evaluation, predictions)[1]
         logged = log_evaluation(
             evaluation,
             run_id=run_id,
+            model=model,
             prefix=options["prefix"] or "",
             predictions=predictions,
             dataset=options["dataset"],

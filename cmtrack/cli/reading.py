@@ -90,7 +90,7 @@ def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
         label_kinds=named.label_kinds,
         missing=named.missing,
     )
-    as_label = _label_reader(frame[by_argument["y_true"]], by_argument["y_true"])
+    as_label = label_reader(frame[by_argument["y_true"]], by_argument["y_true"])
     arguments: dict[str, Any] = {argument: frame[name] for argument, name in by_argument.items()}
     if "sample_weight" in by_argument:
         arguments["sample_weight"] = _weights(frame, by_argument["sample_weight"])
@@ -215,7 +215,7 @@ def _matches(pattern: str, names: Sequence[str], path: Path) -> dict[str, str]:
     return columns
 
 
-def _label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
+def label_reader(column: pd.Series[Any], name: str) -> Callable[[str], Any]:
     """Return a parser that converts command-line text to labels of a column."""
     from pandas.api import types
 

@@ -191,7 +191,7 @@ def _subtitle(entry: Entry, day: str) -> str:
         "" if entry.step is None else f"step {entry.step}",
         entry.dataset_name,
         entry.run_id and f"run {entry.run_id}",
-        entry.model_id and f"model {entry.model_id}",
+        entry.model or (entry.model_id and f"model {entry.model_id}"),
         day,
     )
     return BETWEEN.join(part for part in parts if part)
@@ -209,6 +209,8 @@ def _tags(entry: Entry, evaluation: BaseEvaluation, undefined: list[str]) -> dic
     if evaluation.grouping is not None:
         tags["grouping"] = evaluation.grouping.describe()
     tags |= {name: text for name, text in evaluation.design if name == "costs"}
+    if entry.model:
+        tags["model"] = entry.model
     if undefined:
         tags["undefined"] = ", ".join(undefined)
     if evaluation.warnings:

@@ -40,6 +40,7 @@ _STORED = (
     "prefix",
     "step",
     "model_id",
+    "model",
     "tracking_uri",
     "on_existing",
     "metric_names",
@@ -81,8 +82,9 @@ class Entry:
 
     **Destination**: these attributes are set before anything is written. ``run_id`` is None if no
     run has been created for the entry yet. ``tracking_uri`` is the store's URI, without
-    credentials. ``on_existing`` ("replace" or "error") decides what happens if the run already
-    contains a different evaluation under the same prefix.
+    credentials. ``model`` is the address of the evaluated version of a registered model, such as
+    ``models:/party/3``, or empty. ``on_existing`` ("replace" or "error") decides what happens if
+    the run already contains a different evaluation under the same prefix.
 
     **Options** that were passed to :func:`cmtrack.log_evaluation`; they are set before anything is
     written: ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is
@@ -110,6 +112,7 @@ class Entry:
     prefix: str = ""
     step: int | None = None
     model_id: str | None = None
+    model: str = ""
     tracking_uri: str | None = None
     on_existing: str = "replace"
 

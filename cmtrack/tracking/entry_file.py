@@ -49,6 +49,7 @@ def read(folder: Path) -> Entry:
         prefix=names.check_prefix(stored.optional("prefix", str) or ""),
         step=None if step is None else whole_number(step, f"{stored.file}: step"),
         model_id=stored.identifier("model_id"),
+        model=stored.optional("model", str) or "",
         tracking_uri=None if uri is None else untrusted.tracking_uri(uri),
         on_existing=stored.optional("on_existing", str) or "replace",
         metric_names=stored.data.get("metric_names", "headline"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,15 @@ from cmtrack.statistics.segment_values import divisions_of
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
+from cmtrack.tracking.scoring import (
+    classes_of,
+    column,
+    gives_probabilities,
+    predictions_in,
+    probabilities,
+    raw_model,
+    score,
+)
 
 OUTPUT = "output"
 """The value of the option ``y_prob`` for a model whose outputs are probabilities."""
@@ -150,7 +158,7 @@ def _values_by_row(
         option = config.get(name)
         if isinstance(option, str):
             columns.add(option)
-            values[name] = _column(table, option, name)
+            values[name] = column(table, option, name)
         elif option is not None:
             values[name] = option
     segments: Any = config.get("segments")
@@ -158,7 +166,7 @@ def _values_by_row(
     if divisions:
         names = [name for division in divisions for name in division]
         columns.update(names)
-        divided = {name: _column(table, name, "segments") for name in names}
+        divided = {name: column(table, name, "segments") for name in names}
         values["segments"] = (divided, list(segments))
     elif segments is not None:
         values["segments"] = segments
@@ -189,7 +197,7 @@ def _stated_predictions(
 ) -> dict[str, Any]:
     """Return predictions and probabilities from the data; raise ValueError if both are missing."""
     y_pred = unless_decided(dataset.predictions_data, config)
-    y_prob = _probabilities(table, config.get("y_prob"))
+    y_prob = probabilities(table, config.get("y_prob"))
     if y_pred is None and y_prob is None:
         raise ValueError(
             "the data have neither predictions nor probabilities: pass predictions= to "
@@ -218,82 +226,31 @@ def _columns_of(features: Any, feature_names: Any) -> dict[str, Any]:
     return {str(name): array[:, index] for index, name in enumerate(feature_names)}
 
 
-def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
-    if name not in table:
-        raise ValueError(
-            f"{what} must name a column of the data, got {name!r}; the columns are "
-            f"{list(table)[:30]}"
-        )
-    return table[name]
-
-
-def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
-    """Return the columns of probabilities, in a form that ``evaluate`` accepts."""
-    if wanted is None:
-        return None
-    if isinstance(wanted, str) and "*" in wanted:
-        from cmtrack.sources import match_pattern
-
-        columns = match_pattern(wanted, list(table))
-        if not columns:
-            raise ValueError(
-                f"no column matches y_prob={wanted!r}; the columns are {list(table)[:30]}"
-            )
-        return {label: table[name] for label, name in columns.items()}
-    if isinstance(wanted, str):
-        return _column(table, wanted, "y_prob")
-    if isinstance(wanted, Mapping):
-        return {label: _column(table, name, "y_prob") for label, name in wanted.items()}
-    if isinstance(wanted, (list, tuple)) and all(isinstance(name, str) for name in wanted):
-        return np.column_stack([_column(table, name, "y_prob") for name in wanted])
-    raise ValueError(
-        f"y_prob must be a column, a pattern with one star, a list or a mapping of columns, got "
-        f"{wanted!r}"
-    )
-
-
 def _predicted(
     model: Any, features: Any, config: Mapping[str, Any], predictions: str | None, labels: Any
 ) -> dict[str, Any]:
     """Return predicted labels and, if the model returns them, probabilities."""
     wanted = config.get("y_prob")
     params = config.get("params")
-    raw: Any = None
-    # not every flavour gives access to the model inside the pyfunc wrapper
-    with contextlib.suppress(Exception):
-        raw = model.get_raw_model()
-    classes = getattr(raw, "classes_", None)
-    if classes is not None and labels is None:
-        labels = list(classes)
-    if wanted is None and params is None and hasattr(raw, "predict_proba") and classes is not None:
-        return {
-            "y_pred": np.ravel(raw.predict(features)),
-            "y_prob": raw.predict_proba(features),
-            "labels": labels,
-        }
+    raw = raw_model(model)
+    if wanted is None and params is None and gives_probabilities(raw):
+        return score(model, features, labels)
     output = model.predict(features) if params is None else model.predict(features, params=params)
-    values = np.asarray(output)
     if isinstance(wanted, str) and wanted == OUTPUT:
-        return {"y_prob": values}
-    is_frame = hasattr(output, "columns")
-    if is_frame and (predictions is not None or wanted is not None):
+        return {"y_prob": np.asarray(output)}
+    if hasattr(output, "columns") and (predictions is not None or wanted is not None):
         table = _columns_of(output, None)
-        return {
-            "y_pred": None if predictions is None else _column(table, predictions, "predictions"),
-            "y_prob": _probabilities(table, wanted),
-        }
-    # The output is probabilities, as for a model logged with pyfunc_predict_fn="predict_proba".
-    if values.ndim == 2 and values.shape[1] > 1:
-        if classes is not None:
-            return {"y_prob": values, "labels": labels}
-        # The columns of a frame name the classes.
-        return {"y_prob": output if is_frame else values}
-    tell(
-        "the model returns only labels, so metrics that need probabilities (ROC, sPCC, "
-        "prevalence) are missing; they need a model with predict_proba, or a model that was "
-        'logged with pyfunc_predict_fn="predict_proba"'
-    )
-    return {"y_pred": np.ravel(values)}
+        y_pred = None if predictions is None else column(table, predictions, "predictions")
+        return {"y_pred": y_pred, "y_prob": probabilities(table, wanted)}
+    classes = classes_of(raw)
+    predicted = predictions_in(output, classes, classes if labels is None else labels)
+    if "y_prob" not in predicted:
+        tell(
+            "the model returns only labels, so metrics that need probabilities (ROC, sPCC, "
+            "prevalence) are missing; they need a model with predict_proba, or a model that was "
+            'logged with pyfunc_predict_fn="predict_proba"'
+        )
+    return predicted
 
 
 # -- what comes out --------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from cmtrack.tracking.deliver import answer_of, deliver
 from cmtrack.tracking.entry import Entry, Figures
 from cmtrack.tracking.entry_file import whole_number
 from cmtrack.tracking.names import prefix_to_log
+from cmtrack.tracking.registry import find_version
 from cmtrack.tracking.store import client_for, create_run, end_run, made_runs
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def log_evaluation(
     segments: Any = None,
     run_id: str | None = None,
     model_id: str | None = None,
+    model: str | None = None,
     step: int | None = None,
     prefix: str = "",
     metrics: str | Sequence[str] = "headline",
@@ -128,6 +130,10 @@ def log_evaluation(
     model_id : str, optional
         The logged model that the metrics belong to; by default MLflow's active model, or the only
         model that the run logged at this step.
+    model : str, optional
+        The version of a registered model that was evaluated: ``models:/name/3`` or
+        ``models:/name@alias``. The metrics then belong to the logged model of this version, and the
+        tag ``cmtrack.model`` of the run names the version.
     step : int, optional
         The step at which the metrics and the image are logged, for use during training. A run
         contains the files of its highest step, and MLflow shows the metrics of that step. If the
@@ -207,6 +213,7 @@ def log_evaluation(
         prefix=prefix,
         step=step,
         model_id=model_id,
+        model=model or "",
         on_existing=on_existing,
         metric_names=metrics,
         predictions=predictions,
@@ -345,6 +352,12 @@ def _checked(request: Entry) -> Entry:
     from mlflow import get_tracking_uri
 
     checked = {name: check(getattr(request, name)) for name, check in _CHECKS.items()}
+    if request.model:
+        if request.model_id is not None:
+            raise ValueError("give model or model_id, got both")
+        version = find_version(request.model, client_for())
+        checked["model"] = version.uri
+        checked["model_id"] = version.model_id
     checked["tracking_uri"] = get_tracking_uri()
     checked["run_name"] = name_of_run(checked["run_id"])
     return replace(request, **checked)

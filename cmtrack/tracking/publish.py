@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
@@ -27,7 +26,7 @@ from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_blo
 from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag, tag_text
 from cmtrack.tracking.runs import client_for, from_entity, version_for, versions_of
 from cmtrack.tracking.settings import lists_rows
-from cmtrack.tracking.store import end_run, experiment_named
+from cmtrack.tracking.store import end_run, experiment_named, location_like
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -186,12 +185,8 @@ def _review_experiment(client: MlflowClient, experiment_id: str, problems: list[
     home = client.get_experiment(experiment_id)
     if home.name.endswith(REVIEWS):
         return experiment_id
-    location = home.artifact_location
-    if urlsplit(location or "").scheme in ("", "http", "https", "mlflow-artifacts"):
-        # The store chooses the location: a folder, or an address on its server.
-        location = None
     try:
-        return experiment_named(client, home.name + REVIEWS, location)
+        return experiment_named(client, home.name + REVIEWS, location_like(home))
     except (MlflowException, ValueError) as error:
         problems.append(f"the review is in the experiment of its runs: {first_line(error)}")
         return experiment_id

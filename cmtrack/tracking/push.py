@@ -22,8 +22,8 @@ from cmtrack.tracking.deliver import BusyEntry, NoAnswer, answer_of, deliver
 from cmtrack.tracking.entry import ARTIFACTS, Entry, State, state_of
 from cmtrack.tracking.entry_file import MAX_BYTES, read
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name, tag
-from cmtrack.tracking.runs import ABSENT, client_for
-from cmtrack.tracking.store import end_run, experiment_named
+from cmtrack.tracking.runs import client_for
+from cmtrack.tracking.store import ABSENT, end_run, experiment_named
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

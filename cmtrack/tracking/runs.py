@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,10 +13,13 @@ from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
+from cmtrack.names import did_you_mean
 from cmtrack.tracking import artifacts, mlflow_inside
 from cmtrack.tracking._warn import first_line, mlflow_errors_as
 from cmtrack.tracking.names import tag, under_prefix
 from cmtrack.tracking.parallel import each
+from cmtrack.tracking.registry import logged_model_id
+from cmtrack.tracking.store import ABSENT
 from cmtrack.tracking.store import client_for as client_for
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 
 PAGE = 500
-ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
 _MOST_ALIKE = 10
 _MAX_ABOUT = 1 << 20
 _SIZE = re.compile(rb"^model_size_bytes: *(\d{1,15})\s*$", re.MULTILINE)
@@ -33,17 +34,6 @@ _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _NAME = re.compile(r"[^'\"`\\%]+")
 """Matches names that MLflow's filters can search for; quotes cannot be escaped in a filter."""
 _RULE = "give a run's id, the first 8 characters of its id, or its name if no other run has it"
-_MODEL_SOURCE = re.compile(
-    r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
-)
-"""Matches a model version's source if it is the URI or the folder of a logged model."""
-_VERSION_SOURCE = re.compile(r"models:/(?P<name>[^/@]+)/(?P<version>[0-9]+)")
-_RUN_SOURCE = re.compile(r"runs:/(?P<run>[^/]+)/(?P<model>.+)")
-_MOST_COPIES = 20
-"""Maximum number of copies that are followed to find the original of a model version.
-
-A limit is needed, because a registry may contain a circle of copies.
-"""
 _STATUS = re.compile(r"cmtrack\.(?:(.+)\.)?status", re.DOTALL)
 _SECTIONS = frozenset(metric.name.split("/")[0] for metric in CATALOG)
 
@@ -203,8 +193,7 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
             existing = [experiment.name for experiment in client.search_experiments()]
-            alike = difflib.get_close_matches(name, existing, n=3, cutoff=0.4)
-            hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+            hint = did_you_mean(name, existing)
             raise ValueError(f"there is no experiment {name!r} in {shown_uri(client)}{hint}")
         ids.append(str(experiment.experiment_id))
     return ids
@@ -416,7 +405,7 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
                 f"a model must have the form 'models:/name/3' or 'models:/name@alias', got {text!r}"
             )
         version = client.get_model_version(model, number)
-    model_id = _model_id(version, client)
+    model_id = logged_model_id(version, client)
     if model_id:
         return _run_of_model(model_id, client), (model_id,)
     if not version.run_id:
@@ -488,7 +477,7 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
     if model_ids:
         # A run may also have registered models that were not evaluated.
         wanted = (*model_ids, None)
-        versions = [version for version in versions if _model_id(version, client) in wanted]
+        versions = [version for version in versions if logged_model_id(version, client) in wanted]
     for model_id in model_ids:
         with mlflow_errors_as(f"the logged model {model_id!r} cannot be read"):
             source_run = client.get_logged_model(model_id).source_run_id
@@ -497,41 +486,7 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
             candidates = client.search_model_versions(f"source_path='models:/{model_id}'")
         elif source_run != run.run_id:
             candidates = client.search_model_versions(f"run_id='{source_run}'")
-        versions += [version for version in candidates if _model_id(version, client) == model_id]
+        versions += [
+            version for version in candidates if logged_model_id(version, client) == model_id
+        ]
     return versions
-
-
-def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
-    """Return the id of the logged model that was registered as a version.
-
-    Returns None if unknown. Only Databricks sets a version's field ``model_id``. The open-source
-    registry stores the id in the source of the version. If a version was copied, its source is the
-    original version. A source ``runs:/<run>/<name>`` refers to the model that the run logged under
-    this name.
-    """
-    if getattr(version, "model_id", None):
-        return str(version.model_id)
-    source = str(getattr(version, "source", None) or "")
-    logged = _MODEL_SOURCE.fullmatch(source)
-    if logged:
-        return logged["id"] or logged["folder"]
-    original = _VERSION_SOURCE.fullmatch(source)
-    if original and copies < _MOST_COPIES:
-        return _model_id(
-            client.get_model_version(original["name"], original["version"]), client, copies + 1
-        )
-    from_run = _RUN_SOURCE.fullmatch(source)
-    if from_run:
-        return _named_model(from_run["run"], from_run["model"], client)
-    return None
-
-
-def _named_model(run_id: str, name: str, client: MlflowClient) -> str | None:
-    """Return the id of the only model with a given name in a run.
-
-    Returns None if the run contains no model or several models with this name.
-    """
-    outputs = getattr(client.get_run(run_id), "outputs", None)
-    ids = [output.model_id for output in getattr(outputs, "model_outputs", None) or []]
-    named = [model_id for model_id in ids if client.get_logged_model(model_id).name == name]
-    return named[0] if len(named) == 1 else None

@@ -21,6 +21,8 @@ from cmtrack.tracking._warn import causes, first_line
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND")
+"""MLflow's error codes for something that the store does not have."""
 PROBE_SECONDS = (3.0, 10.0)
 """Timeouts, in seconds, for connecting to a server and for its response."""
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
@@ -163,6 +165,17 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
             "another name"
         )
     return str(experiment.experiment_id)
+
+
+def location_like(experiment: Any) -> str | None:
+    """Return the artifact location for a new experiment in the same place as another experiment.
+
+    The result is None if the store chooses the location: a folder, or an address on its server.
+    """
+    location = experiment.artifact_location
+    if urlsplit(location or "").scheme in ("", "http", "https", "mlflow-artifacts"):
+        return None
+    return str(location)
 
 
 def create_run(

@@ -1,0 +1,193 @@
+"""Predictions of MLflow models: load a model, choose its features, and score rows."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.names import did_you_mean
+from cmtrack.tracking._warn import first_line
+
+_SWITCH = re.compile(r"MLFLOW_ALLOW_[A-Z_]+")
+"""Matches the environment variable that forbids code from a model, in MLflow's error message."""
+
+
+def load_model(uri: str, noun: str) -> Any:
+    """Load a model through MLflow's ``pyfunc``; raise ValueError if it cannot be loaded.
+
+    ``noun``: words for the model in errors, such as "version 5".
+    """
+    import mlflow
+
+    try:
+        return mlflow.pyfunc.load_model(uri, suppress_warnings=True)
+    except Exception as error:  # the model's own code may raise anything
+        switch = _SWITCH.search(str(error))
+        if switch is None:
+            reason = f"{type(error).__name__}: {first_line(error)}"
+            raise ValueError(f"{noun} cannot be loaded: {reason}") from None
+    raise ValueError(
+        f"{noun} cannot be loaded: {switch[0]}=false forbids it. Score the rows elsewhere and name "
+        "the columns: --y-prob 'v{version}_p_*'"
+    )
+
+
+def features_of(model: Any, frame: Any, used: Collection[str], noun: str, table: str) -> Any:
+    """Return the columns of a frame that a model needs.
+
+    These are the columns that the model's signature names or, if the signature has no names, all
+    columns that are not used otherwise. Raises ValueError if a column is missing.
+
+    ``used``: columns of labels, ids, weights and segments.
+    ``noun``, ``table``: words for the model and the name of the table in errors.
+    """
+    inputs = getattr(getattr(model.metadata, "signature", None), "inputs", None)
+    if inputs is None or not inputs.has_input_names():
+        return frame.drop(columns=list(used), errors="ignore")
+    required = inputs.required_input_names()
+    for name in required:
+        if name not in frame.columns:
+            raise ValueError(
+                f"{noun} needs the column {name!r}, which {table} does not have"
+                f"{did_you_mean(name, list(map(str, frame.columns)))}"
+            )
+    return frame[[name for name in inputs.input_names() if name in frame.columns]]
+
+
+def raw_model(model: Any) -> Any:
+    """Return the model inside MLflow's wrapper, or None if its flavour does not give access."""
+    with contextlib.suppress(Exception):
+        return model.get_raw_model()
+    return None
+
+
+def classes_of(raw: Any) -> list[Label] | None:
+    """Return the labels in the order of a model's columns of probabilities, if it states them."""
+    classes = getattr(raw, "classes_", None)
+    return None if classes is None else list(np.asarray(classes).tolist())
+
+
+def gives_probabilities(raw: Any) -> bool:
+    """Return whether a raw model has ``predict_proba`` and names its classes."""
+    return hasattr(raw, "predict_proba") and classes_of(raw) is not None
+
+
+def score(model: Any, features: Any, labels: Sequence[Label] | None = None) -> dict[str, Any]:
+    """Return a model's predictions as arguments of :func:`cmtrack.evaluate`.
+
+    If the model has ``predict_proba`` and names its classes, the predictions are its labels and its
+    probabilities. Otherwise, a two-dimensional output is read as probabilities, and any other
+    output as labels.
+
+    ``model``: a model that was loaded with ``mlflow.pyfunc``.
+    ``labels``: the classes in the order of the columns of probabilities; by default, the order that
+        the model states.
+    """
+    raw = raw_model(model)
+    classes = classes_of(raw)
+    if labels is None:
+        labels = classes
+    if gives_probabilities(raw):
+        return {
+            "y_pred": np.ravel(raw.predict(features)),
+            "y_prob": raw.predict_proba(features),
+            "labels": labels,
+        }
+    return predictions_in(model.predict(features), classes, labels)
+
+
+def predictions_in(
+    output: Any, classes: Sequence[Label] | None, labels: Sequence[Label] | None
+) -> dict[str, Any]:
+    """Return the output of ``predict`` as arguments of :func:`cmtrack.evaluate`."""
+    values = np.asarray(output)
+    if values.ndim != 2 or values.shape[1] < 2:
+        return {"y_pred": np.ravel(values)}
+    if classes is not None:
+        return {"y_prob": values, "labels": labels}
+    # The columns of a frame name the classes.
+    return {"y_prob": output if hasattr(output, "columns") else values}
+
+
+def check_classes(predicted: Mapping[str, Any], noun: str) -> None:
+    """Raise ValueError if a model predicts numbers that are not classes."""
+    y_pred = predicted.get("y_pred")
+    if y_pred is None or y_pred.dtype.kind != "f":
+        return
+    fractions = y_pred[y_pred != np.floor(y_pred)]
+    if len(fractions):
+        raise ValueError(
+            f"{noun} predicts numbers such as {fractions[0]:.3g}: cmtrack compares classifiers"
+        )
+
+
+def with_unknown_labels(
+    predicted: dict[str, Any], y_true: Any, noun: str
+) -> tuple[dict[str, Any], str]:
+    """Return predictions with all labels of the rows, and a note on labels unknown to the model.
+
+    A label that the model does not know has a probability of 0 in every row. The note is empty if
+    the model knows all labels.
+    """
+    known = predicted.get("labels")
+    if known is None or "y_prob" not in predicted:
+        return predicted, ""
+    values, counts = np.unique(np.asarray(y_true), return_counts=True)
+    n_rows = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    unknown = [label for label in n_rows if label not in known]
+    if not unknown:
+        return predicted, ""
+    probabilities = np.asarray(predicted["y_prob"], dtype=np.float64)
+    padding = np.zeros((len(probabilities), len(unknown)))
+    completed = predicted | {
+        "y_prob": np.hstack([probabilities, padding]),
+        "labels": [*known, *unknown],
+    }
+    total = sum(n_rows[label] for label in unknown)
+    have = "row has" if total == 1 else "rows have"
+    labels = "the label" if len(unknown) == 1 else "one of the labels"
+    names = ", ".join(map(repr, unknown))
+    return completed, f"{total:,} {have} {labels} {names}, which {noun} does not know"
+
+
+# -- columns of a table ----------------------------------------------------------------------------
+
+
+def column(table: Mapping[str, Any], name: str, what: str) -> Any:
+    """Return a column of the data; raise ValueError if it does not exist."""
+    if name not in table:
+        raise ValueError(
+            f"{what} must name a column of the data, got {name!r}; the columns are "
+            f"{list(table)[:30]}"
+        )
+    return table[name]
+
+
+def probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
+    """Return the columns of probabilities, in a form that ``evaluate`` accepts."""
+    if wanted is None:
+        return None
+    if isinstance(wanted, str) and "*" in wanted:
+        from cmtrack.sources import match_pattern
+
+        columns = match_pattern(wanted, list(table))
+        if not columns:
+            raise ValueError(
+                f"no column matches y_prob={wanted!r}; the columns are {list(table)[:30]}"
+            )
+        return {label: table[name] for label, name in columns.items()}
+    if isinstance(wanted, str):
+        return column(table, wanted, "y_prob")
+    if isinstance(wanted, Mapping):
+        return {label: column(table, name, "y_prob") for label, name in wanted.items()}
+    if isinstance(wanted, (list, tuple)) and all(isinstance(name, str) for name in wanted):
+        return np.column_stack([column(table, name, "y_prob") for name in wanted])
+    raise ValueError(
+        f"y_prob must be a column, a pattern with one star, a list or a mapping of columns, got "
+        f"{wanted!r}"
+    )
