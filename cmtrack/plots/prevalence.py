@@ -191,7 +191,7 @@ def plot_at_prevalence(
         best = np.asarray(constant, dtype=np.float64)
         drawn.append(best)
         _shade(ax, x, y - best if lower_is_better else best - y)
-        words = "always predicting the same class"
+        words = "always positive or always negative, whichever is better"
         ax.plot(x, best, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label=words)
     if band is not None:
         low, high = np.asarray(band, dtype=np.float64)
@@ -237,7 +237,7 @@ def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
         1,
         where=is_as_good.tolist(),
         transform=ax.get_xaxis_transform(),
-        label="always predicting the same class is as good or better",
+        label="there, a constant prediction is as good or better",
         **look,
     )
 

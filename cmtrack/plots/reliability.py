@@ -333,13 +333,14 @@ def _draw_curve(
         line: dict[str, Any] = {"color": FRAME, "linewidth": 0.7, "zorder": 1}
         ax.plot(x, low, drawstyle="steps-mid", label=label, **line)
         ax.plot(x, high, drawstyle="steps-mid", label="_upper", **line)
+        ax.fill_between(x, low, high, step="mid", color=FRAME, alpha=0.12, linewidth=0, zorder=0.5)
         if len(x) == 1:
             ax.vlines(x, low, high, **line)
     ends = scale.inside(np.array([0.0, 1.0]))
     ax.plot(ends, ends, label="perfect calibration", **DOTTED)
-    words = "curve without bins"
+    words = "isotonic curve"
     if error:
-        words += f": calibration error {error}"
+        words += f"; calibration error {error}"
     ax.plot(
         x,
         y,

@@ -135,8 +135,8 @@ def interval_words(interval: tuple[float, float] | None) -> str:
 def ceiling_words(ceiling: float) -> str:
     """Return the text that gives the largest recall at any threshold, and the reason for it."""
     return (
-        f"ceiling {digits.fixed(ceiling, 3)}: the other {digits.short_percent(1 - ceiling)} of "
-        "positives are mismatches or would be if they were predicted positive"
+        f"ceiling {digits.fixed(ceiling, 3)}: {digits.short_percent(1 - ceiling)} of positives "
+        "would be mismatches even if all rows were predicted positive"
     )
 
 

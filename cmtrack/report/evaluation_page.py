@@ -251,7 +251,10 @@ def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any
 
 
 def describe_step(evaluation: Evaluation, name: str) -> str:
-    """Return a description of a grouping step, such as ``promoter = 9, 10 (relaxed); …``."""
+    """Return a description of a grouping step, and the meaning of its modes.
+
+    An example is ``promoter = 9, 10 (relaxed); …. relaxed: any class of the group is correct``.
+    """
     if evaluation.grouping is None:
         return ""
     step = next(step for step in evaluation.grouping.steps if step.name == name)
@@ -265,7 +268,15 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
         if not isinstance(mode, str):
             rule = f"hybrid, {len(mode)} accepted pairs"
         texts.append(f"{fmt.short(group)} = {fmt.in_row(members, 24)} ({rule})")
-    return "; ".join(texts)
+    meanings = [f"{mode}: {meaning}" for mode, meaning in _MODES.items() if mode in modes]
+    return ". ".join(["; ".join(texts), *meanings])
+
+
+_MODES = {
+    "relaxed": "any class of the group is correct",
+    "strict": "another class of the group is a mismatch",
+}
+"""The meaning of each mode that applies to all pairs of classes of a group."""
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:

@@ -513,8 +513,8 @@ def _area(evaluation: Evaluation) -> list[str]:
         relative = number(metrics["binary/roc_auc_normalized"])
         text += (
             f". On these rows, it cannot exceed {number(ceiling)}, because "
-            f"{_never_hits(evaluation)} are mismatches or would be if they were predicted positive"
-            f". Divided by this ceiling, it is {relative} (guessing gives 0.5)"
+            f"{_never_hits(evaluation)} would be mismatches even if all rows were predicted "
+            f"positive. Divided by this ceiling, it is {relative}; guessing then gives 0.5"
         )
     return [f"{text}."]
 
@@ -631,10 +631,7 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         text += f". {_largest_uncertainty(evaluation, estimate)}"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
-        text += (
-            ". A shift that the goodness-of-fit test misses can change the estimate by up to "
-            f"{most}"
-        )
+        text += f". A change too small for a test to notice can move the estimate by up to {most}"
     return [f"{text}."]
 
 

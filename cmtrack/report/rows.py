@@ -201,16 +201,16 @@ def behind_confusions(
     confusions = make_tables(wrong)
     groups = [(f"Grouped: {name}", make_tables(cells)) for name, cells in step_cells.items()]
     groups.append(("Correct", make_tables(cell for cell in class_cells if cell.right)))
-    reading = NUMBERED
-    if has_probabilities(rows):
-        reading = f"The most confident predictions come first. {reading}"
-    extent = "all"
+    extent = "each kind of error"
     if len(listed) < len(errors):
-        extent = f"the {len(listed)} largest"
+        extent = f"the {len(listed)} most frequent errors"
+    order = ""
+    if has_probabilities(rows):
+        order = ", with the most confident predictions first"
     return {
         "reading": (
-            f"The list shows the first rows of {extent} errors in {matrix_name}. To see rows of "
-            f"other cells, click a cell with many rows in a matrix. {reading}"
+            f"The list shows rows of {extent} in {matrix_name}{order}. To see rows of other cells, "
+            f"click a cell with many rows in a matrix. {NUMBERED}"
         ),
         "cells": confusions,
         "others": [(head, tables) for head, tables in groups if tables],

@@ -260,7 +260,7 @@ def test_a_figure_has_the_values_of_every_share(metric: str) -> None:
     assert np.isin(marks, curve.get_xdata()).all()
     words = {text.get_text() for text in ax.get_legend().get_texts()}
     assert {"test set: 33.3%", "target: 10%"} <= words
-    assert ("always predicting the same class is as good or better" in words) == (
+    assert ("there, a constant prediction is as good or better" in words) == (
         metric == "multiclass/accuracy"
     )
 

@@ -579,7 +579,7 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     top = reliability_figure(evaluation).axes[0]
     drawn = {line.get_label(): line.get_ydata() for line in top.lines}
     np.testing.assert_array_equal(drawn["95% band of a perfectly calibrated model"], low)
-    line = next(line for line in top.lines if line.get_label().startswith("curve without bins"))
+    line = next(line for line in top.lines if line.get_label().startswith("isotonic curve"))
     np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
 
 
@@ -595,7 +595,7 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
     evaluation = evaluate((rng.random(300) < scores).astype(int), y_prob=scores)
     top, bottom = evaluation.figures()["reliability"].axes
     curve = evaluation.calibration
-    line = next(line for line in top.lines if line.get_label().startswith("curve without bins"))
+    line = next(line for line in top.lines if line.get_label().startswith("isotonic curve"))
     np.testing.assert_array_equal(line.get_data(), [curve.scores, curve.recalibrated])
     low, high = evaluation.intervals["calibration/error"]
     value = evaluation.metrics["calibration/error"]

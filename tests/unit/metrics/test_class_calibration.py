@@ -273,7 +273,7 @@ def test_a_panel_says_what_the_table_says():
     assert any(marked[1:])
     curve = evaluation.calibration_of(1)
     ax = next(ax for ax in figure.axes if ax.get_title(loc="left") == "1")
-    line = next(line for line in ax.lines if line.get_label() == "curve without bins")
+    line = next(line for line in ax.lines if line.get_label() == "isotonic curve")
     assert line.get_xdata() == pytest.approx(curve.scores)
     assert line.get_ydata() == pytest.approx(curve.recalibrated)
     assert panels_of(evaluation.with_sections(["multiclass"])) is None

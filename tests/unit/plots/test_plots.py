@@ -228,7 +228,7 @@ def test_roc_with_ceiling() -> None:
     ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
     assert [note.replace("\n", " ") for note in notes(figure)] == [
-        "ceiling 0.667: the other 33.3% of positives are mismatches or would be if they were predicted "
+        "ceiling 0.667: 33.3% of positives would be mismatches even if all rows were predicted "
         "positive"
     ]
     legend = legend_texts(figure)

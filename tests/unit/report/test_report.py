@@ -258,9 +258,7 @@ def test_the_roc_ceiling_counts_the_positives_that_are_never_hits(evaluation: Ev
     cells, ceiling = evaluation.binary, evaluation.metrics["binary/roc_auc_ceiling"]
     assert cells is not None
     never = f"{round((1 - ceiling) * cells.actual_positives)} of {round(cells.actual_positives)}"
-    assert f"because {never} positives are mismatches or would be if" in " ".join(
-        verdict(evaluation)
-    )
+    assert f"because {never} positives would be mismatches even if" in " ".join(verdict(evaluation))
 
 
 def test_the_line_under_the_title_describes_the_data(evaluation: Evaluation) -> None:

@@ -89,7 +89,7 @@ def test_a_report_asks_for_a_count_only_where_it_is_not_known() -> None:
     for one, page in ((known, of_known), (unknown, of_unknown)):
         most = f"{100 * one.prevalence.missed_move:.2g}"
         assert (
-            f"A shift that the goodness-of-fit test misses can change the estimate by up to {most} percentage points."
+            f"A change too small for a test to notice can move the estimate by up to {most} percentage points."
             in page
         )
         assert f"would miss can change it by up to {most} points" in one.prevalence._repr_html_()
