@@ -1,5 +1,6 @@
 from cmtrack.comparison import Comparison as Comparison
 from cmtrack.comparison import paired_differences as paired_differences
+from cmtrack.comparison.tables import compare_tables as compare_tables
 from cmtrack.evaluation import Evaluation as Evaluation
 from cmtrack.evaluation import evaluate as evaluate
 from cmtrack.evaluation.accumulator import Accumulator as Accumulator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, of_compare
+from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, check_goes_with, of_compare
 from cmtrack.cli.frame import (
     BadInput,
     Function,
@@ -116,31 +116,13 @@ def compared(
     experiments: Sequence[str] = options.get("experiment_names") or ()
     _check_selection(runs, experiments, options)
     step("loading libraries", 0, 1)
-    from cmtrack.cli.reading import read_file, read_metrics
     from cmtrack.comparison import CompareOptions
-    from cmtrack.comparison.rule import Rule
-    from cmtrack.comparison.tie_breakers import NothingToDecideBy, TieBreaker
-    from cmtrack.evaluation.catalog import OPEN
-    from cmtrack.grouping import Costs
+    from cmtrack.comparison.tie_breakers import NothingToDecideBy
     from cmtrack.tracking.comparing import compare_by
 
     grouping, positive = read_grouping(options.get("grouping"), options.get("positive"))
-    costs = None if options.get("costs") is None else read_file(Costs.from_file, options["costs"])
-    if isinstance(rule, Path):
-        rule = read_file(Rule.from_file, rule)
-    if rule is None:
-        check_gates(options.get("require", ()), options.get("against"))
-    for text in options.get("tie_breakers", ()):
-        parsed(lambda tie_breaker: TieBreaker.parse(tie_breaker, OPEN), text)
+    objects = _read_objects(rule, options) | {"grouping": grouping, "positive": positive}
     metric_files = options.get("extra_metrics", ())
-    objects = {
-        "rank_by": read_rank_by(options.get("rank_by") or ()),
-        "grouping": grouping,
-        "positive": positive,
-        "costs": costs,
-        "rule": rule,
-        "extra_metrics": read_metrics(metric_files),
-    }
     check_prefix(options.get("prefix", ""))
     with in_store_of(options):
         question = parsed(lambda given: CompareOptions(**given), options | objects)
@@ -154,6 +136,83 @@ def compared(
         except ValueError as error:
             hint = "" if runs or experiments else _hint(error)
             raise WorkFailed(f"{first_line(error)}{hint}") from None
+
+
+def compared_files(
+    step: Step,
+    columns: Mapping[str, str | None],
+    *,
+    runs: Sequence[str],
+    rule: Rule | Path | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare models whose predictions are in files.
+
+    ``columns``: names of columns by argument of :func:`cmtrack.compare_tables`.
+    ``runs``: the files.
+    ``options``: as in :func:`compared`.
+    """
+    for flag, name in _OF_STORED_RUNS.items():
+        if options.pop(name, None) not in (None, "", (), "auto"):
+            raise click.UsageError(f"{flag} is for runs in a store, and --y-true is for files")
+    if not runs:
+        raise click.UsageError("--y-true needs files with predictions, got none")
+    step("loading libraries", 0, 1)
+    from cmtrack.cli import reading
+    from cmtrack.comparison.tables import compare_tables
+    from cmtrack.comparison.tie_breakers import NothingToDecideBy
+
+    objects = _read_objects(rule, options)
+    texts = {"grouping": options.pop("grouping", None), "positive": options.pop("positive", None)}
+    positive = texts["positive"]
+    if texts["grouping"] is not None:
+        objects["grouping"], positive = read_grouping(**texts)
+    elif positive is not None:
+        first = reading.read_columns(Path(runs[0]), [str(columns["y_true"])])
+        positive = reading.label_reader(first.iloc[:, 0], str(columns["y_true"]))(positive)
+    given = {"positive": positive, **columns, **options, **objects}
+    stated = {name: value for name, value in given.items() if value not in (None, (), [])}
+    step("reading and comparing", 0, 1)
+    with bad_input(OSError, TypeError):
+        try:
+            return compare_tables(list(runs), **stated)
+        except NothingToDecideBy as error:
+            raise BadInput(f"--tie-breaker: {first_line(error)}") from None
+
+
+_OF_STORED_RUNS = {
+    "--experiment": "experiment_names",
+    "--filter": "filter_string",
+    "--prefix": "prefix",
+    "--tracking-uri": "tracking_uri",
+    "--block": "block",
+    "--model": "model",
+    "--block-kind": "block_kind",
+}
+"""Flags that do not apply to files, with their fields."""
+
+
+def _read_objects(rule: Rule | Path | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that name files or must be parsed; raise an error if one is invalid."""
+    from cmtrack.cli.reading import read_file, read_metrics
+    from cmtrack.comparison.rule import Rule
+    from cmtrack.comparison.tie_breakers import TieBreaker
+    from cmtrack.evaluation.catalog import OPEN
+    from cmtrack.grouping import Costs
+
+    costs = None if options.get("costs") is None else read_file(Costs.from_file, options["costs"])
+    if isinstance(rule, Path):
+        rule = read_file(Rule.from_file, rule)
+    if rule is None:
+        check_gates(options.get("require", ()), options.get("against"))
+    for text in options.get("tie_breakers", ()):
+        parsed(lambda tie_breaker: TieBreaker.parse(tie_breaker, OPEN), text)
+    return {
+        "rank_by": read_rank_by(options.get("rank_by") or ()),
+        "costs": costs,
+        "rule": rule,
+        "extra_metrics": read_metrics(options.get("extra_metrics", ())),
+    }
 
 
 def _check_selection(
@@ -262,7 +321,55 @@ def _for_a_spreadsheet(value: Any) -> Any:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
+_COLUMNS = {
+    "y_true": click.option(
+        "--y-true",
+        metavar="COLUMN",
+        help="Compare files of predictions instead of runs, without MLflow. This is their column "
+        "of actual labels.",
+    ),
+    "y_pred": click.option(
+        "--y-pred",
+        metavar="COLUMN",
+        help="Column of predicted labels in the files. {model} stands for the names of models "
+        "whose predictions are in one file.",
+    ),
+    "y_prob": click.option(
+        "--y-prob",
+        metavar="'p_*'|COLUMN",
+        help="Columns of probabilities in the files, in which * stands for the label.",
+    ),
+    "y_score": click.option(
+        "--y-score",
+        metavar="'d_*'|COLUMN",
+        help="Columns of decision values in the files, instead of probabilities.",
+    ),
+    "sample_weight": click.option(
+        "--weight",
+        "sample_weight",
+        metavar="COLUMN",
+        help="Column of sample weights in the files.",
+    ),
+    "groups": click.option("--groups", metavar="COLUMN", help="Column of clusters in the files."),
+    "row_ids": click.option(
+        "--row-ids",
+        metavar="COLUMN",
+        help="Column of row ids, by which the rows of the files are paired. By default, all files "
+        "must have the same rows in the same order.",
+    ),
+}
+"""The options for files of predictions, by argument of :func:`cmtrack.compare_tables`."""
+
+
+def with_columns(function: Function) -> Function:
+    """Add the options for files of predictions to a command."""
+    for option in reversed(_COLUMNS.values()):
+        function = option(function)
+    return function
+
+
 @comparison_command("compare")
+@with_columns
 @verbose_option
 def compare_command(csv_file: Path | None, verbose: bool, **options: Any) -> Answer:
     """Rank runs and report which differences are significant.
@@ -271,11 +378,19 @@ def compare_command(csv_file: Path | None, verbose: bool, **options: Any) -> Ans
     URI such as models:/name@champion. Runs that were evaluated on different data or in different
     ways are ranked separately.
 
+    With --y-true, each RUN is a file with the predictions of one model, and no store is needed.
+
     Exit codes: 0 runs were ranked, or a gate stopped every run; 1 the work failed (no such run, no
     server); 2 wrong usage or bad input.
     """
+    columns = {name: options.pop(name) for name in _COLUMNS}
+    if columns["y_true"] is None:
+        check_goes_with("--y-true", False, **columns)
     with working() as step:
-        comparison = compared(step, **options)
+        if columns["y_true"] is None:
+            comparison = compared(step, **options)
+        else:
+            comparison = compared_files(step, columns, **options)
         write_csv(comparison, csv_file)
     from cmtrack.cli.comparison_table import print_comparison
 

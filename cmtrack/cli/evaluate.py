@@ -307,8 +307,9 @@ def _evaluate_model(
         raise click.UsageError(f"--model needs one file, got {len(files)}")
     _check_scores(y_prob, y_score, None)
     from cmtrack.cli import reading
+    from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
     from cmtrack.grouping import Grouping
-    from cmtrack.tracking.model_rows import LabelledRows, StoredColumns, evaluate_version
+    from cmtrack.tracking.model_rows import evaluate_version
     from cmtrack.tracking.registry import find_version
     from cmtrack.tracking.store import client_for, quiet, tracking_store
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cmtrack.sources import open_source
 from cmtrack.sources.source import Stream, kind_of
-from cmtrack.sources.table_file import read_frame
+from cmtrack.sources.table_file import column_names, read_frame
 
 
 def read_rows(table: Any, *, labels: Sequence[str] = (), texts: Sequence[str] = ()) -> Any:
@@ -23,7 +23,8 @@ def read_rows(table: Any, *, labels: Sequence[str] = (), texts: Sequence[str] = 
         come to this process.
     labels, texts : sequence of str, optional
         Columns of labels, and columns of ids, clusters and segments. They set the types of the
-        columns of CSV files; see :func:`cmtrack.sources.table_file.read_frame`.
+        columns of CSV files; see :func:`cmtrack.sources.table_file.read_frame`. Names of columns
+        that do not exist are ignored.
 
     Raises
     ------
@@ -42,7 +43,13 @@ def read_rows(table: Any, *, labels: Sequence[str] = (), texts: Sequence[str] = 
     if kind_of(table) == ("pandas", "DataFrame"):
         return table
     if isinstance(table, (str, Path)) and Path(table).is_file():
-        return read_frame(Path(table), labels=labels, texts=texts)
+        path = Path(table)
+        names = column_names(path, [*labels, *texts])
+        return read_frame(
+            path,
+            labels=[name for name in labels if name in names],
+            texts=[name for name in texts if name in names],
+        )
     source = open_source(table, [*labels, *texts])
     if not isinstance(source, Stream):
         package = kind_of(table)[0].removeprefix("py").capitalize()

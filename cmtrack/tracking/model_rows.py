@@ -8,111 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
 from cmtrack.evaluation.spec import Options, Spec, takes_options, unless_decided
 from cmtrack.grouping import Label
-from cmtrack.names import did_you_mean
 from cmtrack.tracking import scoring
 from cmtrack.tracking.registry import ModelVersion, find_version
 from cmtrack.tracking.store import client_for
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-
-@dataclass(frozen=True)
-class LabelledRows:
-    """Rows with actual labels, in memory, so that several models can be evaluated on them.
-
-    ``frame`` is a pandas frame, and ``name`` is its name in messages. All other attributes are
-    names of columns; see :func:`evaluate_model`.
-    """
-
-    frame: Any
-    name: str
-    y_true: str
-    sample_weight: str | None = None
-    groups: str | None = None
-    row_ids: str | None = None
-    segments: tuple[str | tuple[str, ...], ...] = ()
-
-    @classmethod
-    def read(
-        cls,
-        table: Any,
-        y_true: str,
-        *,
-        sample_weight: str | None = None,
-        groups: str | None = None,
-        row_ids: str | None = None,
-        segments: Sequence[str | tuple[str, ...]] | None = None,
-        labels: Sequence[str] = (),
-    ) -> LabelledRows:
-        """Read all columns of a table; raise ValueError if a named column does not exist.
-
-        ``labels``: further columns of labels, such as stored predictions.
-        """
-        from cmtrack.sources.frames import name_of, read_rows
-
-        divisions = tuple(segments or ())
-        texts = [name for name in (groups, row_ids) if name is not None]
-        texts += _columns_of(divisions)
-        frame = read_rows(table, labels=[y_true, *labels], texts=texts)
-        rows = cls(frame, name_of(table), y_true, sample_weight, groups, row_ids, divisions)
-        for name in [*rows.used, *labels]:
-            rows.column(name)
-        return rows
-
-    @property
-    def used(self) -> list[str]:
-        """Names of the columns that are not features."""
-        single = (self.y_true, self.sample_weight, self.groups, self.row_ids)
-        named = [name for name in single if name is not None]
-        return [*named, *_columns_of(self.segments)]
-
-    def column(self, name: str) -> Any:
-        """Return a column; raise ValueError if it does not exist."""
-        if name not in self.frame.columns:
-            hint = did_you_mean(name, list(map(str, self.frame.columns)))
-            raise ValueError(f"{self.name} has no column {name!r}{hint}")
-        return self.frame[name]
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of :func:`cmtrack.evaluate`, except the predictions."""
-        arguments = {"y_true": self.column(self.y_true)}
-        for name in ("sample_weight", "groups", "row_ids"):
-            column = getattr(self, name)
-            if column is not None:
-                arguments[name] = self.column(column)
-        if self.segments:
-            arguments["segments"] = (self.frame, list(self.segments))
-        return arguments
-
-
-@dataclass(frozen=True)
-class StoredColumns:
-    """Names of the columns that contain predictions; all are None if a model scores the rows.
-
-    In each name, ``{version}`` stands for a version's number and ``{role}`` for its role, such as
-    "champion".
-    """
-
-    y_pred: str | None = None
-    y_prob: str | None = None
-    y_score: str | None = None
-
-    def __bool__(self) -> bool:
-        return any(name is not None for name in (self.y_pred, self.y_prob, self.y_score))
-
-    def predictions(self, rows: LabelledRows, version: ModelVersion, role: str) -> dict[str, Any]:
-        """Return a model's predictions; raise ValueError if a column does not exist."""
-        by_argument: dict[str, Any] = {}
-        for argument in ("y_pred", "y_prob", "y_score"):
-            pattern = getattr(self, argument)
-            if pattern is None:
-                continue
-            name = pattern.replace("{version}", version.number).replace("{role}", role)
-            by_argument[argument] = _stored(rows, name, argument)
-        return by_argument
 
 
 @dataclass(frozen=True)
@@ -265,7 +169,7 @@ def evaluate_version(
     n_features = 0
     notes = []
     if stored:
-        predicted = stored.predictions(rows, version, role)
+        predicted = stored.predictions(rows, {"version": version.number, "role": role})
     else:
         model = scoring.load_model(version.uri, noun)
         features = scoring.features_of(model, rows.frame, rows.used, noun, rows.name)
@@ -284,26 +188,3 @@ def evaluate_version(
     evaluation = evaluate(**arguments, **options)
     has_probabilities = "y_prob" in predicted
     return EvaluatedModel(version, evaluation, n_features, has_probabilities, tuple(notes))
-
-
-def _columns_of(divisions: Sequence[str | tuple[str, ...]]) -> list[str]:
-    """Return the names of the columns that segments use, including both columns of a crossing."""
-    names: list[str] = []
-    for division in divisions:
-        if isinstance(division, str):
-            names.append(division)
-        else:
-            names += division
-    return names
-
-
-def _stored(rows: LabelledRows, name: str, argument: str) -> Any:
-    """Return a column of predictions, or a mapping from labels to columns for a pattern."""
-    if "*" not in name or name in rows.frame.columns:
-        return rows.column(name)
-    from cmtrack.sources import match_pattern
-
-    columns = match_pattern(name, list(map(str, rows.frame.columns)), argument)
-    if not columns:
-        raise ValueError(f"no column of {rows.name} matches {name!r}")
-    return {label: rows.column(column) for label, column in columns.items()}

@@ -1,0 +1,274 @@
+"""``compare_tables``: compare models whose predictions are in files or frames, without MLflow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cmtrack.comparison.compare import CompareOptions, compare_evaluations
+from cmtrack.comparison.result import Comparison
+from cmtrack.evaluation import Evaluation, evaluate
+from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
+from cmtrack.evaluation.spec import Spec
+from cmtrack.grouping import Label
+
+_MODEL = "{model}"
+"""The placeholder for a model's name in the name of a column."""
+
+
+def compare_tables(
+    tables: Any,
+    *,
+    y_true: str,
+    y_pred: str | None = None,
+    y_prob: str | None = None,
+    y_score: str | None = None,
+    labels: Sequence[Label] | None = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    row_ids: str | None = None,
+    segments: Sequence[str | tuple[str, ...]] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare models whose predictions are in files or frames.
+
+    No tracking store is needed, and none is created.
+
+    Parameters
+    ----------
+    tables : table, list of tables, or mapping of str to table
+        Each table contains the predictions of one model for the same rows: a path, or a frame of
+        pandas, Polars, PyArrow, DuckDB or Ibis. A model has the name of its file without the
+        ending, or its key in the mapping. If the name of a column of predictions contains
+        ``{model}``, one table contains the predictions of all models.
+    y_true : str
+        Column of actual labels.
+    y_pred, y_prob, y_score : str, optional
+        Columns of predicted labels, of probabilities and of decision values. ``*`` stands for a
+        label, as in ``"p_*"``, and ``{model}`` for the name of a model, as in ``"pred_{model}"``.
+    labels
+        As in :func:`cmtrack.evaluate`.
+    sample_weight, groups : str, optional
+        Columns of weights and of clusters.
+    row_ids : str, optional
+        Column of row ids. The rows of all tables are put in the order of the first table's ids.
+        Without ids, all tables must have the same labels in the same order.
+    segments : list of str, or of tuples of str, optional
+        Columns that divide the rows into segments. A tuple crosses the named columns.
+    **options
+        The options of :class:`cmtrack.evaluation.spec.Spec` and of
+        :class:`cmtrack.comparison.spec.CompareSpec`, such as ``rank_by`` and ``positive``.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError
+        If a column does not exist, if row ids are repeated, or if the tables do not contain the
+        same rows with the same labels.
+    TypeError
+        If the rows are on a cluster, or an option does not exist.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from cmtrack import compare_tables
+    >>> rows = pd.DataFrame({"y": [0, 1] * 50, "pred_forest": [0, 1] * 45 + [1, 0] * 5})
+    >>> rows["pred_linear"] = [0, 1] * 35 + [1, 0] * 15
+    >>> comparison = compare_tables(
+    ...     rows, y_true="y", y_pred="pred_{model}", rank_by="multiclass/accuracy"
+    ... )
+    >>> comparison.best.name
+    'forest'
+    """
+    of_evaluation, of_comparison = _split(options)
+    stored = StoredColumns(y_pred, y_prob, y_score)
+    if not stored:
+        raise ValueError("the tables need predictions: give y_pred, y_prob or y_score")
+    columns: dict[str, Any] = {
+        "sample_weight": sample_weight,
+        "groups": groups,
+        "row_ids": row_ids,
+        "segments": segments,
+    }
+    label_columns = [y_pred] if y_pred is not None and _MODEL not in y_pred else []
+    by_name = {
+        name: LabelledRows.read(table, y_true, labels=label_columns, **columns)
+        for name, table in _named(tables).items()
+    }
+    _check_same_rows(list(by_name.values()))
+    models = _models(by_name, stored)
+    predicted = {name: stored.predictions(rows, {"model": name}) for name, rows in models.items()}
+    if labels is None:
+        labels = _labels_of_all(models, predicted)
+    evaluations = {
+        name: _evaluated(rows, predicted[name], labels, of_evaluation)
+        for name, rows in models.items()
+    }
+    return compare_evaluations(evaluations, CompareOptions(**of_comparison))
+
+
+def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of an evaluation and of a comparison; TypeError for an unknown option."""
+    for_evaluation = Spec.options().keys()
+    for_comparison = CompareOptions.options().keys() - for_evaluation
+    for name in options:
+        if name not in for_evaluation | for_comparison:
+            raise TypeError(f"compare_tables() got an unexpected option {name!r}")
+    of_evaluation = {name: options[name] for name in options if name in for_evaluation}
+    of_comparison = {name: options[name] for name in options if name in for_comparison}
+    if "confidence_level" in options:
+        of_comparison["confidence_level"] = options["confidence_level"]
+    return of_evaluation, of_comparison
+
+
+def _named(tables: Any) -> dict[str, Any]:
+    """Return the tables by name: the key, the file's name without its ending, or "table 2"."""
+    if isinstance(tables, Mapping):
+        return {str(name): table for name, table in tables.items()}
+    listed = tables if isinstance(tables, (list, tuple)) else [tables]
+    if not listed:
+        raise ValueError("tables must contain at least one table, got none")
+    names = [
+        Path(table).stem if isinstance(table, (str, Path)) else f"table {k}"
+        for k, table in enumerate(listed, 1)
+    ]
+    if len(set(names)) < len(names):
+        # Files with the same name are in different folders.
+        names = [str(table) for table in listed]
+    if len(set(names)) < len(names):
+        raise ValueError(f"each table must be given once, got {sorted(names)}")
+    return dict(zip(names, listed, strict=True))
+
+
+def _models(by_name: Mapping[str, LabelledRows], stored: StoredColumns) -> dict[str, LabelledRows]:
+    """Return the rows of each model; columns with ``{model}`` give several models of a table."""
+    patterns = [name for name in stored.named.values() if _MODEL in name]
+    if not patterns:
+        return _in_one_order(by_name)
+    if len(by_name) > 1:
+        raise ValueError(f"columns with {_MODEL} need one table, got {len(by_name)}")
+    (rows,) = by_name.values()
+    start, end = patterns[0].split(_MODEL, 1)
+    found = re.compile(f"{_as_regex(start)}(.+?){_as_regex(end)}")
+    matches = (found.fullmatch(str(column)) for column in rows.frame.columns)
+    names = dict.fromkeys(match[1] for match in matches if match)
+    if not names:
+        raise ValueError(f"no column of {rows.name} matches {patterns[0]!r}")
+    return dict.fromkeys(names, rows)
+
+
+def _as_regex(text: str) -> str:
+    """Return a regular expression in which ``*`` stands for any label."""
+    return ".+".join(map(re.escape, text.split("*")))
+
+
+# -- the same rows in one order --------------------------------------------------------------------
+
+
+def _check_same_rows(tables: Sequence[LabelledRows]) -> None:
+    """Raise ValueError unless all tables contain the rows and labels of the first one."""
+    first = tables[0]
+    if first.row_ids is not None:
+        for rows in tables:
+            _check_ids_once(rows)
+    for rows in tables[1:]:
+        if first.row_ids is None:
+            _check_equal_labels(first, rows)
+        else:
+            _check_equal_ids(first, rows)
+
+
+def _check_ids_once(rows: LabelledRows) -> None:
+    ids = rows.column(str(rows.row_ids))
+    repeated = ids[ids.duplicated()]
+    if len(repeated):
+        raise ValueError(
+            f"{rows.row_ids} must not repeat, got {len(repeated):,} repeats in {rows.name}, such "
+            f"as {repeated.iloc[0]}"
+        )
+
+
+def _check_equal_labels(first: LabelledRows, rows: LabelledRows) -> None:
+    """Compare labels row by row."""
+    n_first = len(first.frame)
+    n_rows = len(rows.frame)
+    if n_rows != n_first:
+        raise ValueError(
+            f"{first.name} has {n_first:,} rows, {rows.name} {n_rows:,}: row ids pair them"
+        )
+    labels = first.column(first.y_true).to_numpy()
+    differing = np.flatnonzero(labels != rows.column(rows.y_true).to_numpy())
+    if len(differing):
+        raise ValueError(
+            f"{first.y_true} differs in {len(differing):,} rows of {first.name} and {rows.name}, "
+            f"such as row {differing[0]}: row ids pair the rows"
+        )
+
+
+def _check_equal_ids(first: LabelledRows, rows: LabelledRows) -> None:
+    """Compare ids, and labels of equal ids."""
+    name = str(first.row_ids)
+    for one, other in ((first, rows), (rows, first)):
+        ids = one.column(name)
+        alone = ids[~ids.isin(other.column(name))]
+        if len(alone):
+            plural = "id" if len(alone) == 1 else "ids"
+            raise ValueError(
+                f"{one.name} has {len(alone):,} {plural} that {other.name} does not have, such as "
+                f"{alone.iloc[0]}"
+            )
+    labels = first.frame.set_index(name)[first.y_true]
+    others = rows.frame.set_index(name)[rows.y_true].reindex(labels.index)
+    differing = labels.index[labels.to_numpy() != others.to_numpy()]
+    if len(differing):
+        plural = "id" if len(differing) == 1 else "ids"
+        raise ValueError(
+            f"{first.y_true} differs for {len(differing):,} {plural} of {first.name} and "
+            f"{rows.name}, such as {differing[0]}"
+        )
+
+
+def _in_one_order(by_name: Mapping[str, LabelledRows]) -> dict[str, LabelledRows]:
+    """Return the tables with the rows of all in the order of the first table's ids."""
+    tables = list(by_name.values())
+    name = tables[0].row_ids
+    if name is None:
+        return dict(by_name)
+    order = tables[0].column(name)
+    return {model: rows.in_order_of(order) for model, rows in by_name.items()}
+
+
+# -- evaluations -----------------------------------------------------------------------------------
+
+
+def _labels_of_all(
+    models: Mapping[str, LabelledRows], predicted: Mapping[str, Mapping[str, Any]]
+) -> list[Label] | None:
+    """Return all labels if models only predict labels, so that all have the same classes.
+
+    Columns of probabilities state the classes, so the result is None for them.
+    """
+    values: set[Any] = set()
+    for name, rows in models.items():
+        if predicted[name].keys() != {"y_pred"}:
+            return None
+        values.update(rows.column(rows.y_true).dropna().unique().tolist())
+        values.update(predicted[name]["y_pred"].dropna().unique().tolist())
+    return sorted(values, key=lambda label: (str(type(label)), label))
+
+
+def _evaluated(
+    rows: LabelledRows,
+    predicted: Mapping[str, Any],
+    labels: Sequence[Label] | None,
+    options: Mapping[str, Any],
+) -> Evaluation:
+    arguments = rows.arguments() | dict(predicted)
+    return evaluate(**arguments, labels=labels, **options)

@@ -1,0 +1,166 @@
+"""Files and frames of predictions are compared like arrays, in pairs by row ids."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cmtrack import compare, compare_tables, evaluate
+
+N = 300
+RNG = np.random.default_rng(0)
+Y = np.array(["no", "yes"])[RNG.integers(0, 2, N)]
+IDS = np.arange(1000, 1000 + N)
+
+
+def probabilities(skill: float, seed: int) -> np.ndarray:
+    noise = np.random.default_rng(seed).normal(size=N)
+    positive = 1 / (1 + np.exp(-(skill * np.where(Y == "yes", 1, -1) + noise)))
+    return np.column_stack([1 - positive, positive])
+
+
+MODELS = {"forest": probabilities(1.2, 1), "linear": probabilities(0.9, 2)}
+
+
+def table(model: str) -> pd.DataFrame:
+    p = MODELS[model]
+    return pd.DataFrame({"y": Y, "id": IDS, "p_no": p[:, 0], "p_yes": p[:, 1]})
+
+
+def of_arrays(**options):
+    runs = {
+        name: evaluate(Y, y_prob=p, labels=["no", "yes"], row_ids=IDS, positive="yes")
+        for name, p in MODELS.items()
+    }
+    return compare(runs, **options)
+
+
+def check_equal(found, expected) -> None:
+    """Both comparisons are one paired ranking with the same numbers."""
+    (ranking,), (other,) = found.rankings, expected.rankings
+    assert ranking.paired
+    assert other.paired
+    assert [run.name for run in ranking.runs] == [run.name for run in other.runs]
+    for run, same in zip(ranking.runs, other.runs, strict=True):
+        numbers = (run.value, *run.interval, run.difference, run.difference_low)
+        np.testing.assert_allclose(
+            numbers, (same.value, *same.interval, same.difference, same.difference_low), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("metric", ["binary/roc_auc", "multiclass/accuracy"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_files_in_any_order_equal_the_arrays(tmp_path, ending: str, metric: str) -> None:
+    files = []
+    for seed, model in enumerate(MODELS):
+        file = tmp_path / f"{model}.{ending}"
+        shuffled = table(model).sample(frac=1, random_state=seed)
+        if ending == "csv":
+            shuffled.to_csv(file, index=False)
+        else:
+            shuffled.to_parquet(file)
+        files.append(file)
+    found = compare_tables(
+        files, y_true="y", y_prob="p_*", row_ids="id", positive="yes", rank_by=metric
+    )
+    check_equal(found, of_arrays(rank_by=metric))
+
+
+def test_columns_of_many_models_in_one_table() -> None:
+    frame = pd.DataFrame({"y": Y, "id": IDS})
+    for name, p in MODELS.items():
+        frame[f"{name}_p_no"], frame[f"{name}_p_yes"] = p.T
+    found = compare_tables(
+        frame, y_true="y", y_prob="{model}_p_*", positive="yes", rank_by="binary/roc_auc"
+    )
+    check_equal(found, of_arrays(rank_by="binary/roc_auc"))
+
+
+def test_models_of_labels_have_the_classes_of_all() -> None:
+    frame = pd.DataFrame({"y": [0, 1, 2, 0] * 20, "pred_a": [0, 1, 2, 1] * 20, "pred_b": 0})
+    found = compare_tables(frame, y_true="y", y_pred="pred_{model}", rank_by="multiclass/accuracy")
+    assert [run.name for run in found.ranking.runs] == ["a", "b"]
+    assert found.ranking.runs[0].evaluation.labels == (0, 1, 2)
+
+
+def test_names_come_from_keys_and_from_folders(tmp_path) -> None:
+    by_key = {"first": table("forest"), "second": table("linear")}
+    found = compare_tables(by_key, y_true="y", y_prob="p_*", rank_by="multiclass/accuracy")
+    assert {run.name for run in found.runs} == {"first", "second"}
+    files = []
+    for model in MODELS:
+        (tmp_path / model).mkdir()
+        files.append(tmp_path / model / "test.parquet")
+        table(model).to_parquet(files[-1])
+    found = compare_tables(files, y_true="y", y_prob="p_*", rank_by="multiclass/accuracy")
+    assert {run.name for run in found.runs} == set(map(str, files))
+
+
+@given(st.permutations(range(12)))
+def test_the_order_of_rows_never_matters_with_ids(order) -> None:
+    frame = pd.DataFrame({"y": [0, 1] * 6, "id": range(12), "z": [0, 1, 1, 0] * 3})
+    options = {"y_true": "y", "y_pred": "z", "row_ids": "id", "rank_by": "multiclass/accuracy"}
+    found = compare_tables({"a": frame, "b": frame.iloc[order]}, **options)
+    assert found.ranking.runs[0].difference == 0
+    assert found.ranking.paired
+
+
+def changed(**columns) -> pd.DataFrame:
+    return table("linear").assign(**columns)
+
+
+@pytest.mark.parametrize(
+    ("other", "row_ids", "message"),
+    [
+        (
+            changed(id=IDS + 12),
+            "id",
+            "table 1.parquet has 12 ids that table 2.parquet does not have, such as 1000",
+        ),
+        (
+            changed(id=[1000, *IDS[:-1]]),
+            "id",
+            "id must not repeat, got 1 repeats in table 2.parquet",
+        ),
+        (
+            changed(y=np.where(IDS < 1003, "?", Y)),
+            "id",
+            "y differs for 3 ids of table 1.parquet and table",
+        ),
+        (
+            table("linear")[:250],
+            None,
+            "table 1.parquet has 300 rows, table 2.parquet 250: row ids pair them",
+        ),
+        (
+            changed(y=np.where(IDS == 1017, "?", Y)),
+            None,
+            "y differs in 1 rows of table 1.parquet and table 2.parquet, such as row 17",
+        ),
+    ],
+)
+def test_other_rows_are_refused(tmp_path, other, row_ids, message: str) -> None:
+    files = [tmp_path / "table 1.parquet", tmp_path / "table 2.parquet"]
+    table("forest").to_parquet(files[0])
+    other.to_parquet(files[1])
+    with pytest.raises(ValueError, match=message):
+        compare_tables(files, y_true="y", y_prob="p_*", row_ids=row_ids)
+
+
+def test_other_bad_input_is_refused() -> None:
+    frame = table("forest")
+    with pytest.raises(ValueError, match="the tables need predictions"):
+        compare_tables([frame], y_true="y")
+    with pytest.raises(ValueError, match=r"columns with \{model\} need one table, got 2"):
+        compare_tables({"a": frame, "b": frame}, y_true="y", y_pred="pred_{model}")
+    with pytest.raises(ValueError, match=r"no column of the table matches 'pred_\{model\}'"):
+        compare_tables(frame, y_true="y", y_pred="pred_{model}")
+    with pytest.raises(ValueError, match=r"the table has no column 'yy'; did you mean 'y'\?"):
+        compare_tables(frame, y_true="yy", y_prob="p_*")
+    with pytest.raises(TypeError, match="unexpected option 'rank'"):
+        compare_tables(frame, y_true="y", y_prob="p_*", rank="multiclass/accuracy")
+    with pytest.raises(ValueError, match="at least one table"):
+        compare_tables([], y_true="y", y_prob="p_*")
