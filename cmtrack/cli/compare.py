@@ -321,6 +321,15 @@ def _for_a_spreadsheet(value: Any) -> Any:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
+def _check_no_file(runs: Sequence[str]) -> None:
+    """Refuse files of predictions whose column of labels is not named."""
+    for run in runs:
+        if Path(run).suffix.lower() in (".parquet", ".pq", ".csv", ".tsv") and Path(run).is_file():
+            raise click.UsageError(
+                f"{run!r} is a file: --y-true COLUMN compares files of predictions"
+            )
+
+
 _COLUMNS = {
     "y_true": click.option(
         "--y-true",
@@ -386,6 +395,7 @@ def compare_command(csv_file: Path | None, verbose: bool, **options: Any) -> Ans
     columns = {name: options.pop(name) for name in _COLUMNS}
     if columns["y_true"] is None:
         check_goes_with("--y-true", False, **columns)
+        _check_no_file(options["runs"])
     with working() as step:
         if columns["y_true"] is None:
             comparison = compared(step, **options)

@@ -49,6 +49,7 @@ def test_a_label_of_a_file_gets_the_type_of_its_column(files) -> None:
     ("given", "message"),
     [
         (["--y-pred=z"], "--y-pred needs --y-true"),
+        ([], "'forest.csv' is a file: --y-true COLUMN compares files of predictions"),
         ([*PLAIN, "--experiment=party"], "--experiment is for runs in a store"),
         ([*PLAIN, "--prefix=val"], "--prefix is for runs in a store"),
         (PLAIN, "row ids pair the rows"),
