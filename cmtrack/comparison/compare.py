@@ -506,7 +506,7 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
         )
     reason = evaluation.undefined.get(metric, "the reason is unknown")
     if only := predicts_only(evaluation, metric):
-        reason = f"it predicts only {quoted(only)}{_advice(evaluation, asked)}"
+        reason = f"the run predicts only {quoted(only)}{_advice(evaluation, asked)}"
     if metric in evaluation.infinite:
         return f"{metric} is {reason}"  # The reason begins with "infinite: ".
     return f"{metric} is undefined: {reason}"

@@ -126,7 +126,7 @@ class ConstantAnswer:
     @property
     def words(self) -> str:
         """The answer in words, such as "always “no”"."""
-        return "each class its share" if self.answer is None else f"always {quoted(self.answer)}"
+        return "the class shares" if self.answer is None else f"always {quoted(self.answer)}"
 
     @property
     def shown_better(self) -> bool:

@@ -132,7 +132,7 @@ class LeftOut:
     >>> runs = {"good": good, "constant": constant}
     >>> left = compare(runs, rank_by="binary/precision").left_out[0]
     >>> left.run.name, left.reason.partition(";")[0]
-    ('constant', 'binary/precision is undefined: it predicts only “0”')
+    ('constant', 'binary/precision is undefined: the run predicts only “0”')
     """
 
     run: Run

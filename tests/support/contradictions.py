@@ -650,8 +650,8 @@ def _in_plans(data: dict[str, Any], said: str) -> list[str]:
     """Compare the effect of selection, the rows that would decide, and equivalent runs with the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
     for match in re.finditer(
-        r"Selecting the (?P<end>\w+) of at least (?P<runs>\d+) runs evaluated on these rows improves this value by "
-        rf"about (?P<part>{_NUMBER}),",
+        r"As the (?P<end>\w+) of at least (?P<runs>\d+) runs evaluated on these rows, this value is "
+        rf"probably about (?P<part>{_NUMBER}) too ",
         said,
     ):
         looks, value = data["looks"], read(match["part"])

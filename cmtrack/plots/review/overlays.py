@@ -98,9 +98,9 @@ def plot_roc_overlay(
     for colour, top in runs.capped:
         ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
-    chance = "The dotted diagonal shows random guessing."
+    chance = "The grey dotted diagonal shows random guessing."
     if runs.capped:
-        chance = "The dotted lines show random guessing, up to the ceiling of each curve."
+        chance = "The grey dotted lines show random guessing, up to the ceiling of each curve."
     ceiling = (
         "Dashes to the right of the frame mark ceilings, the largest recall that a curve can "
         "reach. Compare normalised areas (area / ceiling; chance is 0.5): areas under different "
@@ -147,7 +147,10 @@ def plot_precision_recall_overlay(
     unit_square(ax, "recall" + of_positive(positive), "precision", title)
     ceiling = "Dashes above the frame mark ceilings, the largest recall that a curve can reach."
     runs.explain(
-        ax, "The dotted line shows random guessing.", "interval of each average precision", ceiling
+        ax,
+        "The grey dotted line shows random guessing.",
+        "interval of each average precision",
+        ceiling,
     )
     return page.finish()
 

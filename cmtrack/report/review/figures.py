@@ -118,7 +118,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
     evaluations = [run.evaluation for run in runs]
     title_of_metric = partial(title_of, evaluation=ranking.evaluation, catalog=catalog, brief=True)
     equal = [
-        f"without {fmt.join_names(list(map(title_of_metric, same_values[name])))}, equal to "
+        f"not shown: {fmt.join_names(list(map(title_of_metric, same_values[name])))} = "
         f"{title_of_metric(name)}"
         for name in names
         if same_values[name]
@@ -132,7 +132,9 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
             [_standard_error(evaluation, name) for name in names] for evaluation in evaluations
         ],
         tied=np.array([run.tied for run in runs]),
-        tied_are="are not dominated" if ranking.criterion.pareto else MAY_BE_BEST,
+        tied_are="are not dominated"
+        if ranking.criterion.pareto
+        else f"{MAY_BE_BEST} by the ranked metric",
         title=fmt.capital("; ".join(filter(None, (", ".join(limits), *equal)))) or None,
     )
 

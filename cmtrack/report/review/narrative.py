@@ -205,7 +205,10 @@ def _best(review: Review, ranking: Ranking) -> list[str]:
             f"{leads}.",
         ]
     rows = f"the {ranking.over}" if ranking.over else "the test rows"
-    return [f"{fmt.capital(those)}: {rows} show no significant difference.", f"{leads}."]
+    return [
+        f"{fmt.capital(those)}: {rows} show no significant difference between them.",
+        f"{leads}.",
+    ]
 
 
 def _only_one(review: Review, chosen: str, noun: str) -> str:
@@ -364,11 +367,11 @@ def selection(review: Review) -> str:
         return ""
     if not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low):
         return ""
-    end = "highest" if review.criterion.direction == "higher" else "lowest"
+    end, too = ("highest", "high") if review.criterion.direction == "higher" else ("lowest", "low")
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
     return (
-        f"Selecting the {end} of {looks.among} improves this value by about {part}, which is not "
-        "subtracted."
+        f"As the {end} of {looks.among}, this value is probably about {part} too {too}. It is not "
+        "corrected."
     )
 
 
@@ -534,7 +537,7 @@ def _run_times(review: Review, ranking: Ranking) -> str:
     if len(logged) < 2:
         return ""
     shown = [f"{review.say(name)} {in_two_units(time)}" for time, name in logged]
-    return f"Run times, including the evaluation: {fmt.join_names(shown, 6)}."
+    return f"Logged run times, including the evaluation: {fmt.join_names(shown, 6)}."
 
 
 def _no_rule_used(ranking: Ranking) -> str:
@@ -967,6 +970,8 @@ def facts(review: Review) -> list[str]:
         facts.append(review.judged_at)
     criterion = comparison.criterion
     facts.append(f"ranked by {criterion_title(criterion)} ({direction(criterion)})")
+    if comparison.gates:
+        facts.append(f"required: {'; '.join(gate.text for gate in comparison.gates)}")
     facts.append(f"{review.level} level")
     if review.run_ranking is not None and len(comparison.rankings[0].runs) > 1:
         facts.append(_fact_of_pairs(review.run_ranking))
@@ -982,6 +987,8 @@ def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
         same = len({design.get("grouping") for design in designs}) < 2
         groups = fmt.short(evaluation.grouping.describe(), _GROUPS)
         facts.append(f"groups: {groups}" if same else "groupings differ")
+        if same and "(strict)" in groups:
+            facts.append("strict: a confusion within a group is a mismatch")
     if review.positive is not None:
         facts.append(f"positive group {quoted(review.positive)}")
     return facts
@@ -1016,7 +1023,7 @@ def rule(review: Review) -> str:
         )
         best = "the run on the front with the best first metric"
     if not comparison.how.get("tie_breakers"):
-        return f"{sentence} Without a tie-breaker, {best} is chosen."
+        return f"{sentence} Without a tie-breaker, {best} comes first."
     where = _near_words(comparison.how.get("margin"), comparison.criterion)
     return f"{sentence} The tie-breakers choose among the {noun}s {where}."
 
@@ -1027,9 +1034,10 @@ def explained(level: float, noun: str = "run") -> str:
         test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
         return f"A model is {RULED_OUT} if {test}. Any other model {MAY_BE_BEST}."
     return (
-        f"A run is {RULED_OUT} if p, the p-value of the test that it is the best, is at most "
-        f"{significant(1 - level)}. The interval of its gap then ends at 0, because the test is "
-        f"one-sided. Any other run {MAY_BE_BEST}."
+        f"A run is {RULED_OUT} if p is at most {significant(1 - level)}. p is not the "
+        "probability of being the best. The interval of a ruled-out run touches 0, because the "
+        "test is one-sided; so does the leader's if all others are ruled out. Any other run "
+        f"{MAY_BE_BEST}."
     )
 
 
@@ -1087,8 +1095,8 @@ def _on_mismatches(review: Review) -> str:
         return ""
     return (
         f"Predicting {other_within(evaluation, evaluation.reduced[-1].name)} within the correct "
-        f"group does not lower the Matthews correlation (up to {fmt.counted(most, 'row')} of a "
-        "run). Recall, precision and accuracy count it as an error."
+        f"group (at most {fmt.counted(most, 'row')} of a run) is an error in recall, precision and "
+        "accuracy, but not in the Matthews correlation."
     )
 
 
@@ -1160,15 +1168,15 @@ def _methods_of_runs(review: Review) -> list[str]:
         ]
     else:
         notes += [
-            f"The {review.level} intervals of the differences from the best other run hold "
-            "for all runs together (Hsu 1984). For the leader, the difference is the lead over the "
-            "next run; for all other runs, it is the difference from the leader. See the JSON file "
-            "for the p-value of each pair of runs, adjusted by max-T (Westfall and Young 1993) and "
-            "by Holm (1979).",
+            f"The {review.level} intervals cover the true difference from the best other run, "
+            "whichever it is, and hold for all runs together (Hsu 1984). The number before them is "
+            "the leader's lead over the next run, or the gap of another run to the leader. See the "
+            "JSON file for the p-value of each pair of runs, adjusted by max-T (Westfall and Young "
+            "1993) and by Holm (1979).",
             "The leader's interval takes the selection of the leader into account: the limit on "
             "the worse side holds for all runs together, including runs that were not read because "
-            "of their logged values (after Fuentes, Casella and Wells 2018). If the chosen run "
-            "does not lead, both limits of its interval hold for all runs together.",
+            "of limit (after Fuentes, Casella and Wells 2018). If the chosen run does not lead, "
+            "both limits of its interval hold for all runs together.",
             _margin(comparison.how.get("margin")),
         ]
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:

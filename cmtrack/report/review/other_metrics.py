@@ -9,7 +9,7 @@ from typing import Any
 
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
-from cmtrack.names import RULED_OUT
+from cmtrack.names import MAY_BE_BEST, RULED_OUT
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.columns import columns_of, ranking_table
 from cmtrack.report.review.phrases import all_others, how_many, title_of
@@ -53,6 +53,10 @@ def _names(ranking: Ranking) -> list[str]:
     for name in headline(ranking, None):
         values = [run.evaluation.metrics.get(name, math.nan) for run in ranking.runs]
         ranks = ranking.criterion.single and name in ranking.criterion.metrics
+        if name == "binary/roc_auc":
+            ceilings = {run.evaluation.metrics.get(f"{name}_ceiling") for run in ranking.runs}
+            # Areas under different ceilings are not comparable.
+            ranks |= len(ceilings) > 1
         if not ranks and all(map(math.isfinite, values)):
             names.append(name)
     return names
@@ -83,6 +87,8 @@ def _table(name: str, review: Review, ranking: Ranking) -> dict[str, Any]:
     table = ranking_table(ranked, columns)
     for row, run in zip(table.rows, runs, strict=True):
         row.chosen = run.name == ranking.foremost.name
+        if run.rank == runs[1].rank == 1:
+            row.cells["status"] = replace(row.cells["status"], text=MAY_BE_BEST)
     title = title_of(name, ranking.evaluation, criterion.catalog) + review.at
     return {
         "metric": name,
@@ -103,6 +109,9 @@ def _sentence(title: str, runs: Sequence[Ranked], review: Review, ranking: Ranki
     else:
         names = fmt.join_names([review.say(run.name) for run in first])
         has = "has" if len(first) == 1 else "have"
+        if len(first) > 1:
+            # Runs with the same value can have different intervals.
+            value = fmt.number(runs[0].value, (runs[0].low, runs[0].high))
         sentences = [f"{names} {has} the best {title}: {value}."]
         if chosen in first:
             sentences.append(f"{name} is one of them.")

@@ -205,8 +205,8 @@ def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Colu
 _LOSSES = ("probability/log_loss", "probability/brier")
 _HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
 _OF_WHAT = {
-    "calibration": "the probabilities of {positive}. A slope below 1 means over-confidence; the "
-    "slope ignores scores of exactly 0% and 100%",
+    "calibration": "the probabilities of {positive}. Slope below 1: scores are too extreme; above "
+    "1: not extreme enough (without scores of exactly 0% and 100%)",
     "confidence": "the probability of the predicted class",
 }
 
@@ -250,6 +250,8 @@ def probabilities(ranking: Ranking | None) -> Table | None:
     if section == "calibration":
         title = f"Are the probabilities of {quoted(ranking.evaluation.positive)} right?"
     reading = _probability_reading(ranking, section)
+    if any("probability/log_loss" in evaluation.infinite for _, evaluation in shown):
+        reading += " Infinite: an actual class had a probability of 0."
     if len(judged) > len(shown):
         reading += f" The table shows the first {len(shown)} of {len(judged)} runs."
     return Table(heads, rows, ("name", "verdict"), title, reading, behind="ruled out")
@@ -284,8 +286,7 @@ def _probability_reading(ranking: Ranking, section: str) -> str:
     return (
         f"{reading} Log loss and Brier score cover all {n_classes} classes. The other columns "
         f"evaluate {subject}. If p is at most {alpha}, there are signs of miscalibration. The "
-        "verdict claims miscalibration only if the curve also leaves its band or both parts of the "
-        "test find miscalibration."
+        "verdict names a fault only with more evidence, such as a curve outside its band."
     )
 
 
@@ -437,7 +438,7 @@ def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
         weight = abs(changes.difference[cell]) * math.sqrt(abs(changes.counts[cell]))
         return not clear[cell], -weight
 
-    differing = zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)
+    differing = zip(*np.nonzero(np.nan_to_num(_once(changes))), strict=True)
     cells = sorted(((int(i), int(j)) for i, j in differing), key=order)
     # If no difference is significant, the page shows only a sentence.
     most = MAX_CELLS if clear.any() else 0
@@ -451,8 +452,15 @@ def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
         "rows": [_confusion(changes, cell, bool(clear[cell])) for cell in cells[:most]],
         "more": rest,
         "paired": changes.paired,
-        "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
+        "what": f"groups of {quoted(changes.step)}" if changes.step else "",
     }
+
+
+def _once(changes: CellChanges) -> np.ndarray[Any, Any]:
+    """Return the differences, without the errors of two classes, which repeat the correct cells."""
+    if len(changes.labels) == 2 and not changes.step:
+        return changes.difference * np.eye(2)
+    return changes.difference
 
 
 def _confusion_words(
@@ -460,12 +468,12 @@ def _confusion_words(
 ) -> list[str]:
     """Return sentences on the cells in which two runs differ significantly."""
     gains = changes.gains()
-    n_different = int(np.count_nonzero(np.nan_to_num(changes.difference)))
+    n_different = int(np.count_nonzero(np.nan_to_num(_once(changes))))
     if not n_different:
         return [f"{chosen} and {other} have the same confusion matrix."]
     sentences = []
     for is_cell, comparison in ((gains > 0, "better"), (gains < 0, "worse")):
-        cells = list(zip(*np.nonzero(clear & is_cell), strict=True))
+        cells = list(zip(*np.nonzero(clear & is_cell & (_once(changes) != 0)), strict=True))
         cells.sort(key=lambda cell: -abs(gains[cell]))
         if cells:
             listed = "; ".join(_cell_words(changes, cell) for cell in cells[:3])

@@ -132,7 +132,7 @@ def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
     yield _line("Tie-breakers", "; ".join(review.tie_breakers) or "none")
     yield _line("Decision", narrative.rule(review))
     rule = rule_of(comparison)
-    yield _line("Rule", rule.sentence if rule else "the arguments of the call")
+    yield _line("Rule", rule.sentence if rule else "set in the call that made this page")
     versions = comparison.record.versions
     yield _line("Versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
 

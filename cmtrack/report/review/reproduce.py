@@ -73,8 +73,8 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
             arguments.pop("positive", None)
             arguments.pop("costs", None)
         arguments |= changes
-        command = _command(arguments, comparison, write_files=True)
-        python = _python(arguments, comparison)
+        command = _command(arguments, comparison, page="answer.html")
+        python = _python(arguments, comparison, "answer.html")
         questions.append({"title": title, "command": command, "python": python})
     has_scores = evaluation.positive is not None and evaluation.statistics.scores is not None
     if has_scores and has_independent_rows(evaluation):
@@ -195,7 +195,7 @@ def _functions(arguments: dict[str, Any]) -> list[str]:
     return [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(metrics)))}"]
 
 
-def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
+def _python(arguments: dict[str, Any], comparison: Comparison, page: str = "review.html") -> str:
     """Return Python code that calls ``compare`` with the arguments."""
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
@@ -223,14 +223,15 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
         else:
             lines.append(f"    {name}={_literal(value)},")
     first = f"from cmtrack import {', '.join([*sorted(imports), 'compare'])}"
-    call = ["comparison = compare(", *lines, ")", 'comparison.report("review.html")']
+    call = ["comparison = compare(", *lines, ")", f'comparison.report("{page}")']
     return "\n".join([first, *head, "", *call])
 
 
-def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
+def _command(arguments: dict[str, Any], comparison: Comparison, page: str = "review.html") -> str:
     """Return the command line, or an empty string if an argument has no command-line option.
 
-    ``write_files``: whether the command also writes the grouping and the costs to files.
+    ``page``: the page to write. For other pages than the review, the command also writes the
+        grouping and the costs to files.
     """
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
@@ -245,7 +246,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
         value = arguments.pop(name, None)
         if value is None:
             continue
-        if write_files:
+        if page != "review.html":
             lines.append(f"cat > {name}.json <<'END'\n{json.dumps(value.to_dict())}\nEND")
             words.append(f"--{name} {name}.json")
         else:
@@ -261,7 +262,7 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
         if name in arguments:
             values = map(_text, _several(arguments[name]))
             words += [f"{entry.flag} {shlex.quote(value)}" for value in values]
-    words.append("--output review.html")
+    words.append(f"--output {page}")
     lines.append(" \\\n  ".join(words))
     return "\n".join(lines)
 

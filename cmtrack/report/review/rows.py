@@ -132,6 +132,8 @@ def _missed(review: Review, ranking: Ranking) -> str:
     unranked = [review.say(name) for name in missed.runs if name not in ranked]
     if unranked:
         runs += f", including {fmt.join_names(unranked)},"
+    if not missed.all:
+        return f"No row is misclassified by {runs[0].lower()}{runs[1:]}."
     sentence = f"{runs} predict the wrong {review.right_side} in {fmt.counted(missed.all, 'row')}."
     evaluations = [run.evaluation for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
     if review.right_side == "class" or not any(map(n_mismatches, evaluations)):
@@ -193,10 +195,10 @@ def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | No
     heads = {
         "class": "Class",
         "rows": "Rows",
-        "broken": f"Only {theirs} is correct",
-        "broken_share": "Share",
         "fixed": f"Only {ours} is correct",
         "fixed_share": "Share",
+        "broken": f"Only {theirs} is correct",
+        "broken_share": "Share",
         "p": "p",
     }
     sentence = f"{runs} differ significantly in {n_clear} of {len(classes)} classes."
@@ -208,7 +210,7 @@ def _class_row(by_class: Flips, k: int) -> Row:
     n = float(by_class.n[k])
     p = float(by_class.pvalues[k])
     cells = {"class": Cell(fmt.short(by_class.parts[k])), "rows": Cell(fmt.count(n), n)}
-    for name in ("broken", "fixed"):
+    for name in ("fixed", "broken"):
         value = float(by_class.rates[name][0][k])
         # The interval is a separate part of the cell.
         share, bracket, ends = _share(by_class, name, k).partition(" [")
@@ -253,7 +255,10 @@ def _table(review: Review, run: Ranked, rival: Ranked, joined: Joined) -> dict[s
     first = "" if shown == total else f" (the first {shown})"
     reading = NUMBERED
     if is_scored and shown > 1:
-        reading = f"Rows whose actual class loses the most probability come first. {NUMBERED}"
+        reading = (
+            "Rows are sorted by how much less probability the other run gives the actual class. "
+            f"{NUMBERED}"
+        )
     rows = fmt.counted(total, "row")
     table = rows_table(frame.head(LISTED), heads, probability_columns, joined)
     return table | {

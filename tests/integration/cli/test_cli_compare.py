@@ -725,7 +725,7 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         ),
         (
             ("constant", "--against", "good"),
-            f"'constant' cannot be checked: {MCC} is undefined: it predicts only “low”; ",
+            f"'constant' cannot be checked: {MCC} is undefined: the run predicts only “low”; ",
         ),
         (
             ("good", "--require", "binary/f1 > 0", "--summary", "missing/summary.md"),

@@ -56,12 +56,12 @@ def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
         command = shown[title]
         assert f"--tracking-uri {shlex.quote(mlflow.get_tracking_uri())}" in command
         text = command.replace("cmtrack review", f"{TOOL} review").replace(
-            "review.html", "review.json"
+            "answer.html", "review.json"
         )
         subprocess.run(["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True)
         found = json.loads((tmp_path / "review.json").read_text())
         space: dict = {}
-        exec(asked[title]["python"].replace('comparison.report("review.html")', ""), space)
+        exec(asked[title]["python"].replace('comparison.report("answer.html")', ""), space)
         assert found["criterion"]["metrics"] == [metric]
         values = {run["name"]: run["value"] for run in found["rankings"][0]["runs"]}
         assert values == pytest.approx({run.name: run.value for run in space["comparison"].runs})

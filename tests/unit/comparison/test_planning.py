@@ -133,8 +133,8 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     page = html(comparison, pictures={})
     assert in_review(comparison) == []
     assert (
-        "est of at least 4 runs evaluated on these rows improves this value by about "
-        f"{comparison.looks.optimism:.2g}, which is not subtracted." in said
+        "est of at least 4 runs evaluated on these rows, this value is probably about "
+        f"{comparison.looks.optimism:.2g} too " in said
     )
     equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
     needed = {
@@ -200,7 +200,7 @@ def test_runs_that_a_gate_stopped_count_for_the_selection(gate: str, has_baselin
     assert gated.looks.optimism == pytest.approx(free.looks.optimism, rel=0.25)
     assert gated.ranking.leader.interval == pytest.approx(free.ranking.leader.interval, abs=1e-3)
     said = gated.summary()
-    assert "Selecting the highest of at least 12 runs evaluated on these rows improves" in said
+    assert "As the highest of at least 12 runs evaluated on these rows, this value" in said
     assert "(* The interval is wider because the highest of 12 values was selected.)" in said
 
 
@@ -213,7 +213,7 @@ def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
     assert len(comparison.runs) == 1
     said = comparison.summary()
     assert "it is the only run that passes the gates." in said
-    assert "Selecting the highest of at least 12 runs evaluated on these rows improves" in said
+    assert "As the highest of at least 12 runs evaluated on these rows, this value" in said
     assert "]*. " in said
     assert "(* The interval is wider because the highest of 12 values was selected.)" in said
 
@@ -225,7 +225,7 @@ def test_a_run_without_a_value_is_not_counted_among_those_that_were_chosen_from(
     comparison = compare(runs, rank_by="binary/matthews_corrcoef")
     assert (comparison.looks.runs, comparison.ranking.picked_from) == (4, 4)
     said = comparison.summary()
-    assert "Selecting the highest of at least 4 runs evaluated on these rows improves" in said
+    assert "As the highest of at least 4 runs evaluated on these rows, this value" in said
     assert "(* The interval is wider because the highest of 4 values was selected.)" in said
     assert "5 runs" not in said
 

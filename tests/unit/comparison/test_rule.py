@@ -89,7 +89,7 @@ def test_the_digest_is_said_wherever_the_review_is_read(three, file):
     assert "rule='review.yaml'" in page["python"]
     assert "margin=" not in page["python"]
     plain = compare(three)
-    assert plain.to_dict()["record"]["lines"]["Rule"] == "the arguments of the call"
+    assert plain.to_dict()["record"]["lines"]["Rule"] == "set in the call that made this page"
 
 
 def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():

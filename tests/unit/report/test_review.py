@@ -85,7 +85,7 @@ def test_runs_of_one_value_lead_together():
         dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall"
     )
     said = verdict(Review(comparison))
-    apart = "Either run may be the best: the test rows show no significant difference"
+    apart = "Either run may be the best: the test rows show no significant difference between them"
     assert said[0] == f"{apart}. “a” and “b” lead with the same value."
     assert said[1].startswith("The recall for “1” of “a” is 0.900 [")
     assert (
@@ -98,7 +98,7 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     said = " ".join(verdict(Review(close)))
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
-    apart = "the test rows show no significant difference"
+    apart = "the test rows show no significant difference between them"
     # both are right in as many rows
     lead_together = f"“{first}” and “{second}” lead with the same value. The "
     assert said.startswith(f"2 of the 3 runs may be the best: {apart}. {lead_together}")
@@ -257,14 +257,16 @@ def test_runs_left_out_are_grouped_by_reason():
     same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
     said = " ".join(verdict(Review(comparison)))
-    cause = "it predicts only “0”; rank by another metric, such as multiclass/balanced_accuracy"
+    cause = (
+        "the run predicts only “0”; rank by another metric, such as multiclass/balanced_accuracy"
+    )
     assert f"Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: {cause})." in said
 
 
 @pytest.mark.parametrize(
     ("y", "predicted", "options", "cause"),
     [
-        (["a", "b"], ["a", "a"], {}, "it predicts only “a”"),
+        (["a", "b"], ["a", "a"], {}, "the run predicts only “a”"),
         (
             ["a", "b", "c"],
             ["a", "b", "b"],
@@ -307,7 +309,7 @@ def test_rare_positives_below_the_threshold_are_ranked_by_their_scores_not_by_ac
     assert context(Review(comparison), None, {})["facts"][0] == "1 of 4 runs on 500 rows"
     asked = compare(runs, rank_by="binary/matthews_corrcoef").summary()
     assert "rank by" not in asked
-    assert "it predicts only “0”; choose a threshold with cmtrack threshold" in asked
+    assert "the run predicts only “0”; choose a threshold with cmtrack threshold" in asked
 
 
 def test_the_only_run_that_passes_a_gate_is_not_the_only_run():

@@ -80,6 +80,33 @@ def test_a_metric_that_one_run_lacks_ranks_nothing(evaluations):
     assert not any(0 in lines and len(lines) < 2 for lines in charts(found).values())
 
 
+def test_areas_under_different_ceilings_are_not_offered_for_a_ranking() -> None:
+    y, models = random_models((1.6, 1.7), n=N, k=3)
+    strict = Grouping({"first": [0, 1], "last": [2]}, mode="strict", positive="first")
+    runs = {f"run {k}": evaluate(y, y_prob=p, grouping=strict) for k, p in enumerate(models)}
+    ceilings = {run.metrics["binary/roc_auc_ceiling"] for run in runs.values()}
+    assert len(ceilings) == 2
+    assert "binary/roc_auc" not in other_metrics(page_of(compare(runs)))
+    alike = {"one": runs["run 0"], "two": evaluate(y, y_prob=models[0], grouping=strict)}
+    tables = other_metrics(page_of(compare(alike, rank_by="multiclass/accuracy")))
+    assert "binary/roc_auc" in tables
+    # Runs with the same best value have the same status, and the sentence has no interval of one.
+    table = tables["binary/recall"]
+    assert [row.cells[2].text for row in table["rows"]] == ["may be the best"] * 2
+    assert "have the best recall" in table["sentence"]
+    assert "[" not in table["sentence"]
+
+
+def test_two_classes_are_compared_by_their_correct_rows_alone() -> None:
+    y = np.repeat([0, 1], 200)
+    worse = y.copy()
+    worse[:60] = 1
+    page = page_of(compare({"a": evaluate(y, y), "b": evaluate(y, worse)}))
+    assert "60 more rows of class “0” classified correctly" in page
+    assert "fewer rows of class" not in page
+    assert "strict: " not in page
+
+
 def test_runs_that_cannot_be_tested_are_not_said_to_be_the_best() -> None:
     y = np.arange(40) % 2
     runs = {name: evaluate(y, y_prob=np.full(40, p)) for name, p in (("a", 0.4), ("b", 0.6))}
@@ -137,7 +164,7 @@ def test_the_python_of_every_question_runs(evaluations, comparison, page, capsys
     ]
     asked = {}
     for title, question in shown.items():
-        text = question.replace('comparison.report("review.html")', "")
+        text = question.replace('comparison.report("answer.html")', "")
         space: dict[str, Any] = {"known": evaluations}
         exec(re.sub(r"evaluations = \{.*\}  #", "evaluations = known  #", text), space)
         asked[title] = space.get("comparison")
