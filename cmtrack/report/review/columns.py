@@ -133,7 +133,7 @@ def columns_of(
     if of_runs:
         values = _values_of_runs(criterion, titles, level)
         lead, gap = "+−" if criterion.direction == "higher" else "−+"
-        difference = f"Lead or gap to the best other run (lead {lead}, gap {gap})"
+        difference = f"Lead or gap ({lead} or {gap}) to the best other run"
         difference_on_terminal = f"from the best other\nrun {level}"
         p_on_terminal = "p (of being\nthe best)"
     return [

@@ -970,8 +970,6 @@ def facts(review: Review) -> list[str]:
         facts.append(review.judged_at)
     criterion = comparison.criterion
     facts.append(f"ranked by {criterion_title(criterion)} ({direction(criterion)})")
-    if comparison.gates:
-        facts.append(f"required: {'; '.join(gate.text for gate in comparison.gates)}")
     facts.append(f"{review.level} level")
     if review.run_ranking is not None and len(comparison.rankings[0].runs) > 1:
         facts.append(_fact_of_pairs(review.run_ranking))
@@ -988,7 +986,7 @@ def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
         groups = fmt.short(evaluation.grouping.describe(), _GROUPS)
         facts.append(f"groups: {groups}" if same else "groupings differ")
         if same and "(strict)" in groups:
-            facts.append("strict: a confusion within a group is a mismatch")
+            facts.append("strict: another member of the group is a mismatch")
     if review.positive is not None:
         facts.append(f"positive group {quoted(review.positive)}")
     return facts

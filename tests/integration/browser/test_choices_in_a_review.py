@@ -177,12 +177,10 @@ def test_another_metric(page, comparison, evaluations):
     assert {
         "Accuracy (4 classes)",
         "Log loss (4 classes)",
-        "Area under the ROC curve for “legs six”",
         "Gain",
     } <= set(titles)
-    assert {"multiclass/accuracy", "probability/log_loss", "binary/roc_auc", "own/gain"} <= set(
-        metrics
-    )
+    assert {"multiclass/accuracy", "probability/log_loss", "own/gain"} <= set(metrics)
+    assert "binary/roc_auc" not in metrics  # the ceilings of the curves differ
     for title, metric in zip(titles, metrics, strict=True):
         choose(page, title)
         held_to(
@@ -411,7 +409,7 @@ def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path, tw
     choose(opened, "Brier score")
     sentence, rows = answer(opened)
     value = better.metrics["probability/brier"]
-    assert sentence.startswith(f"{named} have the best Brier score (4 classes): {value:.3f} ")
+    assert sentence.startswith(f"{named} have the best Brier score (4 classes): {value:.3f}. ")
     assert ". “twin 0” is one of them. " in sentence
     assert [row["rank"] for row in rows] == ["1"] * twins + [str(twins + 1), str(twins + 2)]
     assert rows[0]["name"] == "twin 0"

@@ -86,7 +86,9 @@ def test_areas_under_different_ceilings_are_not_offered_for_a_ranking() -> None:
     runs = {f"run {k}": evaluate(y, y_prob=p, grouping=strict) for k, p in enumerate(models)}
     ceilings = {run.metrics["binary/roc_auc_ceiling"] for run in runs.values()}
     assert len(ceilings) == 2
-    assert "binary/roc_auc" not in other_metrics(page_of(compare(runs)))
+    page = page_of(compare(runs))
+    assert "binary/roc_auc" not in other_metrics(page)
+    assert "<li>strict: another member of the group is a mismatch</li>" in page
     alike = {"one": runs["run 0"], "two": evaluate(y, y_prob=models[0], grouping=strict)}
     tables = other_metrics(page_of(compare(alike, rank_by="multiclass/accuracy")))
     assert "binary/roc_auc" in tables
