@@ -163,14 +163,15 @@ def compared_files(
     from cmtrack.comparison.tie_breakers import NothingToDecideBy
 
     objects = _read_objects(rule, options)
-    texts = {"grouping": options.pop("grouping", None), "positive": options.pop("positive", None)}
-    positive = texts["positive"]
-    if texts["grouping"] is not None:
-        objects["grouping"], positive = read_grouping(**texts)
+    grouping_file = options.pop("grouping", None)
+    positive = options.pop("positive", None)
+    if grouping_file is not None:
+        objects["grouping"], positive = read_grouping(grouping_file, positive)
     elif positive is not None:
         first = reading.read_columns(Path(runs[0]), [str(columns["y_true"])])
         positive = reading.label_reader(first.iloc[:, 0], str(columns["y_true"]))(positive)
-    given = {"positive": positive, **columns, **options, **objects}
+    segments = reading.divisions(options.pop("segments", None) or (), ())
+    given = {"positive": positive, "segments": segments, **columns, **options, **objects}
     stated = {name: value for name, value in given.items() if value not in (None, (), [])}
     step("reading and comparing", 0, 1)
     with bad_input(OSError, TypeError):

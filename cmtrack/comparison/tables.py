@@ -15,6 +15,8 @@ from cmtrack.evaluation import Evaluation, evaluate
 from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
 from cmtrack.evaluation.spec import Spec
 from cmtrack.grouping import Label
+from cmtrack.sources.frames import name_of
+from cmtrack.sources.table_file import column_names
 
 _MODEL = "{model}"
 """The placeholder for a model's name in the name of a column."""
@@ -58,7 +60,8 @@ def compare_tables(
         Column of row ids. The rows of all tables are put in the order of the first table's ids.
         Without ids, all tables must have the same labels in the same order.
     segments : list of str, or of tuples of str, optional
-        Columns that divide the rows into segments. A tuple crosses the named columns.
+        Columns that divide the rows into segments, by which the leader is also compared with the
+        next models. A tuple crosses the named columns.
     **options
         The options of :class:`cmtrack.evaluation.spec.Spec` and of
         :class:`cmtrack.comparison.spec.CompareSpec`, such as ``rank_by`` and ``positive``.
@@ -97,10 +100,15 @@ def compare_tables(
         "row_ids": row_ids,
         "segments": segments,
     }
-    label_columns = [y_pred] if y_pred is not None and _MODEL not in y_pred else []
+    named = _named(tables)
+    in_messages = [name_of(table) for table in named.values()]
+    if len(set(in_messages)) < len(named):
+        in_messages = list(named)
     by_name = {
-        name: LabelledRows.read(table, y_true, labels=label_columns, **columns)
-        for name, table in _named(tables).items()
+        model: LabelledRows.read(
+            table, y_true, name=name, labels=_label_columns(table, y_true, y_pred), **columns
+        )
+        for (model, table), name in zip(named.items(), in_messages, strict=True)
     }
     _check_same_rows(list(by_name.values()))
     models = _models(by_name, stored)
@@ -111,7 +119,7 @@ def compare_tables(
         name: _evaluated(rows, predicted[name], labels, of_evaluation)
         for name, rows in models.items()
     }
-    return compare_evaluations(evaluations, CompareOptions(**of_comparison))
+    return compare_evaluations(evaluations, CompareOptions(**of_comparison, segments=segments))
 
 
 def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -155,13 +163,33 @@ def _models(by_name: Mapping[str, LabelledRows], stored: StoredColumns) -> dict[
     if len(by_name) > 1:
         raise ValueError(f"columns with {_MODEL} need one table, got {len(by_name)}")
     (rows,) = by_name.values()
-    start, end = patterns[0].split(_MODEL, 1)
-    found = re.compile(f"{_as_regex(start)}(.+?){_as_regex(end)}")
-    matches = (found.fullmatch(str(column)) for column in rows.frame.columns)
-    names = dict.fromkeys(match[1] for match in matches if match)
+    # The column y_true is not a model, even if it matches y_{model}.
+    columns = [column for column in map(str, rows.frame.columns) if column not in rows.used]
+    names = _model_names(patterns[0], columns)
     if not names:
         raise ValueError(f"no column of {rows.name} matches {patterns[0]!r}")
     return dict.fromkeys(names, rows)
+
+
+def _label_columns(table: Any, y_true: str, y_pred: str | None) -> list[str]:
+    """Return the columns of predicted labels, which get the type of the actual labels in a CSV."""
+    if y_pred is None:
+        return []
+    if _MODEL not in y_pred:
+        return [y_pred]
+    if not isinstance(table, (str, Path)) or not Path(table).is_file():
+        return []
+    names = _model_names(y_pred, column_names(Path(table), [y_true]))
+    columns = [y_pred.replace(_MODEL, name) for name in names]
+    return [column for column in columns if column != y_true]
+
+
+def _model_names(pattern: str, columns: Sequence[str]) -> list[str]:
+    """Return the names that ``{model}`` stands for in the names of columns, each name once."""
+    start, end = pattern.split(_MODEL, 1)
+    found = re.compile(f"{_as_regex(start)}(.+?){_as_regex(end)}")
+    matches = [found.fullmatch(column) for column in columns]
+    return list(dict.fromkeys(match[1] for match in matches if match))
 
 
 def _as_regex(text: str) -> str:
@@ -187,11 +215,16 @@ def _check_same_rows(tables: Sequence[LabelledRows]) -> None:
 
 def _check_ids_once(rows: LabelledRows) -> None:
     ids = rows.column(str(rows.row_ids))
+    missing = ids[ids.isna()]
+    if len(missing):
+        raise ValueError(
+            f"{rows.row_ids} must not be null, got null in {_count(missing, 'row')} of {rows.name}"
+        )
     repeated = ids[ids.duplicated()]
     if len(repeated):
         raise ValueError(
-            f"{rows.row_ids} must not repeat, got {len(repeated):,} repeats in {rows.name}, such "
-            f"as {repeated.iloc[0]}"
+            f"{rows.row_ids} must not repeat, got {_count(repeated, 'repeat')} in {rows.name}, "
+            f"such as {repeated.iloc[0]}"
         )
 
 
@@ -203,12 +236,11 @@ def _check_equal_labels(first: LabelledRows, rows: LabelledRows) -> None:
         raise ValueError(
             f"{first.name} has {n_first:,} rows, {rows.name} {n_rows:,}: row ids pair them"
         )
-    labels = first.column(first.y_true).to_numpy()
-    differing = np.flatnonzero(labels != rows.column(rows.y_true).to_numpy())
+    differing = np.flatnonzero(_labels(first) != _labels(rows))
     if len(differing):
         raise ValueError(
-            f"{first.y_true} differs in {len(differing):,} rows of {first.name} and {rows.name}, "
-            f"such as row {differing[0]}: row ids pair the rows"
+            f"{first.y_true} differs in {_count(differing, 'row')} of {first.name} and "
+            f"{rows.name}, such as row {differing[0]}: row ids pair the rows"
         )
 
 
@@ -219,20 +251,29 @@ def _check_equal_ids(first: LabelledRows, rows: LabelledRows) -> None:
         ids = one.column(name)
         alone = ids[~ids.isin(other.column(name))]
         if len(alone):
-            plural = "id" if len(alone) == 1 else "ids"
             raise ValueError(
-                f"{one.name} has {len(alone):,} {plural} that {other.name} does not have, such as "
+                f"{one.name} has {_count(alone, 'id')} that {other.name} does not have, such as "
                 f"{alone.iloc[0]}"
             )
-    labels = first.frame.set_index(name)[first.y_true]
-    others = rows.frame.set_index(name)[rows.y_true].reindex(labels.index)
-    differing = labels.index[labels.to_numpy() != others.to_numpy()]
+    ids = first.column(name)
+    differing = ids[_labels(first) != _labels(rows.in_order_of(ids))].tolist()
     if len(differing):
-        plural = "id" if len(differing) == 1 else "ids"
         raise ValueError(
-            f"{first.y_true} differs for {len(differing):,} {plural} of {first.name} and "
+            f"{first.y_true} differs for {_count(differing, 'id')} of {first.name} and "
             f"{rows.name}, such as {differing[0]}"
         )
+
+
+def _count(rows: Any, noun: str) -> str:
+    """Return the number of rows with a noun, such as "1 id" or "1,200 ids"."""
+    plural = "" if len(rows) == 1 else "s"
+    return f"{len(rows):,} {noun}{plural}"
+
+
+def _labels(rows: LabelledRows) -> Any:
+    """Return the actual labels; missing labels are None, because NaN differs from itself."""
+    labels = rows.column(rows.y_true)
+    return labels.astype(object).where(labels.notna(), None).to_numpy()
 
 
 def _in_one_order(by_name: Mapping[str, LabelledRows]) -> dict[str, LabelledRows]:

@@ -36,10 +36,12 @@ class LabelledRows:
         row_ids: str | None = None,
         segments: Sequence[str | tuple[str, ...]] | None = None,
         labels: Sequence[str] = (),
+        name: str | None = None,
     ) -> LabelledRows:
         """Read all columns of a table; raise ValueError if a named column does not exist.
 
         ``labels``: further columns of labels, such as stored predictions.
+        ``name``: the table's name in messages, by default the name of the file.
         """
         from cmtrack.sources.frames import name_of, read_rows
 
@@ -47,9 +49,10 @@ class LabelledRows:
         texts = [name for name in (groups, row_ids) if name is not None]
         texts += _columns_of(divisions)
         frame = read_rows(table, labels=[y_true, *labels], texts=texts)
-        rows = cls(frame, name_of(table), y_true, sample_weight, groups, row_ids, divisions)
-        for name in [*rows.used, *labels]:
-            rows.column(name)
+        name = name or name_of(table)
+        rows = cls(frame, name, y_true, sample_weight, groups, row_ids, divisions)
+        for column in [*rows.used, *labels]:
+            rows.column(column)
         return rows
 
     @property

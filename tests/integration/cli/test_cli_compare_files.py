@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -43,6 +45,28 @@ def test_a_label_of_a_file_gets_the_type_of_its_column(files) -> None:
     result = CliRunner().invoke(main, [*command, "binary/recall >= 0.8"])
     assert result.exit_code == 0, result.output
     assert "“linear”" in result.output
+
+
+def test_a_grouping_and_segments_are_used(files, tmp_path) -> None:
+    (tmp_path / "grouping.yaml").write_text("groups: {low: [0], high: [1]}")
+    command = ["compare", *files, "--y-true=y", "--y-pred=z", "--row-ids=id", "--json"]
+    command += ["--grouping=grouping.yaml", "--positive=high", "--rank-by=binary/recall"]
+    result = CliRunner().invoke(main, [*command, "--segment=y"])
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert data["rankings"][0]["data"]["positive"] == "high"
+    assert data["segments"]
+
+
+def test_mlflow_is_not_imported(files) -> None:
+    code = (
+        "import sys; sys.modules['mlflow'] = None\n"
+        "from cmtrack.cli import main\n"
+        f"main(['compare', *{files}, *{PLAIN}, '--row-ids=id'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "forest" in done.stdout
 
 
 @pytest.mark.parametrize(

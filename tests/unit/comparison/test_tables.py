@@ -108,6 +108,36 @@ def test_the_order_of_rows_never_matters_with_ids(order) -> None:
     assert found.ranking.paired
 
 
+def test_columns_with_another_use_are_not_models() -> None:
+    y = [0, 1] * 50
+    frame = pd.DataFrame({"y_true": y, "y_id": range(100), "y_a": 1, "y_b": 0})
+    options = {"y_pred": "y_{model}", "row_ids": "y_id", "rank_by": "multiclass/accuracy"}
+    found = compare_tables(frame, y_true="y_true", **options)
+    assert {run.name for run in found.runs} == {"a", "b"}
+
+
+def test_labels_of_many_models_in_a_csv_file_get_one_type(tmp_path) -> None:
+    # Alone, the column of the second model would be read as integers.
+    frame = pd.DataFrame({"y": ["1", "B"] * 40, "pred_a": ["1", "B"] * 40, "pred_b": "1"})
+    frame.to_csv(tmp_path / "models.csv", index=False)
+    found = compare_tables(
+        tmp_path / "models.csv", y_true="y", y_pred="pred_{model}", rank_by="multiclass/accuracy"
+    )
+    assert {run.name: run.value for run in found.runs} == {"a": 1, "b": 0.5}
+
+
+def test_the_leader_is_compared_by_segment() -> None:
+    frames = {model: table(model).assign(half=np.arange(N) % 2) for model in MODELS}
+    options = {"y_true": "y", "y_prob": "p_*", "rank_by": "multiclass/accuracy"}
+    found = compare_tables(frames, segments=["half"], **options)
+    runs = {
+        name: evaluate(Y, y_prob=p, labels=["no", "yes"], segments={"half": np.arange(N) % 2})
+        for name, p in MODELS.items()
+    }
+    expected = compare(runs, segments=["half"], rank_by="multiclass/accuracy")
+    pd.testing.assert_frame_equal(found.segments.to_frame(), expected.segments.to_frame())
+
+
 def changed(**columns) -> pd.DataFrame:
     return table("linear").assign(**columns)
 
@@ -123,7 +153,7 @@ def changed(**columns) -> pd.DataFrame:
         (
             changed(id=[1000, *IDS[:-1]]),
             "id",
-            "id must not repeat, got 1 repeats in table 2.parquet",
+            "id must not repeat, got 1 repeat in table 2.parquet",
         ),
         (
             changed(y=np.where(IDS < 1003, "?", Y)),
@@ -138,7 +168,7 @@ def changed(**columns) -> pd.DataFrame:
         (
             changed(y=np.where(IDS == 1017, "?", Y)),
             None,
-            "y differs in 1 rows of table 1.parquet and table 2.parquet, such as row 17",
+            "y differs in 1 row of table 1.parquet and table 2.parquet, such as row 17",
         ),
     ],
 )
@@ -150,8 +180,31 @@ def test_other_rows_are_refused(tmp_path, other, row_ids, message: str) -> None:
         compare_tables(files, y_true="y", y_prob="p_*", row_ids=row_ids)
 
 
+@pytest.mark.parametrize("row_ids", ["id", None])
+def test_missing_values_are_named(row_ids) -> None:
+    frame = table("forest")
+    frame.loc[3, "y"] = None
+    with pytest.raises(ValueError, match="y_true must not have missing labels, got 1"):
+        compare_tables({"a": frame, "b": frame}, y_true="y", y_prob="p_*", row_ids=row_ids)
+    tables = {"a": table("forest"), "b": changed(id=[None, *IDS[1:]])}
+    with pytest.raises(ValueError, match="id must not be null, got null in 1 row of b"):
+        compare_tables(tables, y_true="y", y_prob="p_*", row_ids="id")
+
+
+def test_rows_on_a_cluster_are_refused() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    tables = {"a": table("forest"), "b": dask.from_pandas(table("linear"), npartitions=2)}
+    message = "rows must be in this process to be compared in pairs, got a Dask frame: write"
+    with pytest.raises(TypeError, match=message):
+        compare_tables(tables, y_true="y", y_prob="p_*")
+
+
 def test_other_bad_input_is_refused() -> None:
     frame = table("forest")
+    with pytest.raises(ValueError, match="a has 12 ids that b does not have, such as 1000"):
+        compare_tables(
+            {"a": frame, "b": changed(id=IDS + 12)}, y_true="y", y_prob="p_*", row_ids="id"
+        )
     with pytest.raises(ValueError, match="the tables need predictions"):
         compare_tables([frame], y_true="y")
     with pytest.raises(ValueError, match=r"columns with \{model\} need one table, got 2"):
