@@ -253,7 +253,7 @@ def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any
 def describe_step(evaluation: Evaluation, name: str) -> str:
     """Return a description of a grouping step, and the meaning of its modes.
 
-    An example is ``promoter = 9, 10 (relaxed); …. relaxed: any class of the group is correct``.
+    An example is ``promoter = 9, 10 (relaxed); …. relaxed: any member of the group is correct``.
     """
     if evaluation.grouping is None:
         return ""
@@ -273,8 +273,8 @@ def describe_step(evaluation: Evaluation, name: str) -> str:
 
 
 _MODES = {
-    "relaxed": "any class of the group is correct",
-    "strict": "another class of the group is a mismatch",
+    "relaxed": "any member of the group is correct",
+    "strict": "another member of the group is a mismatch",
 }
 """The meaning of each mode that applies to all pairs of classes of a group."""
 
