@@ -132,7 +132,7 @@ def evaluate_model(
     ...         serialization_format="pickle",
     ...     )
     >>> evaluate_model("models:/side/1", rows, y_true="y").metrics["multiclass/accuracy"]
-    0.8
+    1.0
     """
     Spec.check_names(options, evaluate_model)
     client = client or client_for()
