@@ -176,7 +176,7 @@ def evaluate_command(
     read as one table.
     """
     run_options = {name: options.pop(name) for name in _RUN_OPTIONS}
-    _check_run_options(log, run_options)
+    _check_run_options(log, run_options, has_store=log or model is not None)
     for name in files:
         is_pattern = set(name) & set("*?[") or "://" in name
         if not is_pattern and not Path(name).exists():
@@ -215,9 +215,11 @@ def evaluate_command(
     return Answer(lambda: done | as_data(evaluation), show)
 
 
-def _check_run_options(log: bool, options: Mapping[str, Any]) -> None:
+def _check_run_options(log: bool, options: Mapping[str, Any], has_store: bool) -> None:
     """Refuse conflicting options of a run before any file is read."""
-    check_goes_with("--log", log, **options)
+    uri = options["tracking_uri"]
+    check_goes_with("--log or --model", has_store, tracking_uri=uri)
+    check_goes_with("--log", log, **{**options, "tracking_uri": None})
     names_new_run = options["experiment"] is not None or options["run_name"] is not None
     if options["run_id"] is not None and names_new_run:
         raise click.UsageError(
@@ -325,7 +327,7 @@ def _evaluate_model(
             sample_weight=sample_weight,
             groups=groups,
             row_ids=row_ids,
-            segments=segments,
+            segments=reading.divisions(segments, ()),
         )
         as_label = reading.label_reader(rows.column(y_true), y_true)
         question = _Question(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,8 @@ def compare_tables(
         for (model, table), name in zip(named.items(), in_messages, strict=True)
     }
     _check_same_rows(list(by_name.values()))
-    models = _models(by_name, stored)
-    predicted = {name: stored.predictions(rows, {"model": name}) for name, rows in models.items()}
+    models = _models(by_name, stored, labels or ())
+    predicted = _predictions(models, stored)
     if labels is None:
         labels = _labels_of_all(models, predicted)
     evaluations = {
@@ -138,11 +138,11 @@ def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _named(tables: Any) -> dict[str, Any]:
     """Return the tables by name: the key, the file's name without its ending, or "table 2"."""
+    listed = tables if isinstance(tables, (list, tuple, Mapping)) else [tables]
+    if not len(listed):
+        raise ValueError("tables must contain at least one table, got none")
     if isinstance(tables, Mapping):
         return {str(name): table for name, table in tables.items()}
-    listed = tables if isinstance(tables, (list, tuple)) else [tables]
-    if not listed:
-        raise ValueError("tables must contain at least one table, got none")
     names = [
         Path(table).stem if isinstance(table, (str, Path)) else f"table {k}"
         for k, table in enumerate(listed, 1)
@@ -155,7 +155,9 @@ def _named(tables: Any) -> dict[str, Any]:
     return dict(zip(names, listed, strict=True))
 
 
-def _models(by_name: Mapping[str, LabelledRows], stored: StoredColumns) -> dict[str, LabelledRows]:
+def _models(
+    by_name: Mapping[str, LabelledRows], stored: StoredColumns, labels: Sequence[Label]
+) -> dict[str, LabelledRows]:
     """Return the rows of each model; columns with ``{model}`` give several models of a table."""
     patterns = [name for name in stored.named.values() if _MODEL in name]
     if not patterns:
@@ -165,10 +167,29 @@ def _models(by_name: Mapping[str, LabelledRows], stored: StoredColumns) -> dict[
     (rows,) = by_name.values()
     # The column y_true is not a model, even if it matches y_{model}.
     columns = [column for column in map(str, rows.frame.columns) if column not in rows.used]
-    names = _model_names(patterns[0], columns)
+    # Where a label begins is certain only in columns of labels, or if the labels are known.
+    pattern = min(patterns, key=lambda name: "*" in name)
+    texts = {str(label) for label in (*labels, *rows.column(rows.y_true).dropna().unique())}
+    names = _model_names(pattern, columns, texts)
     if not names:
-        raise ValueError(f"no column of {rows.name} matches {patterns[0]!r}")
+        raise ValueError(f"no column of {rows.name} matches {pattern!r}")
     return dict.fromkeys(names, rows)
+
+
+def _predictions(
+    models: Mapping[str, LabelledRows], stored: StoredColumns
+) -> dict[str, dict[str, Any]]:
+    """Return the predictions of each model, by argument of :func:`cmtrack.evaluate`."""
+    predicted = {}
+    taken: set[str] = set()
+    # Longer names come first, because the pattern of "rf" also matches the columns of "rf_big".
+    for name in sorted(models, key=len, reverse=True):
+        predicted[name] = stored.predictions(models[name], {"model": name}, without=taken)
+        if any(_MODEL in pattern for pattern in stored.named.values()):
+            for found in predicted[name].values():
+                columns = found.values() if isinstance(found, Mapping) else [found]
+                taken.update(str(column.name) for column in columns)
+    return predicted
 
 
 def _label_columns(table: Any, y_true: str, y_pred: str | None) -> list[str]:
@@ -179,22 +200,23 @@ def _label_columns(table: Any, y_true: str, y_pred: str | None) -> list[str]:
         return [y_pred]
     if not isinstance(table, (str, Path)) or not Path(table).is_file():
         return []
-    names = _model_names(y_pred, column_names(Path(table), [y_true]))
+    names = _model_names(y_pred, column_names(Path(table), [y_true]), ())
     columns = [y_pred.replace(_MODEL, name) for name in names]
     return [column for column in columns if column != y_true]
 
 
-def _model_names(pattern: str, columns: Sequence[str]) -> list[str]:
+def _model_names(pattern: str, columns: Sequence[str], labels: Collection[str]) -> list[str]:
     """Return the names that ``{model}`` stands for in the names of columns, each name once."""
     start, end = pattern.split(_MODEL, 1)
-    found = re.compile(f"{_as_regex(start)}(.+?){_as_regex(end)}")
+    found = re.compile(f"{_as_regex(start, labels)}(.+?){_as_regex(end, labels)}")
     matches = [found.fullmatch(column) for column in columns]
     return list(dict.fromkeys(match[1] for match in matches if match))
 
 
-def _as_regex(text: str) -> str:
-    """Return a regular expression in which ``*`` stands for any label."""
-    return ".+".join(map(re.escape, text.split("*")))
+def _as_regex(text: str, labels: Collection[str]) -> str:
+    """Return a regular expression in which ``*`` stands for a label."""
+    any_label = "|".join(map(re.escape, labels)) or ".+"
+    return f"(?:{any_label})".join(map(re.escape, text.split("*")))
 
 
 # -- the same rows in one order --------------------------------------------------------------------

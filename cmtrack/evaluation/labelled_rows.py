@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,16 +108,19 @@ class StoredColumns:
         names = {"y_pred": self.y_pred, "y_prob": self.y_prob, "y_score": self.y_score}
         return {argument: name for argument, name in names.items() if name is not None}
 
-    def predictions(self, rows: LabelledRows, values: Mapping[str, str]) -> dict[str, Any]:
+    def predictions(
+        self, rows: LabelledRows, values: Mapping[str, str], without: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Return a model's predictions; raise ValueError if a column does not exist.
 
         ``values``: the text for each placeholder.
+        ``without``: columns of other models, which no pattern matches.
         """
         by_argument: dict[str, Any] = {}
         for argument, name in self.named.items():
             for placeholder, text in values.items():
                 name = name.replace(f"{{{placeholder}}}", text)
-            by_argument[argument] = _stored(rows, name, argument)
+            by_argument[argument] = _stored(rows, name, argument, without)
         return by_argument
 
 
@@ -132,13 +135,14 @@ def _columns_of(divisions: Sequence[str | tuple[str, ...]]) -> list[str]:
     return names
 
 
-def _stored(rows: LabelledRows, name: str, argument: str) -> Any:
+def _stored(rows: LabelledRows, name: str, argument: str, without: Collection[str]) -> Any:
     """Return a column of predictions, or a mapping from labels to columns for a pattern."""
     if "*" not in name or name in rows.frame.columns:
         return rows.column(name)
     from cmtrack.sources import match_pattern
 
-    columns = match_pattern(name, list(map(str, rows.frame.columns)), argument)
+    free = [column for column in map(str, rows.frame.columns) if column not in without]
+    columns = match_pattern(name, free, argument)
     if not columns:
         raise ValueError(f"no column of {rows.name} matches {name!r}")
     return {label: rows.column(column) for label, column in columns.items()}

@@ -26,6 +26,7 @@ from cmtrack.tracking.scoring import (
     classes_of,
     column,
     gives_probabilities,
+    in_order_of,
     predictions_in,
     probabilities,
     raw_model,
@@ -234,7 +235,7 @@ def _predicted(
     params = config.get("params")
     raw = raw_model(model)
     if wanted is None and params is None and gives_probabilities(raw):
-        return score(model, features, labels)
+        return in_order_of(labels, score(model, features), "the model")
     output = model.predict(features) if params is None else model.predict(features, params=params)
     if isinstance(wanted, str) and wanted == OUTPUT:
         return {"y_prob": np.asarray(output)}
@@ -242,8 +243,7 @@ def _predicted(
         table = _columns_of(output, None)
         y_pred = None if predictions is None else column(table, predictions, "predictions")
         return {"y_pred": y_pred, "y_prob": probabilities(table, wanted)}
-    classes = classes_of(raw)
-    predicted = predictions_in(output, classes, classes if labels is None else labels)
+    predicted = in_order_of(labels, predictions_in(output, classes_of(raw)), "the model")
     if "y_prob" not in predicted:
         tell(
             "the model returns only labels, so metrics that need probabilities (ROC, sPCC, "

@@ -13,7 +13,7 @@ from cmtrack.evaluation.spec import Options, Spec, takes_options, unless_decided
 from cmtrack.grouping import Label
 from cmtrack.tracking import scoring
 from cmtrack.tracking.registry import ModelVersion, find_version
-from cmtrack.tracking.store import client_for
+from cmtrack.tracking.store import client_for, tracking_store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -146,7 +146,9 @@ def evaluate_model(
         segments=segments,
     )
     stored = StoredColumns(y_pred, y_prob, y_score)
-    evaluated = evaluate_version(version, rows, stored, labels=labels, options=options)
+    # MLflow loads models from its current store, which must be the store of the client.
+    with tracking_store(client.tracking_uri):
+        evaluated = evaluate_version(version, rows, stored, labels=labels, options=options)
     for note in evaluated.notes:
         warnings.warn(note, UserWarning, stacklevel=2)
     return evaluated.evaluation
@@ -174,11 +176,12 @@ def evaluate_version(
         model = scoring.load_model(version.uri, noun)
         features = scoring.features_of(model, rows.frame, rows.used, noun, rows.name)
         n_features = features.shape[1]
-        predicted = scoring.score(model, features, labels)
+        predicted = scoring.score(model, features)
         scoring.check_classes(predicted, noun)
         predicted, note = scoring.with_unknown_labels(predicted, rows.column(rows.y_true), noun)
         if note:
             notes.append(note)
+        predicted = scoring.in_order_of(labels, predicted, noun)
         if "y_prob" not in predicted:
             notes.append(f"{noun} gives labels only, so metrics of probabilities are missing")
     if labels is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ def gives_probabilities(raw: Any) -> bool:
     return hasattr(raw, "predict_proba") and classes_of(raw) is not None
 
 
-def score(model: Any, features: Any, labels: Sequence[Label] | None = None) -> dict[str, Any]:
+def score(model: Any, features: Any) -> dict[str, Any]:
     """Return a model's predictions as arguments of :func:`cmtrack.evaluate`.
 
     If the model has ``predict_proba`` and names its classes, the predictions are its labels and its
@@ -85,31 +86,25 @@ def score(model: Any, features: Any, labels: Sequence[Label] | None = None) -> d
     output as labels.
 
     ``model``: a model that was loaded with ``mlflow.pyfunc``.
-    ``labels``: the classes in the order of the columns of probabilities; by default, the order that
-        the model states.
     """
     raw = raw_model(model)
     classes = classes_of(raw)
-    if labels is None:
-        labels = classes
     if gives_probabilities(raw):
         return {
             "y_pred": np.ravel(raw.predict(features)),
             "y_prob": raw.predict_proba(features),
-            "labels": labels,
+            "labels": classes,
         }
-    return predictions_in(model.predict(features), classes, labels)
+    return predictions_in(model.predict(features), classes)
 
 
-def predictions_in(
-    output: Any, classes: Sequence[Label] | None, labels: Sequence[Label] | None
-) -> dict[str, Any]:
+def predictions_in(output: Any, classes: Sequence[Label] | None) -> dict[str, Any]:
     """Return the output of ``predict`` as arguments of :func:`cmtrack.evaluate`."""
     values = np.asarray(output)
     if values.ndim != 2 or values.shape[1] < 2:
         return {"y_pred": np.ravel(values)}
     if classes is not None:
-        return {"y_prob": values, "labels": labels}
+        return {"y_prob": values, "labels": classes}
     # The columns of a frame name the classes.
     return {"y_prob": output if hasattr(output, "columns") else values}
 
@@ -137,8 +132,7 @@ def with_unknown_labels(
     known = predicted.get("labels")
     if known is None or "y_prob" not in predicted:
         return predicted, ""
-    values, counts = np.unique(np.asarray(y_true), return_counts=True)
-    n_rows = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    n_rows = Counter(y_true.dropna().tolist())
     unknown = [label for label in n_rows if label not in known]
     if not unknown:
         return predicted, ""
@@ -153,6 +147,29 @@ def with_unknown_labels(
     labels = "the label" if len(unknown) == 1 else "one of the labels"
     names = ", ".join(map(repr, unknown))
     return completed, f"{total:,} {have} {labels} {names}, which {noun} does not know"
+
+
+def in_order_of(
+    labels: Sequence[Label] | None, predicted: dict[str, Any], noun: str
+) -> dict[str, Any]:
+    """Return predictions whose columns of probabilities are in the order of ``labels``.
+
+    A label without a column gets a probability of 0. Raises ValueError if a column has no label.
+    If the model does not state its classes, its columns must already be in this order.
+    """
+    known = predicted.get("labels")
+    if labels is None or known is None:
+        return predicted
+    order = list(labels)
+    for label in known:
+        if label not in order:
+            raise ValueError(
+                f"labels must contain all classes of {noun} and of the rows, got no {label!r}"
+            )
+    values = np.asarray(predicted["y_prob"], dtype=np.float64)
+    ordered = np.zeros((len(values), len(order)))
+    ordered[:, [order.index(label) for label in known]] = values
+    return predicted | {"y_prob": ordered, "labels": order}
 
 
 # -- columns of a table ----------------------------------------------------------------------------

@@ -147,6 +147,30 @@ def test_a_label_that_the_model_does_not_know_has_no_probability(models) -> None
     assert np.all(evaluation.rows.probabilities[:, 2] == 0)
 
 
+def test_labels_in_another_order_keep_their_probabilities(models) -> None:
+    expected = evaluate_model("models:/party/1", JUNE, y_true="y")
+    found = evaluate_model("models:/party/1", JUNE, y_true="y", labels=["yes", "maybe", "no"])
+    assert found.labels == ("yes", "maybe", "no")
+    for name in ("probability/log_loss", "multiclass/accuracy"):
+        assert found.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12)
+    with pytest.raises(ValueError, match="labels must contain all classes of version 1"):
+        evaluate_model("models:/party/1", JUNE, y_true="y", labels=["yes", "maybe"])
+
+
+def test_a_missing_label_is_refused(models) -> None:
+    frame = JUNE.copy()
+    frame.loc[4, "y"] = None
+    with pytest.raises(ValueError, match="missing labels"):
+        evaluate_model("models:/party/1", frame, y_true="y")
+
+
+def test_the_model_comes_from_the_store_of_the_client(models, tmp_path) -> None:
+    expected = evaluate_model("models:/party/1", JUNE, y_true="y")
+    with tracking_store(sqlite_store(tmp_path / "other.db")):
+        found = evaluate_model("models:/party/1", JUNE, y_true="y", client=models["client"])
+    assert found.metrics == expected.metrics
+
+
 def test_stored_predictions_are_read_and_no_model_is_loaded(models, monkeypatch) -> None:
     frame = JUNE.copy()
     probabilities = models["logistic"].predict_proba(JUNE[FEATURES])
@@ -248,6 +272,8 @@ def test_the_command_scores_and_logs_to_the_history(models, tmp_path) -> None:
     ("options", "code", "message"),
     [
         (["--model=models:/party/9"], 2, "party has no version 9"),
+        (["--tracking-uri=sqlite:///no.db"], 2, "--tracking-uri needs --log or --model"),
+        (["--model=models:/party/1", "--segment=region,place"], 2, "no column 'place'"),
         (["--model=models:/party/1", "--calibration={file}"], 2, "--calibration does not work"),
         (["--model=models:/party/1", "{file}"], 2, "--model needs one file, got 2"),
         (["--model=models:/party/1", "--positive=maybe"], 2, "positive"),

@@ -79,6 +79,20 @@ def test_columns_of_many_models_in_one_table() -> None:
     check_equal(found, of_arrays(rank_by="binary/roc_auc"))
 
 
+@pytest.mark.parametrize("names", [("rf", "rf_big"), ("a_1", "b_2"), ("rf_big", "rf")])
+def test_names_of_models_may_contain_the_separator(names) -> None:
+    frame = pd.DataFrame({"y": Y})
+    for name, p in zip(names, MODELS.values(), strict=True):
+        frame[f"p_{name}_no"], frame[f"p_{name}_yes"] = p.T
+    options = {"positive": "yes", "rank_by": "binary/roc_auc"}
+    found = compare_tables(frame, y_true="y", y_prob="p_{model}_*", **options)
+    expected = of_arrays(rank_by="binary/roc_auc")
+    assert [run.name for run in found.ranking.runs] == list(names)
+    assert [run.value for run in found.ranking.runs] == pytest.approx(
+        [run.value for run in expected.ranking.runs], abs=1e-12
+    )
+
+
 def test_models_of_labels_have_the_classes_of_all() -> None:
     frame = pd.DataFrame({"y": [0, 1, 2, 0] * 20, "pred_a": [0, 1, 2, 1] * 20, "pred_b": 0})
     found = compare_tables(frame, y_true="y", y_pred="pred_{model}", rank_by="multiclass/accuracy")
@@ -217,3 +231,5 @@ def test_other_bad_input_is_refused() -> None:
         compare_tables(frame, y_true="y", y_prob="p_*", rank="multiclass/accuracy")
     with pytest.raises(ValueError, match="at least one table"):
         compare_tables([], y_true="y", y_prob="p_*")
+    with pytest.raises(ValueError, match="at least one table"):
+        compare_tables({}, y_true="y", y_prob="p_*")

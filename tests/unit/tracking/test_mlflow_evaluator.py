@@ -215,7 +215,7 @@ CLASSES = SimpleNamespace(classes_=np.array([0, 1]))
             Model(raw=Raw()),
             {"labels": [1, 0]},
             None,
-            {"y_pred": [1] * 4, "y_prob": FIXED, "labels": [1, 0]},
+            {"y_pred": [1] * 4, "y_prob": FIXED[:, ::-1], "labels": [1, 0]},
         ),
         (
             Model(FIXED, Raw()),
@@ -223,7 +223,12 @@ CLASSES = SimpleNamespace(classes_=np.array([0, 1]))
             None,
             {"y_prob": FIXED, "labels": [0, 1]},
         ),
-        (Model(FIXED, CLASSES), {"labels": [1, 0]}, None, {"y_prob": FIXED, "labels": [1, 0]}),
+        (
+            Model(FIXED, CLASSES),
+            {"labels": [1, 0]},
+            None,
+            {"y_prob": FIXED[:, ::-1], "labels": [1, 0]},
+        ),
         (Model(FIXED[:, 1]), {"y_prob": "output"}, None, {"y_prob": FIXED[:, 1]}),
         (Model(OUTPUT), {"y_prob": "p_*"}, "label", {"y_pred": PREDICTED, "y_prob": FIXED}),
         (Model(OUTPUT), {}, "label", {"y_pred": PREDICTED}),
