@@ -217,9 +217,10 @@ def evaluate_command(
 
 def _check_run_options(log: bool, options: Mapping[str, Any], has_store: bool) -> None:
     """Refuse conflicting options of a run before any file is read."""
-    uri = options["tracking_uri"]
-    check_goes_with("--log or --model", has_store, tracking_uri=uri)
-    check_goes_with("--log", log, **{**options, "tracking_uri": None})
+    of_the_run = dict(options)
+    tracking_uri = of_the_run.pop("tracking_uri")
+    check_goes_with("--log or --model", has_store, tracking_uri=tracking_uri)
+    check_goes_with("--log", log, **of_the_run)
     names_new_run = options["experiment"] is not None or options["run_name"] is not None
     if options["run_id"] is not None and names_new_run:
         raise click.UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,6 +64,8 @@ class FilePredictions(NamedTuple):
 
 def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
     """Read only the named columns of a file."""
+    from cmtrack.evaluation.labelled_rows import columns_of_segments
+
     names = _column_names(path, named.wanted)
     by_argument = {
         argument: find(name, names, path)
@@ -71,7 +73,7 @@ def read_predictions(path: Path, named: NamedColumns) -> FilePredictions:
         if name is not None
     }
     divided = divisions(named.segments, names)
-    segments = [find(name, names, path) for name in _columns_of(divided)]
+    segments = [find(name, names, path) for name in columns_of_segments(divided)]
     columns = [*by_argument.values(), *segments]
     scores_by_label = _score_columns(named.scores, names, columns, path)
     columns += scores_by_label.values()
@@ -113,15 +115,6 @@ def _score_columns(
     if scores is None or "*" not in scores or scores in names:
         return {}
     return _matches(scores, [name for name in names if name not in others], path)
-
-
-def _columns_of(divided: Sequence[str | tuple[str, ...]]) -> Iterator[str]:
-    """Yield the columns that segments use, including both columns of a crossing."""
-    for columns in divided:
-        if isinstance(columns, str):
-            yield columns
-        else:
-            yield from columns
 
 
 def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:

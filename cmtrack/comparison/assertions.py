@@ -39,7 +39,7 @@ def check_difference(
 ) -> DifferenceCheck:
     """Check whether a run is better than a baseline, or at most ``margin`` worse, like a gate does.
 
-    The other arguments are those of :meth:`cmtrack.Comparison.assert_not_worse`.
+    :meth:`cmtrack.Comparison.assert_not_worse` describes the other arguments.
     """
     if comparison.repeated is not None:
         raise ValueError(f"runs can be checked against a baseline, but {comparison!r} ranks models")

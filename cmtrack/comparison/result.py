@@ -449,7 +449,7 @@ class Comparison(RemovedAttributes):
     ) -> None:
         """Raise AssertionError unless a run is shown to be better than another.
 
-        Parameters, errors and inference are those of :meth:`assert_not_worse`.
+        :meth:`assert_not_worse` describes the parameters, the errors and the inference.
         """
         self._assert_difference(baseline, margin=None, run=run, metric=metric)
 

@@ -47,7 +47,7 @@ class LabelledRows:
 
         divisions = tuple(segments or ())
         texts = [name for name in (groups, row_ids) if name is not None]
-        texts += _columns_of(divisions)
+        texts += columns_of_segments(divisions)
         frame = read_rows(table, labels=[y_true, *labels], texts=texts)
         name = name or name_of(table)
         rows = cls(frame, name, y_true, sample_weight, groups, row_ids, divisions)
@@ -60,7 +60,7 @@ class LabelledRows:
         """Names of the columns that are not features."""
         single = (self.y_true, self.sample_weight, self.groups, self.row_ids)
         named = [name for name in single if name is not None]
-        return [*named, *_columns_of(self.segments)]
+        return [*named, *columns_of_segments(self.segments)]
 
     def column(self, name: str) -> Any:
         """Return a column; raise ValueError if it does not exist."""
@@ -124,8 +124,8 @@ class StoredColumns:
         return by_argument
 
 
-def _columns_of(divisions: Sequence[str | tuple[str, ...]]) -> list[str]:
-    """Return the names of the columns that segments use, including both columns of a crossing."""
+def columns_of_segments(divisions: Sequence[str | tuple[str, ...]]) -> list[str]:
+    """Return the columns that segments use, including both columns of a crossing."""
     names: list[str] = []
     for division in divisions:
         if isinstance(division, str):

@@ -24,11 +24,9 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.scoring import (
     classes_of,
-    column,
     gives_probabilities,
     in_order_of,
     predictions_in,
-    probabilities,
     raw_model,
     score,
 )
@@ -159,7 +157,7 @@ def _values_by_row(
         option = config.get(name)
         if isinstance(option, str):
             columns.add(option)
-            values[name] = column(table, option, name)
+            values[name] = _column(table, option, name)
         elif option is not None:
             values[name] = option
     segments: Any = config.get("segments")
@@ -167,7 +165,7 @@ def _values_by_row(
     if divisions:
         names = [name for division in divisions for name in division]
         columns.update(names)
-        divided = {name: column(table, name, "segments") for name in names}
+        divided = {name: _column(table, name, "segments") for name in names}
         values["segments"] = (divided, list(segments))
     elif segments is not None:
         values["segments"] = segments
@@ -198,7 +196,7 @@ def _stated_predictions(
 ) -> dict[str, Any]:
     """Return predictions and probabilities from the data; raise ValueError if both are missing."""
     y_pred = unless_decided(dataset.predictions_data, config)
-    y_prob = probabilities(table, config.get("y_prob"))
+    y_prob = _probabilities(table, config.get("y_prob"))
     if y_pred is None and y_prob is None:
         raise ValueError(
             "the data have neither predictions nor probabilities: pass predictions= to "
@@ -227,6 +225,41 @@ def _columns_of(features: Any, feature_names: Any) -> dict[str, Any]:
     return {str(name): array[:, index] for index, name in enumerate(feature_names)}
 
 
+def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
+    """Return a column of the data; raise ValueError if it does not exist."""
+    if name not in table:
+        raise ValueError(
+            f"{what} must name a column of the data, got {name!r}; the columns are "
+            f"{list(table)[:30]}"
+        )
+    return table[name]
+
+
+def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
+    """Return the columns of probabilities, in a form that ``evaluate`` accepts."""
+    if wanted is None:
+        return None
+    if isinstance(wanted, str) and "*" in wanted:
+        from cmtrack.sources import match_pattern
+
+        columns = match_pattern(wanted, list(table))
+        if not columns:
+            raise ValueError(
+                f"no column matches y_prob={wanted!r}; the columns are {list(table)[:30]}"
+            )
+        return {label: table[name] for label, name in columns.items()}
+    if isinstance(wanted, str):
+        return _column(table, wanted, "y_prob")
+    if isinstance(wanted, Mapping):
+        return {label: _column(table, name, "y_prob") for label, name in wanted.items()}
+    if isinstance(wanted, (list, tuple)) and all(isinstance(name, str) for name in wanted):
+        return np.column_stack([_column(table, name, "y_prob") for name in wanted])
+    raise ValueError(
+        f"y_prob must be a column, a pattern with one star, a list or a mapping of columns, got "
+        f"{wanted!r}"
+    )
+
+
 def _predicted(
     model: Any, features: Any, config: Mapping[str, Any], predictions: str | None, labels: Any
 ) -> dict[str, Any]:
@@ -241,8 +274,8 @@ def _predicted(
         return {"y_prob": np.asarray(output)}
     if hasattr(output, "columns") and (predictions is not None or wanted is not None):
         table = _columns_of(output, None)
-        y_pred = None if predictions is None else column(table, predictions, "predictions")
-        return {"y_pred": y_pred, "y_prob": probabilities(table, wanted)}
+        y_pred = None if predictions is None else _column(table, predictions, "predictions")
+        return {"y_pred": y_pred, "y_prob": _probabilities(table, wanted)}
     predicted = in_order_of(labels, predictions_in(output, classes_of(raw)), "the model")
     if "y_prob" not in predicted:
         tell(

@@ -33,7 +33,7 @@ BOUND = 0.5
 
 @cache
 def run(correct_only: int = 0, wrong_only: int = 0) -> cmtrack.Evaluation:
-    """A run that differs from ``run()`` in so many rows, correct or wrong."""
+    """A run that differs from ``run()`` in a number of rows, correct or wrong."""
     wrong = np.arange(N) < 300
     wrong[:correct_only] = False
     wrong[300 : 300 + wrong_only] = True
