@@ -105,3 +105,5 @@ INTENT = Stored("intent.json", 1, unnumbered=1)
 """The file with the destination of an entry that cmtrack 0.1 or 0.2 did not complete."""
 BUNDLE = Stored("the bundle", 1)
 """The manifest of a review that is stored together with all of its inputs."""
+PROMOTION = Stored("the record", 1)
+"""The record of a promotion."""

@@ -24,6 +24,12 @@ from cmtrack.comparison.months import Shown as Shown
 from cmtrack.comparison.months import challenger_level as challenger_level
 from cmtrack.comparison.months import join_months as join_months
 from cmtrack.comparison.months import months_of as months_of
+from cmtrack.comparison.promotion import Chain as Chain
+from cmtrack.comparison.promotion import Challenge as Challenge
+from cmtrack.comparison.promotion import Promotion as Promotion
+from cmtrack.comparison.promotion import RecordedPromotion as RecordedPromotion
+from cmtrack.comparison.promotion_record import PromotionRecord as PromotionRecord
+from cmtrack.comparison.promotion_record import canonical_json as canonical_json
 from cmtrack.comparison.ranking import Ranked as Ranked
 from cmtrack.comparison.ranking import RankedRun as RankedRun
 from cmtrack.comparison.ranking import Ranking as Ranking

@@ -6,6 +6,8 @@ fails, and the result is the same if the entry is sent later.
 
 from __future__ import annotations
 
+import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -197,6 +199,14 @@ def _subtitle(entry: Entry, day: str) -> str:
     return BETWEEN.join(part for part in parts if part)
 
 
+def _errors(evaluation: BaseEvaluation) -> str:
+    """Return the standard errors of the headline metrics as JSON."""
+    errors = evaluation.standard_errors
+    headline = names.chosen_metrics(evaluation, "headline")
+    known = {name: errors[name] for name in headline if math.isfinite(errors.get(name, math.nan))}
+    return json.dumps(known, ensure_ascii=False)
+
+
 def _tags(entry: Entry, evaluation: BaseEvaluation, undefined: list[str]) -> dict[str, str]:
     tags = {"samples": f"{evaluation.n_samples:.15g}"}
     if not isinstance(evaluation, Evaluation):
@@ -211,6 +221,10 @@ def _tags(entry: Entry, evaluation: BaseEvaluation, undefined: list[str]) -> dic
     tags |= {name: text for name, text in evaluation.design if name == "costs"}
     if entry.model:
         tags["model"] = entry.model
+        errors = _errors(evaluation)
+        # A text that is cut off would not be JSON.
+        if len(errors) <= names.MAX_TAG:
+            tags["errors"] = errors
     if undefined:
         tags["undefined"] = ", ".join(undefined)
     if evaluation.warnings:

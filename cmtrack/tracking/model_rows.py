@@ -176,7 +176,7 @@ def evaluate_version(
         model = scoring.load_model(version.uri, noun)
         features = scoring.features_of(model, rows.frame, rows.used, noun, rows.name)
         n_features = features.shape[1]
-        predicted = scoring.score(model, features)
+        predicted = scoring.score(model, features, noun)
         scoring.check_classes(predicted, noun)
         predicted, note = scoring.with_unknown_labels(predicted, rows.column(rows.y_true), noun)
         if note:

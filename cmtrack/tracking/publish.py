@@ -111,22 +111,54 @@ def publish(
     else:
         experiment_id = experiment_named(client, experiment_name)
     name = run_name or f"review: {comparison.criterion}"
-    review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
-    run_id = str(review.info.run_id)
-    try:
-        client.log_batch(run_id, *_numbers_and_question(comparison))
-        _upload(comparison, filing(client, review.info.artifact_uri), run_id, problems, name)
-    except BaseException:
-        end_run(client, run_id, "FAILED")
-        raise
-    end_run(client, run_id)
+    run_id = write_review(comparison, client, experiment_id, name, problems)
     link = artifact_link(experiment_id, run_id, HTML_FILE)
-    texts = _ReviewTexts(comparison, run_id, link, problems)
+    texts = ReviewTexts(comparison, run_id, link, problems)
     runs, models, versions = texts.tag_all(clients, given_versions)
     set_alias = ""
     if alias is not None:
         set_alias = _set_alias(client, given_versions[home.run_id][0], alias, run_id)
     return LoggedReview(run_id, experiment_id, runs, models, set_alias, tuple(problems), versions)
+
+
+def write_review(
+    comparison: Comparison,
+    client: MlflowClient,
+    experiment_id: str,
+    name: str,
+    problems: list[str],
+    *,
+    files: Mapping[str, bytes] | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """Write a review into a new run, and return the id of this run.
+
+    If a request is refused, the run ends as FAILED.
+
+    ``problems``: receives the figures that could not be drawn.
+    ``files``, ``tags``: further files, and tags that are written after all files, so that a run
+        with these tags is complete.
+    """
+    review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
+    run_id = str(review.info.run_id)
+    try:
+        client.log_batch(run_id, *_numbers_and_question(comparison))
+        filer = filing(client, review.info.artifact_uri)
+        _upload(comparison, filer, run_id, problems, name, files or {})
+        _set_tags(client, run_id, tags or {})
+    except BaseException:
+        end_run(client, run_id, "FAILED")
+        raise
+    end_run(client, run_id)
+    return run_id
+
+
+def _set_tags(client: MlflowClient, run_id: str, tags: Mapping[str, str]) -> None:
+    from mlflow.entities import RunTag
+
+    if tags:
+        run_tags = [RunTag(name, text) for name, text in tags.items()]
+        client.log_batch(run_id, tags=run_tags, synchronous=True)
 
 
 def review_of(run: Run) -> Run | None:
@@ -243,7 +275,12 @@ def _tied(comparison: Comparison) -> list[str]:
 
 
 def _upload(
-    comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str], name: str
+    comparison: Comparison,
+    client: MlflowClient,
+    run_id: str,
+    problems: list[str],
+    name: str,
+    more: Mapping[str, bytes],
 ) -> None:
     from cmtrack.report.figures import About, draw_pictures
 
@@ -261,6 +298,8 @@ def _upload(
             (folder / name).write_text(make(), encoding="utf-8")
         for picture in shown.values():
             (folder / picture.file).write_bytes(picture.content)
+        for file, content in more.items():
+            (folder / file).write_bytes(content)
         client.log_artifacts(run_id, scratch)
     # Do not set the tag mlflow.loggedArtifacts, because the evaluation view would first show this
     # table, which is empty for all other runs.
@@ -289,7 +328,7 @@ def _today() -> str:
 
 
 @dataclass(frozen=True)
-class _ReviewTexts:
+class ReviewTexts:
     """Writer of a review's tags and description to each run and its models.
 
     If a store refuses a change, this is added to the problems, and no error is raised.
@@ -356,17 +395,16 @@ class _ReviewTexts:
         return tuple(runs), tuple(models), tuple(dict.fromkeys(versions))
 
     def tag_run(self, client: MlflowClient, run_id: str, standing: str) -> None:
-        from mlflow.entities import RunTag
-
+        """Write tags and description of a run."""
         # Read the note again: a person may have changed it since the run was listed.
         before = client.get_run(run_id).data.tags
-        tags = self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
-        run_tags = [RunTag(name, text) for name, text in tags.items()]
-        client.log_batch(run_id, tags=run_tags, synchronous=True)
+        note = self.described(before.get(NOTE), standing)
+        _set_tags(client, run_id, self.tags(standing) | {NOTE: note})
         if _FORMER in before:
             client.delete_tag(run_id, _FORMER)
 
     def tag_model(self, client: MlflowClient, model_id: str, standing: str) -> None:
+        """Write tags and description of a logged model."""
         before = client.get_logged_model(model_id).tags
         client.set_logged_model_tags(
             model_id, self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
@@ -375,6 +413,7 @@ class _ReviewTexts:
             client.delete_logged_model_tag(model_id, _FORMER)
 
     def describe_version(self, client: MlflowClient, version: Any, standing: str) -> None:
+        """Write tags and description of a model version."""
         client.update_model_version(
             version.name, version.version, self.described(version.description, standing)
         )
@@ -384,6 +423,7 @@ class _ReviewTexts:
             client.delete_model_version_tag(version.name, version.version, _FORMER)
 
     def attempt(self, what: str, action: Callable[[], Any]) -> bool:
+        """Run an action; add an error to the problems and return False."""
         try:
             action()
         except Exception as error:

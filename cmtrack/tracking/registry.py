@@ -99,15 +99,20 @@ def version_of_alias(model: Any, alias: str) -> str | None:
     return None if number is None else str(number)
 
 
+def stated_experiment(model: Any) -> str | None:
+    """Return the id in the registered model's tag ``cmtrack.history``; None without this tag."""
+    stated = (model.tags or {}).get(tag("history"))
+    return None if stated is None else untrusted.identifier(stated, "an experiment's id")
+
+
 def history_experiment(version: ModelVersion, client: MlflowClient) -> str:
     """Return the id of the experiment for evaluations and promotions of a registered model.
 
     The registered model's tag ``cmtrack.history`` contains the id. If the tag is missing, or the
     experiment was deleted, the experiment is created where the experiment of the version's run is.
     """
-    stated = (find_model(version.name, client).tags or {}).get(tag("history"))
-    if stated is not None:
-        experiment_id = untrusted.identifier(stated, "an experiment's id")
+    experiment_id = stated_experiment(find_model(version.name, client))
+    if experiment_id is not None:
         experiment = _fetched(lambda: client.get_experiment(experiment_id), client)
         if experiment is not None and experiment.lifecycle_stage == "active":
             return experiment_id

@@ -78,15 +78,24 @@ def gives_probabilities(raw: Any) -> bool:
     return hasattr(raw, "predict_proba") and classes_of(raw) is not None
 
 
-def score(model: Any, features: Any) -> dict[str, Any]:
+def score(model: Any, features: Any, noun: str = "the model") -> dict[str, Any]:
     """Return a model's predictions as arguments of :func:`cmtrack.evaluate`.
 
     If the model has ``predict_proba`` and names its classes, the predictions are its labels and its
     probabilities. Otherwise, a two-dimensional output is read as probabilities, and any other
-    output as labels.
+    output as labels. Raises ValueError if the model raises an error.
 
     ``model``: a model that was loaded with ``mlflow.pyfunc``.
+    ``noun``: words for the model in errors, such as "version 5".
     """
+    try:
+        return _predicted(model, features)
+    except Exception as error:  # the model's own code may raise anything
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise ValueError(f"{noun} cannot score the rows: {reason}") from None
+
+
+def _predicted(model: Any, features: Any) -> dict[str, Any]:
     raw = raw_model(model)
     classes = classes_of(raw)
     if gives_probabilities(raw):

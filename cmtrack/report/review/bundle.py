@@ -152,6 +152,11 @@ def contents(
     return {name: files[name] for name in sorted(files)} | {MANIFEST: _json(manifest)}
 
 
+def digest_of_manifest(files: Mapping[str, bytes]) -> str:
+    """Return the SHA-256 of a bundle's manifest, which changes if any file changes."""
+    return _sha256(files[MANIFEST])
+
+
 def packed(files: Mapping[str, bytes]) -> bytes:
     """Return a zip archive of files, which is byte for byte the same for the same files."""
     content = io.BytesIO()
@@ -213,7 +218,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
     is_changed = False
     for candidate in comparison.judged:
         evaluation = candidate.evaluation
-        stored = _with_stored_rows(evaluation)
+        stored = with_stored_rows(evaluation)
         if stored is not None:
             is_changed = True
             # The groups depend on the rows, so count them again.
@@ -225,7 +230,7 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
     return replace(recomputed, notes=comparison.notes)
 
 
-def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
+def with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
     """Return an evaluation with its probabilities rounded in the same way as in a file.
 
     Returns None if rounding changes nothing.

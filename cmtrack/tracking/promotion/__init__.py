@@ -1,0 +1,1 @@
+"""Promotion of model versions: evaluation, decision, record, and move of the alias."""

@@ -1,0 +1,217 @@
+"""Evaluations of all versions of a promotion on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cmtrack.comparison.compare import compare_runs
+from cmtrack.comparison.promotion_rule import PromotionRule, SettledRule
+from cmtrack.comparison.record import Record
+from cmtrack.comparison.result import RunComparison
+from cmtrack.comparison.run import Listing, Run
+from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
+from cmtrack.grouping import Label
+from cmtrack.metrics.catalog import Catalog
+from cmtrack.report.review import bundle
+from cmtrack.tracking import mlflow_inside
+from cmtrack.tracking.model_rows import EvaluatedModel, evaluate_version
+from cmtrack.tracking.promotion.request import CHALLENGER, CHAMPION, FIRST, PREVIOUS, Found, Request
+from cmtrack.tracking.registry import (
+    ModelVersion,
+    find_version,
+)
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+@dataclass
+class Evaluated:
+    """The evaluated versions by number, each with its role.
+
+    ``settled``: the rule with its metric and its gates.
+    """
+
+    settled: SettledRule
+    models: dict[str, EvaluatedModel]
+    roles: dict[str, str]
+    notes: list[str]
+    run_ids: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """The evaluations by version."""
+        return {number: model.evaluation for number, model in self.models.items()}
+
+    @property
+    def challengers(self) -> list[str]:
+        """The versions that may replace the champion."""
+        return [number for number, role in self.roles.items() if role == CHALLENGER]
+
+    @property
+    def first(self) -> Evaluation:
+        """Any evaluation, because all have the same rows."""
+        return next(iter(self.models.values())).evaluation
+
+
+def evaluate_versions(
+    request: Request, found: Found, rows: LabelledRows, also: str, client: MlflowClient
+) -> Evaluated:
+    """Evaluate all versions, and prepare their evaluations by the rule."""
+    roles: dict[str, ModelVersion] = {}
+    numbers = {version.number: CHALLENGER for version in found.challengers}
+    versions = {version.number: version for version in found.challengers}
+    if found.champion is not None:
+        numbers[found.champion.number] = CHAMPION
+        versions[found.champion.number] = found.champion
+    notes: list[str] = []
+    if also == "all":
+        roles = _earlier_champions(found, client, notes)
+    for role, version in roles.items():
+        if version.number not in numbers:
+            numbers[version.number] = role
+            versions[version.number] = version
+    _check_columns(request.stored, numbers)
+    models = {}
+    for number, role in list(numbers.items()):
+        evaluate = partial(
+            evaluate_version,
+            versions[number],
+            rows,
+            request.stored,
+            role=role,
+            options=request.options,
+        )
+        try:
+            models[number] = evaluate(labels=request.labels)
+        except (ValueError, OSError) as error:
+            if role in (CHALLENGER, CHAMPION):
+                raise
+            notes.append(f"version {number}, the {role} champion, is missing: {error}")
+            del numbers[number]
+    models = _with_equal_classes(models, request, rows, numbers)
+    for model in models.values():
+        notes += [note for note in model.notes if note not in notes]
+    evaluations = [model.evaluation for model in models.values()]
+    catalog = Catalog.joined([evaluation.catalog for evaluation in evaluations])
+    _check_probabilities(request.rule, models, numbers)
+    settled = request.rule.settled(catalog, set(evaluations[0].metrics))
+    options = settled.options(len(found.challengers), None)
+    for number, model in models.items():
+        # A bundle stores probabilities with 7 digits, so every number is computed from these.
+        evaluation = bundle.with_stored_rows(model.evaluation) or model.evaluation
+        prepared = options.prepared(evaluation)
+        if not isinstance(prepared, Evaluation):
+            raise TypeError(f"expected an Evaluation, got {type(prepared).__name__}")
+        models[number] = replace(model, evaluation=prepared)
+    return Evaluated(settled, models, numbers, notes)
+
+
+def _earlier_champions(
+    found: Found, client: MlflowClient, notes: list[str]
+) -> dict[str, ModelVersion]:
+    """Return the previous and the first recorded champion by role."""
+    champions = found.chain.champions(found.champion_number)
+    earlier = {}
+    if len(champions) > 1:
+        earlier[PREVIOUS] = champions[-2]
+        earlier[FIRST] = champions[0]
+    versions = {}
+    for role, number in earlier.items():
+        try:
+            versions[role] = find_version(f"models:/{found.model}/{number}", client)
+        except ValueError as error:
+            notes.append(f"version {number}, the {role} champion, is missing: {error}")
+    return versions
+
+
+def _check_columns(stored: StoredColumns, roles: Mapping[str, str]) -> None:
+    """Raise ValueError if a name of stored predictions means the same columns for two versions."""
+    for argument, name in stored.named.items():
+        resolved: dict[str, str] = {}
+        for number, role in roles.items():
+            column = name.replace("{version}", number).replace("{role}", role)
+            if column in resolved:
+                example = "v{version}_p_*" if "*" in name else "v{version}_pred"
+                raise ValueError(
+                    f"{argument}={name!r} means the same columns for versions {resolved[column]} "
+                    f"and {number}: write {example!r}"
+                )
+            resolved[column] = number
+
+
+def _with_equal_classes(
+    models: dict[str, EvaluatedModel],
+    request: Request,
+    rows: LabelledRows,
+    roles: Mapping[str, str],
+) -> dict[str, EvaluatedModel]:
+    """Return the models, evaluated with the classes of all of them, so that they are paired."""
+    classes: dict[Label, None] = {}
+    for model in models.values():
+        classes |= dict.fromkeys(model.evaluation.labels)
+    labels = list(classes)
+    return {
+        number: model
+        if list(model.evaluation.labels) == labels
+        else evaluate_version(
+            model.version,
+            rows,
+            request.stored,
+            role=roles[number],
+            labels=labels,
+            options=request.options,
+        )
+        for number, model in models.items()
+    }
+
+
+def _check_probabilities(
+    rule: PromotionRule, models: Mapping[str, EvaluatedModel], roles: Mapping[str, str]
+) -> None:
+    """Raise ValueError if the rule needs probabilities and a version gives labels only."""
+    metric = rule.rank_by
+    with_metric = [one for one in models.values() if metric in one.evaluation.metrics]
+    for number, model in models.items():
+        decides = roles[number] in (CHALLENGER, CHAMPION)
+        if metric is None or not decides or metric in model.evaluation.metrics:
+            continue
+        if not model.has_probabilities and (with_metric or metric in _needing_probabilities(model)):
+            raise ValueError(f"the rule ranks by {metric}, and version {number} gives labels only")
+
+
+def _needing_probabilities(model: EvaluatedModel) -> set[str]:
+    """Return the metrics that need probabilities or scores."""
+    catalog = model.evaluation.catalog
+    return {name for name in catalog.names if catalog.lookup(name).needs != "counts"}
+
+
+def compare_versions(evaluated: Evaluated, found: Found, runs: Mapping[str, Run]) -> RunComparison:
+    """Compare all evaluated versions, without gates, which would exclude numbers of a version."""
+    by_number: dict[str, Run] = {}
+    for number in evaluated.models:
+        name = f"version {number}"
+        by_number[number] = runs.get(number, Run(name, name))
+    champion = None
+    if found.champion is not None:
+        champion = by_number[found.champion.number]
+    against = None if champion is None else champion.run_id
+    options = evaluated.settled.options(len(found.challengers), against)
+    run_ids = [run.run_id for run in by_number.values()]
+    listing = Listing(
+        tuple(by_number.values()),
+        baseline=champion,
+        how=options.how(run_ids),
+        record=Record.now(mlflow_inside.user_name()),
+    )
+    evaluations = {
+        by_number[number].run_id: evaluation for number, evaluation in evaluated.evaluations.items()
+    }
+    comparison = compare_runs(listing, evaluations, None, options)
+    if not isinstance(comparison, RunComparison):
+        raise TypeError(f"expected a RunComparison, got {type(comparison).__name__}")
+    return comparison
