@@ -31,6 +31,7 @@ from cmtrack.tracking import log_evaluation as log_evaluation
 from cmtrack.tracking import regroup_runs as regroup_runs
 from cmtrack.tracking import segment_runs as segment_runs
 from cmtrack.tracking.comparing import compare as compare
+from cmtrack.tracking.history import history as history
 from cmtrack.tracking.model_rows import evaluate_model as evaluate_model
 from cmtrack.tracking.promotion.promote import promote as promote
 

@@ -14,6 +14,10 @@ from cmtrack.comparison.differences import McNemar as McNemar
 from cmtrack.comparison.differences import mcnemar as mcnemar
 from cmtrack.comparison.differences import paired_differences as paired_differences
 from cmtrack.comparison.differences import randomization_test as randomization_test
+from cmtrack.comparison.history import History as History
+from cmtrack.comparison.history import Problem as Problem
+from cmtrack.comparison.history import ProblemKind as ProblemKind
+from cmtrack.comparison.history import Term as Term
 from cmtrack.comparison.months import Gain as Gain
 from cmtrack.comparison.months import Joined as Joined
 from cmtrack.comparison.months import Life as Life

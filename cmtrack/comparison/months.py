@@ -463,7 +463,7 @@ class Life:
             # The newest rows chose the champion. Their difference would overstate its gain.
             return replace(self, champion=previous).gain(over)
         anchor = {"first": champions[0], "previous": previous}.get(over, over)
-        direct = self._joined(self.months[start:], self.champion, anchor)
+        direct = self.joined(self.months[start:], self.champion, anchor)
         if direct is not None or anchor not in champions[:start]:
             return direct
         return self._chain(anchor)
@@ -498,7 +498,7 @@ class Life:
         champions = self.champions
         ends = [*self.changes, len(self.months)][1:]
         return [
-            self._joined(self.months[place + 1 : end + 1], champions[place + 1], champions[place])
+            self.joined(self.months[place + 1 : end + 1], champions[place + 1], champions[place])
             for place, end in zip(self.changes, ends, strict=True)
         ]
 
@@ -522,7 +522,8 @@ class Life:
         # Months of different pairs have no common counts, so the interval is Wald's.
         return self._gain_of(pairs, self.months[-1].champion, first, "in use")
 
-    def _joined(self, months: Iterable[Month], new: str, old: str) -> Gain | None:
+    def joined(self, months: Iterable[Month], new: str, old: str) -> Gain | None:
+        """Return the direct gain on months; None if no month evaluated both versions."""
         pairs = _pairs(months, new, old)
         if not pairs:
             return None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>[^/@]+)|@(?P<alias>[^/@]+))")
+_NAME = re.compile(r"[^/@'\"]+")
 _MODEL_SOURCE = re.compile(
     r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
 )
@@ -50,6 +51,14 @@ class ModelVersion:
     def uri(self) -> str:
         """The address of this version, such as ``models:/party/3``."""
         return f"models:/{self.name}/{self.number}"
+
+
+def model_name(text: str) -> str:
+    """Return the name in ``models:/name`` or in a plain name; raise ValueError if it is invalid."""
+    name = text.removeprefix("models:/") if isinstance(text, str) else ""
+    if not name or not _NAME.fullmatch(name):
+        raise ValueError(f"a registered model must have the form 'models:/name', got {text!r}")
+    return name
 
 
 def find_version(uri: str, client: MlflowClient) -> ModelVersion:

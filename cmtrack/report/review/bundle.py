@@ -387,8 +387,7 @@ def verify(path: str | Path) -> Verification:
     cmtrack made it. Raises OSError if the file cannot be read.
     """
     try:
-        allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)
-        files = untrusted.unzipped(Path(path), min(MAX_BYTES, allowed), MAX_FILES)
+        files = _unzipped(path)
         manifest = _manifest(files)
     except ValueError as error:
         raise NoBundle(f"{path} is not a bundle of cmtrack: {error}") from None
@@ -428,6 +427,18 @@ def verify(path: str | Path) -> Verification:
         read_with=versions().get("cmtrack", "unknown"),
         page=result.page,
     )
+
+
+def _unzipped(path: str | Path) -> dict[str, bytes]:
+    """Return the files of an archive by name; raise ValueError if it is too large or damaged."""
+    allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)
+    return untrusted.unzipped(Path(path), min(MAX_BYTES, allowed), MAX_FILES)
+
+
+def read_evaluations(path: str | Path) -> dict[str, BaseEvaluation]:
+    """Return the evaluations in a bundle by run id; verify the bundle first."""
+    files = _unzipped(path)
+    return _read_evaluations(files, untrusted.parsed_json(files[RUNS])["judged"])
 
 
 def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:

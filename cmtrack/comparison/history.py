@@ -1,0 +1,649 @@
+"""The history of a registered model: its champions, what they gained, and what does not fit."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cmtrack import notebook
+from cmtrack._lazy import cached_property
+from cmtrack.comparison.months import Gain, Life, Month, MonthEstimate, Months, Shown, months_of
+from cmtrack.comparison.promotion import Chain, RecordedPromotion
+from cmtrack.comparison.promotion_record import PairFacts
+from cmtrack.comparison.verdict import Answer
+from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.untrusted import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+class ProblemKind(Enum):
+    """Kind of problem in a history.
+
+    The value is True if somebody changed or removed something that belongs to a record.
+    """
+
+    UNREADABLE = "unreadable"
+    CHANGED = "changed"
+    GONE = "gone"
+    FORK = "fork"
+    GAP = "gap"
+    NOT_RECOMPUTED = "not recomputed"
+    MOVED_BY_HAND = "moved by hand"
+    RULE_CHANGED = "rule changed"
+    ROWS_USED_TWICE = "rows used twice"
+    DELETED = "deleted"
+
+
+BROKEN = frozenset(
+    (
+        ProblemKind.UNREADABLE,
+        ProblemKind.CHANGED,
+        ProblemKind.GONE,
+        ProblemKind.FORK,
+        ProblemKind.GAP,
+    )
+)
+"""Kinds of problems for which a record is not evidence."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something to check in a history.
+
+    Attributes
+    ----------
+    kind : ProblemKind
+    sentence : str
+    run_id : str
+        The promotion run; empty if the problem does not belong to one run.
+    """
+
+    kind: ProblemKind
+    sentence: str
+    run_id: str = ""
+
+
+@dataclass(frozen=True)
+class EvaluatedMonth:
+    """An evaluation of a version in the history experiment.
+
+    Attributes
+    ----------
+    version, role : str
+        The role is empty if the evaluation does not belong to a promotion.
+    data, digest : str
+        Name and digest of the rows.
+    run_id : str
+    started : int
+        Start of the run, in milliseconds since 1970.
+    n_samples : float
+    metrics, errors : mapping of str to float
+        Logged metrics and their standard errors.
+    """
+
+    version: str
+    role: str
+    data: str
+    digest: str
+    run_id: str
+    started: int
+    n_samples: float
+    metrics: Mapping[str, float] = field(repr=False)
+    errors: Mapping[str, float] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Term:
+    """The time in which a version was champion.
+
+    Attributes
+    ----------
+    version, before : str or None
+        The champion, and the champion before; None for the first champion.
+    start, until : str
+        Date of the change. If somebody moved the alias by hand, the change happened between the two
+        dates; otherwise ``until`` is empty.
+    promotion : RecordedPromotion or None
+        The promotion that chose the version; for a move by hand, the last promotion that compared
+        the version with the champion, if any.
+    by_hand : bool
+        Whether the alias moved without a record.
+    chosen_by : PairFacts or None
+        The difference on the rows that chose the version.
+    chosen_rows : float
+        Number of these rows; NaN if there are none.
+    since : Gain or None
+        The difference from the champion before, on later rows while the version was champion.
+    """
+
+    version: str
+    before: str | None
+    start: str
+    until: str = ""
+    promotion: RecordedPromotion | None = None
+    by_hand: bool = False
+    chosen_by: PairFacts | None = None
+    chosen_rows: float = math.nan
+    since: Gain | None = None
+
+    @property
+    def answer(self) -> str:
+        """The answer in a word: "first", "by force", "by hand", or the answer of the promotion."""
+        if self.before is None:
+            return "first"
+        if self.promotion is None:
+            return "by hand"
+        record = self.promotion.record
+        if record.forced is not None and not self.by_hand:
+            return "by force"
+        answer = record.models[self.version].answer
+        return "" if answer is None else answer.value
+
+    def supported(self, better: str) -> str:
+        """Return whether later rows show that the version is better than the one before."""
+        if self.before is None:
+            return ""
+        if self.since is None:
+            return Shown.NOT_SHOWN.value
+        return self.since.shown(better).value
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """The champions of a registered model, and what the promotions gained.
+
+    Gains are stated only from rows that did not choose the champion.
+
+    Attributes
+    ----------
+    model, alias : str
+    champion : str or None
+        The version that the alias names now.
+    metric : str
+        The metric of all differences.
+    over : str
+        "first", "previous" or a version, with which today's champion is compared.
+    chain : Chain
+        The promotions in order.
+    problems : tuple of Problem
+    evaluated : tuple of EvaluatedMonth
+    as_of : str
+        Date of the history.
+    verified : int
+        Number of records that were recomputed from the store; 0 unless requested.
+
+    Examples
+    --------
+    >>> from cmtrack.comparison import Chain, History
+    >>> History("party", "champion", "3", "multiclass/accuracy", "first", Chain())
+    History(party: champion is version 3, no promotion is recorded)
+    """
+
+    model: str
+    alias: str
+    champion: str | None
+    metric: str
+    over: str
+    chain: Chain
+    problems: tuple[Problem, ...] = ()
+    evaluated: tuple[EvaluatedMonth, ...] = ()
+    as_of: str = ""
+    verified: int = 0
+
+    @property
+    def better(self) -> str:
+        """The values of the metric that are better: "higher" or "lower"."""
+        return BUILT_IN.lookup(self.metric).better if BUILT_IN.has(self.metric) else "higher"
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest possible difference."""
+        if not BUILT_IN.has(self.metric):
+            return -math.inf, math.inf
+        entry = BUILT_IN.lookup(self.metric)
+        return entry.low - entry.high, entry.high - entry.low
+
+    @cached_property
+    def life(self) -> Life:
+        """The months of the model, each data set once."""
+        return Life(_months_in(self.chain, self.metric), self.champion or "", self.bounds)
+
+    @cached_property
+    def gain(self) -> Gain | None:
+        """The gain of today's champion, or of the one before if no rows have come since."""
+        return self.life.gain(self.over) if self.champion is not None else None
+
+    @cached_property
+    def in_use(self) -> Gain | None:
+        """The mean gain of the champions in use over the first champion."""
+        return self.life.in_use() if self.champion is not None else None
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The champions in order."""
+        return tuple(_terms(self))
+
+    @cached_property
+    def not_promoted(self) -> tuple[tuple[str, RecordedPromotion], ...]:
+        """The challengers that never became champion, each with its last promotion run."""
+        champions = {term.version for term in self.terms}
+        last: dict[str, RecordedPromotion] = {}
+        for promotion in self.chain.promotions:
+            for version in promotion.record.challengers:
+                if version not in champions and promotion.record.rows is not None:
+                    last[version] = promotion
+        return tuple(last.items())
+
+    @property
+    def n_challenges(self) -> int:
+        """Number of different pairs of challenger and champion that were compared."""
+        pairs = {
+            (version, promotion.record.champion)
+            for promotion in self.chain.promotions
+            for version in promotion.record.challengers
+            if promotion.record.champion is not None and promotion.record.rows is not None
+        }
+        return len(pairs)
+
+    @property
+    def promotions(self) -> pd.DataFrame:
+        """A frame with one row for each champion; see :meth:`to_frame`."""
+        return self.to_frame()
+
+    @property
+    def evaluations(self) -> pd.DataFrame:
+        """A frame with one row for each evaluation.
+
+        The columns are version, role, data, digest, run_id and n_samples, followed by the logged
+        metrics and, with the ending ``_error``, their standard errors.
+        """
+        from cmtrack._pandas import pd
+
+        rows = []
+        for month in self.evaluated:
+            facts = {
+                name: getattr(month, name)
+                for name in ("version", "role", "data", "digest", "run_id", "n_samples")
+            }
+            errors = {f"{name}_error": error for name, error in month.errors.items()}
+            rows.append(facts | dict(month.metrics) | errors)
+        return pd.DataFrame(rows)
+
+    def months(self, version: str, metric: str | None = None) -> Months:
+        """Compare the months of one version.
+
+        Parameters
+        ----------
+        version : str
+        metric : str, optional
+            By default, the metric of the history.
+
+        Raises
+        ------
+        ValueError
+            If the version was never evaluated with this metric.
+        """
+        name = metric or self.metric
+        months = self._estimates(str(version), name)
+        if not months:
+            raise ValueError(f"version {version} has no evaluation with {name} in this history")
+        low, high = 0.0, 1.0
+        if BUILT_IN.has(name):
+            entry = BUILT_IN.lookup(name)
+            low, high = entry.low, entry.high
+        return months_of(months, bounds=(low, high))
+
+    def over_months(self) -> Months | None:
+        """Compare the months on which today's champion and the first champion were evaluated.
+
+        Returns None if there are no such months after the champion was chosen.
+        """
+        gain = self.gain
+        if gain is None or gain.how != "direct":
+            return None
+        start = 0
+        champions = self.life.champions
+        places = [place for place, version in enumerate(champions[:-1]) if version != gain.version]
+        if places:
+            start = places[-1] + 1
+        pairs = {}
+        for month in self.life.months[start:]:
+            pair = month.pair(gain.version, gain.over)
+            if pair is not None and month.champion == gain.version:
+                pairs[month.name] = pair
+        return months_of(pairs, bounds=self.bounds) if pairs else None
+
+    def _estimates(self, version: str, metric: str) -> dict[str, MonthEstimate]:
+        """Return the estimates of a version by the name of the month, each data set once."""
+        estimates: dict[str, MonthEstimate] = {}
+        digests = set()
+        for promotion in self.chain.promotions:
+            rows = promotion.record.rows
+            value = promotion.record.values.get(version, {}).get(metric)
+            if rows is None or value is None or rows.digest in digests:
+                continue
+            if math.isfinite(value[0]) and math.isfinite(value[1]):
+                digests.add(rows.digest)
+                name = _unique(rows.name, estimates)
+                estimates[name] = MonthEstimate(value[0], value[1], rows.n)
+        of_records = {labels for labels, _ in digests}
+        for month in self.evaluated:
+            number = month.metrics.get(metric, math.nan)
+            error = month.errors.get(metric, math.nan)
+            if month.version != version or month.digest in of_records or not month.n_samples > 0:
+                continue
+            if math.isfinite(number) and math.isfinite(error):
+                of_records.add(month.digest)
+                name = _unique(month.data, estimates)
+                estimates[name] = MonthEstimate(number, error, month.n_samples)
+        return estimates
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a frame with one row for each champion.
+
+        The columns are champion_from, until, version, before, answer, moved, forced, difference,
+        low, high and rows on the rows that chose the version, the same four with the ending
+        ``_since`` on later rows, and supported: "better", "worse" or "not shown".
+        """
+        from cmtrack._pandas import pd
+
+        return pd.DataFrame([_row(term, self.better) for term in self.terms])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the history as plain data."""
+        return {
+            "model": self.model,
+            "alias": self.alias,
+            "champion": self.champion,
+            "metric": self.metric,
+            "gain": None if self.gain is None else self.gain.to_dict(),
+            "in_use": None if self.in_use is None else self.in_use.to_dict(),
+            "promotions": [_row(term, self.better) for term in self.terms],
+            "not_promoted": [
+                {
+                    "version": version,
+                    "answer": None if answer is None else answer.value,
+                    "rows": "" if promotion.record.rows is None else promotion.record.rows.name,
+                    "made": promotion.record.made,
+                }
+                for version, promotion in self.not_promoted
+                for answer in [promotion.record.models[version].answer]
+            ],
+            "problems": [
+                {"kind": one.kind.value, "sentence": one.sentence, "run_id": one.run_id}
+                for one in self.problems
+            ],
+            "records": len(self.chain.promotions),
+            "verified": self.verified,
+            "head": self.chain.head,
+        }
+
+    def figure(self) -> Figure:
+        """Draw the champions and their metric by month."""
+        from cmtrack.report.history import history_figure
+
+        return history_figure(self)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the history as one HTML page without scripts, and return the path of the file."""
+        from cmtrack.report.history import write_page
+
+        return write_page(self, Path(path))
+
+    def __repr__(self) -> str:
+        text = f"{self.alias} is version {self.champion}"
+        if self.champion is None:
+            text = f"{self.alias} is not set"
+        gain = self.gain
+        if not self.chain.promotions:
+            text += ", no promotion is recorded"
+        elif gain is not None:
+            text += f", {gain!r}"
+        return printable(f"History({self.model}: {text})")
+
+    def _repr_html_(self) -> str:
+        notes = [problem.sentence for problem in self.problems]
+        return notebook.view(
+            notebook.sentence(repr(self)), notebook.table(self.to_frame()), notes=notes
+        )
+
+
+# -- months ----------------------------------------------------------------------------------------
+
+
+def _months_in(chain: Chain, metric: str) -> list[Month]:
+    """Return the months with rows and a champion, in order; equal rows are one month."""
+    months: dict[tuple[str, str | None], Month] = {}
+    names: dict[str, None] = {}
+    for promotion in chain.promotions:
+        record = promotion.record
+        if record.rows is None or record.champion is None:
+            continue
+        pairs = {}
+        for pair in record.pairs:
+            if pair.metric == metric and _is_defined(pair):
+                pairs[pair.new, pair.old] = pair.estimate(record.rows.n)
+        earlier = months.get(record.rows.digest)
+        if earlier is not None:
+            joined = {**pairs, **earlier.pairs}
+            months[record.rows.digest] = Month(earlier.name, earlier.champion, earlier.rows, joined)
+            continue
+        name = _unique(record.rows.name, names)
+        names[name] = None
+        months[record.rows.digest] = Month(name, record.champion, record.rows.n, pairs)
+    return list(months.values())
+
+
+def _is_defined(pair: PairFacts) -> bool:
+    return math.isfinite(pair.difference) and math.isfinite(pair.standard_error)
+
+
+def _unique(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name, with a number if it is taken."""
+    number = 1
+    unique = name
+    while unique in taken:
+        number += 1
+        unique = f"{name} ({number})"
+    return unique
+
+
+# -- champions -------------------------------------------------------------------------------------
+
+
+def _terms(history: History) -> Iterator[Term]:
+    """Yield the champions in order."""
+    promotions = history.chain.promotions
+    if not promotions:
+        return
+    first = promotions[0].record
+    current: str | None = None
+    if first.champion is not None:
+        current = first.champion
+        yield Term(current, None, first.made[:10])
+    last_date = first.made[:10]
+    for place, promotion in enumerate(promotions):
+        record = promotion.record
+        if record.champion is not None and record.champion != current:
+            yield _term_by_hand(
+                history, record.champion, current, (last_date, record.made[:10]), promotions[:place]
+            )
+            current = record.champion
+        last_date = record.made[:10]
+        after = promotion.champion_after
+        if after is not None and after != current:
+            yield _term(history, after, current, promotion)
+            current = after
+    if history.champion is not None and history.champion != current:
+        dates = (last_date, history.as_of)
+        yield _term_by_hand(history, history.champion, current, dates, promotions)
+
+
+def _term(history: History, version: str, before: str | None, promotion: RecordedPromotion) -> Term:
+    return Term(
+        version,
+        before,
+        promotion.record.made[:10],
+        promotion=promotion,
+        chosen_by=_chosen_by(promotion, version, before, history.metric),
+        chosen_rows=_chosen_rows(history.chain, promotion, version),
+        since=_since(history, version, before),
+    )
+
+
+def _term_by_hand(
+    history: History,
+    version: str,
+    before: str | None,
+    dates: tuple[str, str],
+    earlier: Sequence[RecordedPromotion],
+) -> Term:
+    """Return the term of a version to which somebody moved the alias without a record."""
+    promotion = None
+    for one in earlier:
+        if version in one.record.challengers and one.record.champion == before:
+            promotion = one
+    chosen_by = None
+    chosen_rows = math.nan
+    if promotion is not None:
+        chosen_by = _chosen_by(promotion, version, before, history.metric)
+        chosen_rows = _chosen_rows(history.chain, promotion, version)
+    return Term(
+        version,
+        before,
+        dates[0],
+        dates[1],
+        promotion,
+        by_hand=True,
+        chosen_by=chosen_by,
+        chosen_rows=chosen_rows,
+        since=_since(history, version, before),
+    )
+
+
+def _chosen_by(
+    promotion: RecordedPromotion, version: str, before: str | None, metric: str
+) -> PairFacts | None:
+    """Return the difference that chose a version: of the joined looks if there are any."""
+    record = promotion.record
+    for pair in (*record.joined, *record.pairs):
+        if (pair.new, pair.old, pair.metric) == (version, before, metric):
+            return pair
+    return None
+
+
+def _chosen_rows(chain: Chain, promotion: RecordedPromotion, version: str) -> float:
+    """Return the number of rows on which a version was chosen, with those of joined looks."""
+    looks = promotion.record.looks.get(version, ())
+    joined = [one for one in chain.promotions if one.run_id in looks]
+    sizes = [one.record.rows.n for one in (*joined, promotion) if one.record.rows is not None]
+    return sum(sizes) if sizes else math.nan
+
+
+def _since(history: History, version: str, before: str | None) -> Gain | None:
+    """Return the gain over the champion before, from the months in which a version served.
+
+    A version that became champion twice has one gain, from all months in which it served.
+    """
+    if before is None:
+        return None
+    served = [month for month in history.life.months if month.champion == version]
+    return history.life.joined(served, version, before)
+
+
+def _row(term: Term, better: str) -> dict[str, Any]:
+    """Return a champion as plain data."""
+    chosen = term.chosen_by
+    forced = None
+    moved = term.before is not None and not term.by_hand
+    if term.promotion is not None:
+        forced = term.promotion.record.forced
+    row: dict[str, Any] = {
+        "champion_from": term.start,
+        "until": term.until,
+        "version": term.version,
+        "before": term.before,
+        "answer": term.answer,
+        "moved": moved,
+        "forced": None if term.by_hand else forced,
+        "difference": math.nan if chosen is None else chosen.difference,
+        "low": math.nan if chosen is None else chosen.low,
+        "high": math.nan if chosen is None else chosen.high,
+        "rows": math.nan if chosen is None else term.chosen_rows,
+    }
+    since = term.since
+    for name in ("difference", "low", "high", "rows"):
+        row[f"{name}_since"] = math.nan if since is None else getattr(since, name)
+    return row | {"supported": term.supported(better)}
+
+
+# -- problems --------------------------------------------------------------------------------------
+
+
+def problems_of(chain: Chain, terms: Sequence[Term], alias: str) -> Iterator[Problem]:
+    """Yield what records and terms show by themselves: forks, gaps, moves, rules and rows."""
+    digests = {promotion.sha256 for promotion in chain.promotions}
+    followers = Counter(promotion.record.previous for promotion in chain.promotions)
+    for promotion in chain.promotions:
+        previous = promotion.record.previous
+        if previous is not None and previous not in digests:
+            sentence = f"The record before the record of run {promotion.run_id} is missing."
+            yield Problem(ProblemKind.GAP, sentence, promotion.run_id)
+    for previous, number in followers.items():
+        if number > 1:
+            runs = [one.run_id for one in chain.promotions if one.record.previous == previous]
+            sentence = (
+                f"The records of runs {' and '.join(runs)} follow the same record: they were made "
+                "at the same time, or one of them was forged."
+            )
+            yield Problem(ProblemKind.FORK, sentence, runs[-1])
+    for term in terms:
+        if term.by_hand:
+            sentence = (
+                f"The alias {alias!r} moved from version {term.before} to version {term.version} "
+                f"between {term.start} and {term.until} without a record."
+            )
+            yield Problem(ProblemKind.MOVED_BY_HAND, sentence)
+    yield from _changed_rules(chain)
+    yield from _rows_used_twice(chain)
+
+
+def _changed_rules(chain: Chain) -> Iterator[Problem]:
+    rule = None
+    for promotion in chain.promotions:
+        facts = promotion.record.rule
+        if facts is None:
+            continue
+        if rule is not None and rule.sha256 != facts.sha256:
+            sentence = (
+                f"The rule changed on {promotion.record.made[:10]} (SHA-256 {rule.sha256[:8]}… to "
+                f"{facts.sha256[:8]}…)."
+            )
+            yield Problem(ProblemKind.RULE_CHANGED, sentence, promotion.run_id)
+        rule = facts
+
+
+def _rows_used_twice(chain: Chain) -> Iterator[Problem]:
+    """Yield a problem if rows that chose a champion were used again."""
+    chosen: dict[tuple[str, str | None], RecordedPromotion] = {}
+    for promotion in chain.promotions:
+        rows = promotion.record.rows
+        if rows is None:
+            continue
+        earlier = chosen.get(rows.digest)
+        if earlier is not None:
+            sentence = (
+                f"The rows of {rows.name} ({promotion.record.made[:10]}) had chosen version "
+                f"{earlier.record.chosen} on {earlier.record.made[:10]}: they favor it."
+            )
+            yield Problem(ProblemKind.ROWS_USED_TWICE, sentence, promotion.run_id)
+        if promotion.moved and promotion.record.answer is Answer.PROMOTE:
+            chosen[rows.digest] = promotion
