@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cmtrack.report import Picture
+from cmtrack.report import Picture, figures
 
 # A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be
 # produced from outside at a reasonable cost. These seams exist only for them, and to leave out the pictures.
@@ -400,6 +400,12 @@ _draw = contents._draw
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
     """Give reports no pictures, which take most of the time and have separate tests."""
     patch.setattr(contents, "_draw", lambda *_: None)
+
+
+def draw_no_review(patch: pytest.MonkeyPatch) -> None:
+    """Give reports, reviews and bundles no pictures."""
+    draw_nothing(patch)
+    patch.setattr(figures, "draw_pictures", lambda *_, **__: {})
 
 
 def draw_everything(patch: pytest.MonkeyPatch) -> None:
