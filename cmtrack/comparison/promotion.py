@@ -12,7 +12,12 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.compare import judged, predicts_only
 from cmtrack.comparison.differences import paired_differences
 from cmtrack.comparison.months import Joined, MonthEstimate, join_months
-from cmtrack.comparison.promotion_record import PairFacts, PromotionRecord, digest_of
+from cmtrack.comparison.promotion_record import (
+    PairFacts,
+    PromotionRecord,
+    RowsFacts,
+    digest_of,
+)
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.verdict import Answer, Verdict
 from cmtrack.evaluation.gates import Gate, GateResult
@@ -89,9 +94,9 @@ class Chain:
             waiting.remove(following)
             ordered.append(following)
             placed.add(following.sha256)
-        after = [one.record.champion for one in ordered[1:]] + [current]
+        champions = [*(one.record.champion for one in ordered), current]
         settled = []
-        for promotion, version in zip(ordered, after, strict=True):
+        for promotion, version in zip(ordered, champions[1:], strict=True):
             is_followed = version is not None and promotion.record.chosen == version
             settled.append(replace(promotion, moved=promotion.moved or is_followed))
         return cls(tuple(settled))
@@ -115,21 +120,21 @@ class Chain:
                 champions.append(version)
         return champions
 
-    def of_rows(self, rows: tuple[str, str | None]) -> list[RecordedPromotion]:
-        """Return the promotions that used the rows with these digests."""
-        return [
-            one
-            for one in self.promotions
-            if one.record.rows is not None and one.record.rows.digest == rows
-        ]
+    def of_rows(self, rows: RowsFacts) -> list[RecordedPromotion]:
+        """Return the promotions that used the same rows."""
+        return [one for one in self.promotions if _uses(one, rows)]
 
     def same_question(
-        self, challengers: Sequence[str], champion: str, rows: tuple[str, str | None], sha256: str
+        self, challengers: Sequence[str], champion: str, rows: RowsFacts, sha256: str
     ) -> RecordedPromotion | None:
-        """Return the newest promotion with the same versions, rows and rule, or None."""
+        """Return the newest promotion with the same versions, rows and rule, or None.
+
+        A promotion whose run was deleted does not count, because its run accepts no more tags.
+        """
         for promotion in reversed(self.promotions):
             record = promotion.record
-            if record.champion == champion and _is_same_question(record, challengers, rows, sha256):
+            is_same = _is_same_question(promotion, challengers, rows, sha256)
+            if record.champion == champion and is_same and not promotion.deleted:
                 return promotion
             if record.champion != champion or promotion.champion_after != champion:
                 # The alias moved since, so the same versions are compared under new conditions.
@@ -159,16 +164,19 @@ class Chain:
         return Looks(new, tuple(looks))
 
 
+def _uses(promotion: RecordedPromotion, rows: RowsFacts) -> bool:
+    """Return whether a promotion used the same rows."""
+    used = promotion.record.rows
+    return used is not None and used.is_same(rows)
+
+
 def _is_same_question(
-    record: PromotionRecord,
-    challengers: Sequence[str],
-    rows: tuple[str, str | None],
-    sha256: str,
+    promotion: RecordedPromotion, challengers: Sequence[str], rows: RowsFacts, sha256: str
 ) -> bool:
-    if record.rows is None or record.rule is None:
-        return False
+    record = promotion.record
     return (
-        record.rows.digest == rows
+        _uses(promotion, rows)
+        and record.rule is not None
         and record.rule.sha256 == sha256
         and sorted(record.challengers) == sorted(challengers)
     )
@@ -187,7 +195,7 @@ class Looks:
     @property
     def n_months(self) -> int:
         """Number of different data sets on which the challenger was compared."""
-        return len(_by_rows(self.promotions))
+        return len(_one_for_each_data_set(self.promotions))
 
     @property
     def open(self) -> tuple[RecordedPromotion, ...]:
@@ -197,31 +205,22 @@ class Looks:
             if promotion.record.models[self.challenger].answer is not Answer.CANNOT_TELL:
                 break
             newest.insert(0, promotion)
-        return tuple(_by_rows(newest).values())
+        return tuple(_one_for_each_data_set(newest))
 
-    def has_rows(self, rows: tuple[str, str | None]) -> bool:
-        """Return whether an earlier look used the rows with these digests."""
-        return rows in _by_rows(self.promotions)
-
-    def without_rows(self, rows: tuple[str, str | None]) -> Looks:
+    def without_rows(self, rows: RowsFacts) -> Looks:
         """Return the looks at other rows."""
-        others = tuple(
-            one
-            for one in self.promotions
-            if one.record.rows is not None and one.record.rows.digest != rows
-        )
+        others = tuple(one for one in self.promotions if not _uses(one, rows))
         return replace(self, promotions=others)
 
 
-def _by_rows(
-    promotions: Iterable[RecordedPromotion],
-) -> dict[tuple[str, str | None], RecordedPromotion]:
-    """Return the first promotion of each data set by the digests of its rows."""
-    by_rows: dict[tuple[str, str | None], RecordedPromotion] = {}
+def _one_for_each_data_set(promotions: Iterable[RecordedPromotion]) -> list[RecordedPromotion]:
+    """Return the first promotion of each data set."""
+    first: list[RecordedPromotion] = []
     for promotion in promotions:
-        if promotion.record.rows is not None:
-            by_rows.setdefault(promotion.record.rows.digest, promotion)
-    return by_rows
+        rows = promotion.record.rows
+        if rows is not None and not any(_uses(one, rows) for one in first):
+            first.append(promotion)
+    return first
 
 
 # -- the decision ----------------------------------------------------------------------------------

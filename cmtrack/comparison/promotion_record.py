@@ -85,8 +85,19 @@ class RowsFacts:
 
     @property
     def digest(self) -> tuple[str, str | None]:
-        """The digests, which are equal for equal rows."""
+        """The digests, which are equal for equal rows in the same order."""
         return self.labels, self.ids
+
+    def is_same(self, other: RowsFacts) -> bool:
+        """Return whether both have the same rows, even if the order differs or one has no ids.
+
+        Rows without ids are the same only if their labels are equal in order.
+        """
+        if self.ids is None or other.ids is None or self.ids == other.ids:
+            return self.labels == other.labels
+        return _without_order(self.ids) == _without_order(other.ids) and (
+            _without_order(self.labels) == _without_order(other.labels)
+        )
 
 
 @dataclass(frozen=True)
@@ -257,7 +268,8 @@ class PromotionRecord:
     def to_bytes(self) -> bytes:
         """Return the record as canonical JSON.
 
-        Raises ValueError if the record is larger than 64 kB.
+        Raises ValueError if the record is larger than 64 kB, or if it contains a value with which
+        it could not be read again, such as a name that is too long.
         """
         content = canonical_json(self.to_data())
         if len(content) > MAX_BYTES:
@@ -265,6 +277,7 @@ class PromotionRecord:
                 f"a promotion's record must not be larger than {MAX_BYTES >> 10} kB, got "
                 f"{len(content):,} bytes"
             )
+        PromotionRecord.parse(content)
         return content
 
     @classmethod
@@ -300,6 +313,12 @@ def _with_null(data: Any) -> Any:
     if isinstance(data, float) and not math.isfinite(data):
         return None
     return data
+
+
+def _without_order(digest: str) -> str:
+    """Return the part of a digest that does not depend on the order of the rows."""
+    content, _, _ = digest.rpartition(".")
+    return content if content.count(".") == 1 else digest
 
 
 def _model_data(model: ModelFacts) -> dict[str, Any]:

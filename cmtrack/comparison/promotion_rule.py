@@ -16,6 +16,7 @@ from cmtrack.evaluation.gates import Gate
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.own import near_or_own
 
+DEFAULT_LEVEL = 0.95
 NOT_OF_PROMOTIONS = ("require", "rank_by", "tie_breakers", "margin", "segments", "equivalence")
 """Options of a rule that do not change how an evaluation is prepared."""
 
@@ -43,17 +44,25 @@ class PromotionRule:
 
     @classmethod
     def from_arguments(
-        cls, rule: Any, require: str | Sequence[str], rank_by: str | None, confidence_level: float
+        cls,
+        rule: Any,
+        require: str | Sequence[str],
+        rank_by: str | None,
+        confidence_level: float | None,
     ) -> PromotionRule:
         """Return the rule; raise ValueError if arguments and file contradict each other."""
         gates = tuple(several(require))
         for text in gates:
             Gate.parse(text)
         if rule is None:
-            return cls(None, rank_by, gates, confidence_level)
+            level = DEFAULT_LEVEL if confidence_level is None else confidence_level
+            return cls(None, rank_by, gates, level)
         file = as_rule(rule)
-        if gates or rank_by is not None:
-            raise ValueError("a rule file contains the whole rule; leave out require and rank_by")
+        if gates or rank_by is not None or confidence_level is not None:
+            raise ValueError(
+                "a rule file contains the whole rule; leave out require, rank_by and "
+                "confidence_level"
+            )
         if "block" in file.values:
             raise ValueError(
                 f"{file.name}: a rule with 'block' is for repeated runs, but a promotion compares "
@@ -68,7 +77,9 @@ class PromotionRule:
             raise ValueError(
                 f"{file.name}: a promotion ranks by one metric, got {', '.join(metrics)}"
             )
-        level = file.values.get("confidence_level", confidence_level)
+        for text in file.require:
+            Gate.parse(text)
+        level = file.values.get("confidence_level", DEFAULT_LEVEL)
         return cls(file, metrics[0] if metrics else None, file.require, level)
 
     def settled(self, catalog: Catalog, available: Collection[str]) -> SettledRule:
@@ -107,7 +118,11 @@ class SettledRule:
         """The bytes of the rule's file, or of the file that contains the same rule."""
         if self.rule.file is not None:
             return self.rule.file.content
-        options = {"rank_by": self.rank_by, "require": [gate.text for gate in self.gates]}
+        options = {
+            "rank_by": self.rank_by,
+            "require": [gate.text for gate in self.gates],
+            "confidence_level": self.rule.confidence_level,
+        }
         return write_rule(options, CompareOptions.defaults())
 
     def facts(self, challengers: int) -> RuleFacts:

@@ -172,6 +172,10 @@ def evaluate_version(
     notes = []
     if stored:
         predicted = stored.predictions(rows, {"version": version.number, "role": role})
+        predicted, note = scoring.with_missing_columns(
+            predicted, rows.column(rows.y_true), labels or (), noun
+        )
+        notes += [note] if note else []
     else:
         model = scoring.load_model(version.uri, noun)
         features = scoring.features_of(model, rows.frame, rows.used, noun, rows.name)

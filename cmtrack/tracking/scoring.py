@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import Label
+from cmtrack.grouping.step import same_label
 from cmtrack.names import did_you_mean
 from cmtrack.tracking._warn import first_line
 
@@ -151,11 +152,39 @@ def with_unknown_labels(
         "y_prob": np.hstack([probabilities, padding]),
         "labels": [*known, *unknown],
     }
+    return completed, _unknown_labels(n_rows, unknown, noun)
+
+
+def with_missing_columns(
+    predicted: dict[str, Any], y_true: Any, labels: Collection[Label], noun: str
+) -> tuple[dict[str, Any], str]:
+    """Return stored probabilities with a column of 0 for each label that has no column.
+
+    The second result is a note on rows with such labels; it is empty if there are none.
+
+    ``labels``: further labels, which other models know.
+    """
+    columns = predicted.get("y_prob")
+    if not isinstance(columns, Mapping):
+        return predicted, ""
+    n_rows = Counter(y_true.dropna().tolist())
+    known = {str(same_label(label)) for label in columns}
+    missing = [
+        label for label in dict.fromkeys([*n_rows, *labels]) if str(same_label(label)) not in known
+    ]
+    zeros = dict.fromkeys(missing, np.zeros(len(y_true)))
+    unknown = [label for label in missing if label in n_rows]
+    note = _unknown_labels(n_rows, unknown, noun) if unknown else ""
+    return predicted | {"y_prob": {**columns, **zeros}}, note
+
+
+def _unknown_labels(n_rows: Mapping[Label, int], unknown: Sequence[Label], noun: str) -> str:
+    """Return a note on rows whose labels a model does not know."""
     total = sum(n_rows[label] for label in unknown)
     have = "row has" if total == 1 else "rows have"
     labels = "the label" if len(unknown) == 1 else "one of the labels"
     names = ", ".join(map(repr, unknown))
-    return completed, f"{total:,} {have} {labels} {names}, which {noun} does not know"
+    return f"{total:,} {have} {labels} {names}, which {noun} does not know"
 
 
 def in_order_of(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cmtrack.comparison.compare import compare_runs
+from cmtrack.comparison.compare import compare_runs, why_undefined
 from cmtrack.comparison.promotion_rule import PromotionRule, SettledRule
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import RunComparison
 from cmtrack.comparison.run import Listing, Run
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.gates import Gate
 from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
 from cmtrack.grouping import Label
 from cmtrack.metrics.catalog import Catalog
+from cmtrack.names import quoted
 from cmtrack.report.review import bundle
 from cmtrack.tracking import mlflow_inside
 from cmtrack.tracking.model_rows import EvaluatedModel, evaluate_version
@@ -27,6 +29,10 @@ from cmtrack.tracking.registry import (
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+
+
+DECIDING = (CHALLENGER, CHAMPION)
+"""Roles of the versions that the decision depends on."""
 
 
 @dataclass
@@ -89,7 +95,7 @@ def evaluate_versions(
         try:
             models[number] = evaluate(labels=request.labels)
         except (ValueError, OSError) as error:
-            if role in (CHALLENGER, CHAMPION):
+            if role in DECIDING:
                 raise
             notes.append(f"version {number}, the {role} champion, is missing: {error}")
             del numbers[number]
@@ -98,8 +104,15 @@ def evaluate_versions(
         notes += [note for note in model.notes if note not in notes]
     evaluations = [model.evaluation for model in models.values()]
     catalog = Catalog.joined([evaluation.catalog for evaluation in evaluations])
-    _check_probabilities(request.rule, models, numbers)
-    settled = request.rule.settled(catalog, set(evaluations[0].metrics))
+    deciding = {number: models[number] for number in models if numbers[number] in DECIDING}
+    _check_probabilities(request.rule, deciding)
+    metrics = [set(model.evaluation.metrics) for model in deciding.values()]
+    settled = request.rule.settled(catalog, set.intersection(*metrics))
+    _check_gates(settled.gates, deciding)
+    for number, role in list(numbers.items()):
+        if settled.rank_by not in models[number].evaluation.metrics:
+            notes.append(f"version {number}, the {role} champion, has no {settled.rank_by}")
+            del models[number], numbers[number]
     options = settled.options(len(found.challengers), None)
     for number, model in models.items():
         # A bundle stores probabilities with 7 digits, so every number is computed from these.
@@ -170,24 +183,44 @@ def _with_equal_classes(
     }
 
 
-def _check_probabilities(
-    rule: PromotionRule, models: Mapping[str, EvaluatedModel], roles: Mapping[str, str]
-) -> None:
-    """Raise ValueError if the rule needs probabilities and a version gives labels only."""
-    metric = rule.rank_by
-    with_metric = [one for one in models.values() if metric in one.evaluation.metrics]
-    for number, model in models.items():
-        decides = roles[number] in (CHALLENGER, CHAMPION)
-        if metric is None or not decides or metric in model.evaluation.metrics:
-            continue
-        if not model.has_probabilities and (with_metric or metric in _needing_probabilities(model)):
-            raise ValueError(f"the rule ranks by {metric}, and version {number} gives labels only")
+def _check_probabilities(rule: PromotionRule, models: Mapping[str, EvaluatedModel]) -> None:
+    """Raise ValueError if the rule needs probabilities and a version gives labels only.
+
+    ``models``: the versions that the decision depends on.
+    """
+    uses = {} if rule.rank_by is None else {rule.rank_by: f"ranks by {rule.rank_by}"}
+    for gate in map(Gate.parse, rule.require):
+        if not gate.of_flips:
+            uses.setdefault(gate.metric, f"requires {gate.text}")
+    for metric, verb in uses.items():
+        is_given = any(metric in model.evaluation.metrics for model in models.values())
+        for number, model in models.items():
+            if metric in model.evaluation.metrics or model.has_probabilities:
+                continue
+            if is_given or metric in _needing_probabilities(model):
+                raise ValueError(f"the rule {verb}, and version {number} gives labels only")
+
+
+def _check_gates(gates: Iterable[Gate], models: Mapping[str, EvaluatedModel]) -> None:
+    """Raise ValueError if a gate can never be decided, so that it does not cost a look."""
+    for gate in gates:
+        for number, model in models.items():
+            evaluation = model.evaluation
+            missing = ""
+            if not gate.of_flips and gate.metric not in evaluation.metrics:
+                missing = why_undefined(evaluation, gate.metric, asked=True)
+            elif gate.column and gate.column not in evaluation.segments:
+                missing = f"it has no segments by {quoted(gate.column)}"
+            if missing:
+                raise ValueError(
+                    f"the rule requires {gate.text}, which version {number} cannot meet: {missing}"
+                )
 
 
 def _needing_probabilities(model: EvaluatedModel) -> set[str]:
-    """Return the metrics that need probabilities or scores."""
+    """Return the metrics that need probabilities."""
     catalog = model.evaluation.catalog
-    return {name for name in catalog.names if catalog.lookup(name).needs != "counts"}
+    return {name for name in catalog.names if catalog.lookup(name).needs == "probabilities"}
 
 
 def compare_versions(evaluated: Evaluated, found: Found, runs: Mapping[str, Run]) -> RunComparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from cmtrack.comparison.promotion import (
     Chain,
     Challenge,
     Promotion,
+    RecordedPromotion,
     decide,
     pair_facts,
 )
@@ -149,7 +151,7 @@ def promote(
     Promotion(version 1 of sign is champion by force: first champion)
     """
     Spec.check_names(options, promote)
-    level = options.get("confidence_level", 0.95)
+    level = options.get("confidence_level")
     request = Request(
         rule=PromotionRule.from_arguments(rule, require, rank_by, level),
         stored=StoredColumns(y_pred, y_prob, y_score),
@@ -160,7 +162,7 @@ def promote(
         dry_run=dry_run,
         force=force,
     )
-    request.check(data, y_true, also)
+    request.check(data, y_true, also, name)
     client = client or client_for()
     # MLflow loads models from its current store, which must be the store of the client.
     with tracking_store(client.tracking_uri):
@@ -189,27 +191,64 @@ def _promoted(
 ) -> Promotion:
     """Evaluate, decide, record, and move the alias."""
     evaluated = evaluate_versions(request, found, rows, also, client)
+    evaluated.notes += found.notes
     facts = _rows_facts(evaluated.first, rows, name)
-    sha256 = evaluated.settled.facts(len(found.challengers)).sha256
-    chain = found.chain
-    recorded = None
-    if found.champion is not None and request.force is None:
-        numbers = [version.number for version in found.challengers]
-        recorded = chain.same_question(numbers, found.champion.number, facts.digest, sha256)
-    if recorded is not None:
-        chain = chain.before(recorded)
-    challenges = _decide(evaluated, found, chain, facts, sha256)
-    for promotion in chain.of_rows(facts.digest):
+    for promotion in found.chain.of_rows(facts):
         if promotion.moved:
             evaluated.notes.append(chosen_before(promotion.record))
+    recorded = _recorded_before(request, found, evaluated, facts)
     if recorded is not None:
-        return complete(request, found, recorded, challenges, evaluated, client)
+        before = found.chain.before(recorded)
+        challenges = _decide(request, evaluated, found, before, facts)
+        if _has_equal_numbers(recorded, challenges):
+            return complete(request, found, recorded, challenges, evaluated, client)
+        evaluated.notes.append(
+            f"Run {recorded.run_id} compared the same versions on these rows, but with other "
+            "numbers. Options or predictions have changed since."
+        )
+    challenges = _decide(request, evaluated, found, found.chain, facts)
     record = _record(request, found, evaluated, challenges, facts)
+    # A record that cannot be read again must fail before anything is written.
+    record.to_bytes()
     if request.dry_run:
         evaluated.notes.append("Not recorded: history cannot count this look.")
         comparison = compare_versions(evaluated, found, {})
         return promotion_of(record, challenges, comparison, evaluated.notes)
     return write(request, found, record, challenges, evaluated, client)
+
+
+def _recorded_before(
+    request: Request, found: Found, evaluated: Evaluated, rows: RowsFacts
+) -> RecordedPromotion | None:
+    """Return the recorded promotion that answers the request; None if there is no such record.
+
+    Only the newest record can move the alias. A later record already names the champion that
+    stayed, so an older decision is recorded again.
+    """
+    if found.champion is None or request.force is not None:
+        return None
+    numbers = [version.number for version in found.challengers]
+    sha256 = evaluated.settled.facts(len(numbers)).sha256
+    recorded = found.chain.same_question(numbers, found.champion.number, rows, sha256)
+    if recorded is None or not request.move or recorded.record.chosen is None:
+        return recorded
+    return recorded if recorded == found.chain.promotions[-1] else None
+
+
+def _has_equal_numbers(recorded: RecordedPromotion, challenges: Sequence[Challenge]) -> bool:
+    """Return whether the differences on these rows are those of the record."""
+    for pair in (pair for one in challenges for pair in one.pairs):
+        earlier = recorded.record.pair(pair.new, pair.old, pair.metric)
+        if earlier is None:
+            return False
+        for name in ("difference", "standard_error", "low", "high"):
+            ours = getattr(pair, name)
+            theirs = getattr(earlier, name)
+            is_missing = math.isnan(ours) and math.isnan(theirs)
+            # The last digits may depend on the versions of NumPy and SciPy.
+            if not is_missing and not math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9):
+                return False
+    return True
 
 
 def _name_of_rows(data: Any) -> str:
@@ -235,18 +274,22 @@ def _rows_facts(evaluation: Evaluation, rows: LabelledRows, name: str) -> RowsFa
 
 
 def _decide(
-    evaluated: Evaluated, found: Found, chain: Chain, facts: RowsFacts, sha256: str
+    request: Request, evaluated: Evaluated, found: Found, chain: Chain, facts: RowsFacts
 ) -> tuple[Challenge, ...]:
-    """Return the decision on each challenger; empty if there is no champion."""
+    """Return the decision on each challenger; empty if there is no champion.
+
+    A move by force needs no decision, so it is possible after three looks.
+    """
     if found.champion is None:
         return ()
     champion = found.champion.number
+    sha256 = evaluated.settled.facts(len(found.challengers)).sha256
     candidate = Candidate(Run(champion, champion), evaluated.evaluations[champion])
     settled = evaluated.settled
     challenges = []
     for number in evaluated.challengers:
-        looks = chain.looks(number, champion, sha256).without_rows(facts.digest)
-        if looks.n_months >= MOST_LOOKS:
+        looks = chain.looks(number, champion, sha256).without_rows(facts)
+        if looks.n_months >= MOST_LOOKS and request.force is None:
             raise ValueError(f"version {number} had its three looks at version {champion}")
         challenges.append(
             decide(

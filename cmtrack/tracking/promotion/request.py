@@ -14,6 +14,7 @@ from cmtrack.comparison.promotion import (
     RecordedPromotion,
 )
 from cmtrack.comparison.promotion_record import (
+    MAX_NAME,
     ModelFacts,
     PromotionRecord,
 )
@@ -52,8 +53,13 @@ class Request:
     dry_run: bool
     force: str | None
 
-    def check(self, data: Any, y_true: str | None, also: str) -> None:
-        """Raise ValueError if arguments contradict each other."""
+    def check(self, data: Any, y_true: str | None, also: str, name: str | None) -> None:
+        """Raise ValueError if arguments contradict each other, or if a text is too long."""
+        for argument, text in {"force": self.force, "name": name}.items():
+            if text is not None and len(text) > MAX_NAME:
+                raise ValueError(
+                    f"{argument} must have at most {MAX_NAME} characters, got {len(text):,}"
+                )
         if self.force is not None and not self.force.strip():
             raise ValueError("force must state a reason, such as 'first champion', got no text")
         if self.dry_run and self.move:
@@ -68,11 +74,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Found:
-    """The versions, and the recorded promotions of the alias."""
+    """The versions, and the recorded promotions of the alias.
+
+    ``experiment_id``: id of the history experiment; empty if there is none.
+    ``notes``: remarks on records that cannot be read.
+    """
 
     challengers: tuple[ModelVersion, ...]
     champion: ModelVersion | None
     chain: Chain
+    experiment_id: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:
@@ -115,18 +127,22 @@ def find(
     champion = None
     if current is not None:
         champion = find_version(f"models:/{names[0]}/{current}", client)
-    return Found(tuple(versions), champion, read_chain(model, alias, client))
-
-
-def read_chain(model: Any, alias: str, client: MlflowClient) -> Chain:
-    """Return the readable records of an alias; ``model``: MLflow's entity of the model."""
     experiment_id = stated_experiment(model)
     if experiment_id is None:
-        return Chain()
+        return Found(tuple(versions), champion, Chain())
     runs = records.promotion_runs(client, experiment_id)
-    found = records.read_promotions(runs, model.name, alias, client)
-    readable = [one for one in found if isinstance(one, RecordedPromotion)]
-    return Chain.from_promotions(readable, version_of_alias(model, alias))
+    readable = []
+    notes = []
+    for one in records.read_promotions(runs, model.name, alias, client):
+        if isinstance(one, RecordedPromotion):
+            readable.append(one)
+        else:
+            notes.append(
+                f"The record of run {one.run_id} cannot be read, so its looks do not count: "
+                f"{one.reason}"
+            )
+    chain = Chain.from_promotions(readable, current)
+    return Found(tuple(versions), champion, chain, experiment_id, tuple(notes))
 
 
 def empty_record(request: Request, found: Found) -> PromotionRecord:

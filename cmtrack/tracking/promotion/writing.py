@@ -179,7 +179,7 @@ def write_without_rows(request: Request, found: Found, client: MlflowClient) -> 
     record = empty_record(request, found)
     experiment_id = history_experiment(found.challengers[0], client)
     sha256 = digest_of(record.to_bytes())
-    promotion = promotion_of(record, (), None, ())
+    promotion = promotion_of(record, (), None, found.notes)
     run = create_run(client, experiment_id, _run_name(record))
     run_id = str(run.info.run_id)
     try:
@@ -208,7 +208,11 @@ def complete(
     comparison = compare_versions(evaluated, found, {})
     promotion = promotion_of(recorded.record, challenges, comparison, notes)
     promotion = replace(
-        promotion, run_id=recorded.run_id, moved=recorded.moved, sha256=recorded.sha256
+        promotion,
+        run_id=recorded.run_id,
+        experiment_id=found.experiment_id,
+        moved=recorded.moved,
+        sha256=recorded.sha256,
     )
     if request.dry_run or recorded.moved:
         return promotion
@@ -243,6 +247,10 @@ def _finished(
     return replace(promotion, moved=True)
 
 
+def _named(number: str | None) -> str:
+    return "no version" if number is None else f"version {number}"
+
+
 def _move(found: Found, promotion: Promotion, client: MlflowClient) -> None:
     """Move the alias, unless somebody moved it since the call began."""
     record = promotion.record
@@ -250,8 +258,8 @@ def _move(found: Found, promotion: Promotion, client: MlflowClient) -> None:
     current = version_of_alias(find_model(record.model, client), record.alias)
     if current != found.champion_number:
         raise NotMoved(
-            f"recorded as run {run_id}, but {record.alias} moved from version "
-            f"{found.champion_number} to version {current} meanwhile: nothing was moved",
+            f"recorded as run {run_id}, but {record.alias} moved from "
+            f"{_named(found.champion_number)} to {_named(current)} meanwhile: nothing was moved",
             run_id,
         )
     try:

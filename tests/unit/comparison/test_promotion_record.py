@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -192,8 +193,7 @@ def test_open_looks_are_joined_and_each_data_set_counts_once() -> None:
     found = Chain.from_promotions(looks, "3").looks("5", "3", SHA256)
     assert found.n_months == 2
     assert [one.run_id for one in found.open] == ["r0", "r1"]
-    assert found.without_rows(("a", None)).n_months == 1
-    assert found.has_rows(("b", None))
+    assert found.without_rows(RowsFacts("june", 4000, "a")).n_months == 1
 
 
 @pytest.mark.parametrize("closing", ["a promotion", "another rule", "another champion"])
@@ -220,8 +220,46 @@ def test_a_series_of_looks_is_closed(closing: str) -> None:
 def test_the_same_question_is_found_until_the_champion_changes() -> None:
     kept = recorded("r0", record())
     chain = Chain.from_promotions([kept], "3")
-    digest = kept.record.rows.digest
-    assert chain.same_question(["5"], "3", digest, SHA256).run_id == "r0"
-    assert chain.same_question(["6"], "3", digest, SHA256) is None
-    assert chain.same_question(["5"], "3", digest, "b" * 64) is None
-    assert chain.same_question(["5"], "8", digest, SHA256) is None
+    rows = kept.record.rows
+    assert chain.same_question(["5"], "3", rows, SHA256).run_id == "r0"
+    assert chain.same_question(["6"], "3", rows, SHA256) is None
+    assert chain.same_question(["5"], "3", rows, "b" * 64) is None
+    assert chain.same_question(["5"], "8", rows, SHA256) is None
+    assert chain.same_question(["5"], "3", replace(rows, labels="others"), SHA256) is None
+    # A deleted run accepts no tag, so its decision is recorded again, but its look still counts.
+    deleted = Chain.from_promotions([replace(kept, deleted=True)], "3")
+    assert deleted.same_question(["5"], "3", rows, SHA256) is None
+    assert deleted.looks("5", "3", SHA256).n_months == 1
+
+
+def test_a_chain_may_be_empty() -> None:
+    assert Chain.from_promotions([], "3") == Chain()
+    assert Chain().champions("3") == ["3"]
+    assert Chain().head is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "is_same"),
+    [
+        ("4.aa.bb", "4.cc.dd", True),
+        ("4.aa.bb", None, True),
+        ("4.aa.xx", "4.cc.xx", True),  # in another order
+        ("4.aa.xx", "4.cc.dd", False),  # ids 0 to 3, as in every month
+        ("4.aa.xx", None, False),
+        ("4.aa.bb", "4.xx.xx", False),  # sorted by label
+        ("4.xx.xx", "4.cc.xx", False),
+        ("u.4.aa", "u.4.cc", False),
+    ],
+)
+def test_rows_are_recognized_in_another_order_and_without_ids(
+    labels: str, ids: str | None, is_same: bool
+) -> None:
+    june = RowsFacts("june", 4, "4.aa.bb", "4.cc.dd")
+    other = RowsFacts("july", 4, labels, ids)
+    assert june.is_same(other) == other.is_same(june) == is_same
+
+
+@pytest.mark.parametrize("changed", [{"forced": "x" * 501}, {"model": ""}, {"bundle": "0"}])
+def test_a_record_that_cannot_be_read_again_is_not_written(changed: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="the record is not valid"):
+        replace(record(), **changed).to_bytes()
