@@ -130,6 +130,7 @@ def write_review(
     *,
     files: Mapping[str, bytes] | None = None,
     tags: Mapping[str, str] | None = None,
+    link: bool = True,
 ) -> str:
     """Write a review into a new run, and return the id of this run.
 
@@ -138,6 +139,7 @@ def write_review(
     ``problems``: receives the figures that could not be drawn.
     ``files``, ``tags``: further files, and tags that are written after all files, so that a run
         with these tags is complete.
+    ``link``: whether MLflow may print a link to the run.
     """
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
@@ -147,9 +149,9 @@ def write_review(
         _upload(comparison, filer, run_id, problems, name, files or {})
         _set_tags(client, run_id, tags or {})
     except BaseException:
-        end_run(client, run_id, "FAILED")
+        end_run(client, run_id, "FAILED", link=link)
         raise
-    end_run(client, run_id)
+    end_run(client, run_id, link=link)
     return run_id
 
 

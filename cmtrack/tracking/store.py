@@ -187,8 +187,13 @@ def create_run(
     return run
 
 
-def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
-    """End a run, and suppress the link that MLflow prints if the link would show a password."""
+def end_run(
+    client: MlflowClient, run_id: str, status: str = "FINISHED", *, link: bool = True
+) -> None:
+    """End a run, and suppress the link that MLflow prints if the link would show a password.
+
+    ``link``: whether MLflow may print a link at all.
+    """
     has_password = untrusted.without_credentials(client.tracking_uri) != client.tracking_uri
-    with _environment(_NO_LINKS, "true" if has_password else None):
+    with _environment(_NO_LINKS, "true" if has_password or not link else None):
         client.set_terminated(run_id, status)

@@ -100,6 +100,7 @@ def write(
         problems,
         files=files,
         tags=_run_tags(record),
+        link=False,
     )
     promotion = replace(promotion, run_id=run_id, experiment_id=experiment_id, sha256=sha256)
     promotion = _finished(request, found, promotion, client)
@@ -134,9 +135,9 @@ def _log(model: EvaluatedModel, experiment_id: str, dataset: str, client: Mlflow
             strict=True,
         )
     except BaseException:
-        end_run(client, run_id, "FAILED")
+        end_run(client, run_id, "FAILED", link=False)
         raise
-    end_run(client, run_id)
+    end_run(client, run_id, link=False)
     return run_id
 
 
@@ -188,9 +189,9 @@ def write_without_rows(request: Request, found: Found, client: MlflowClient) -> 
         for name, text in {tag("kind"): "review", **_run_tags(record)}.items():
             client.set_tag(run_id, name, text)
     except BaseException:
-        end_run(client, run_id, "FAILED")
+        end_run(client, run_id, "FAILED", link=False)
         raise
-    end_run(client, run_id)
+    end_run(client, run_id, link=False)
     promotion = replace(promotion, run_id=run_id, experiment_id=experiment_id, sha256=sha256)
     return _finished(request, found, promotion, client)
 
