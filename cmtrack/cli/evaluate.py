@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,11 +33,11 @@ from cmtrack.cli.frame import (
     working,
 )
 from cmtrack.cli.group import main
+from cmtrack.cli.row_options import RowQuestion, check_files, check_scores, row_options
 
 if TYPE_CHECKING:
     from cmtrack.cli.reading import NamedColumns
     from cmtrack.evaluation import Evaluation
-    from cmtrack.grouping import Grouping
     from cmtrack.tracking.model_rows import EvaluatedModel
 
 _RUN_OPTIONS = (
@@ -88,39 +88,7 @@ _PREDICTIONS: dict[str | None, bool | str] = {
     "With --y-pred, --y-prob or --y-score, its stored predictions are read instead; {version} in "
     "a column's name stands for the number of its version.",
 )
-@click.option(
-    "--labels", metavar="A,B,C", help="All classes in order, including classes without rows."
-)
-@click.option(
-    "--positive",
-    metavar="LABEL",
-    help="The positive class if there are two classes, or the positive group of the grouping.",
-)
-@click.option(
-    "--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes."
-)
-@click.option("--weight", "sample_weight", metavar="COLUMN", help="Column of sample weights.")
-@click.option(
-    "--groups",
-    metavar="COLUMN",
-    help=(
-        "Column of clusters. Rows with the same value belong together, such as all rows about "
-        "one person."
-    ),
-)
-@click.option(
-    "--row-ids",
-    metavar="COLUMN",
-    help="Column of row ids. Comparisons use them to check that all runs have the same rows.",
-)
-@click.option(
-    "--segment",
-    "segments",
-    metavar="COLUMN",
-    multiple=True,
-    help="Column that divides the rows into segments, such as region; repeatable. Metrics are "
-    "also computed for each segment. A,B crosses two columns.",
-)
+@row_options
 @click.option(
     "--calibration",
     "calibration_file",
@@ -177,10 +145,7 @@ def evaluate_command(
     """
     run_options = {name: options.pop(name) for name in _RUN_OPTIONS}
     _check_run_options(log, run_options, has_store=log or model is not None)
-    for name in files:
-        is_pattern = set(name) & set("*?[") or "://" in name
-        if not is_pattern and not Path(name).exists():
-            raise click.BadParameter(f"File {name!r} does not exist.", param_hint="FILE")
+    check_files(files, "FILE")
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
@@ -252,24 +217,24 @@ def _evaluate(
     scores = y_prob if y_score is None else y_score
     if columns["y_pred"] is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
-    _check_scores(y_prob, y_score, calibration_file)
+    check_scores(y_prob, y_score)
+    if calibration_file is not None and y_prob is None:
+        raise click.UsageError(
+            "--calibration needs --y-prob, because the calibration file contains labels and "
+            "probabilities"
+        )
     from cmtrack.cli import reading
-    from cmtrack.grouping import Grouping
     from cmtrack.sources.texts import MISSING, grouped_labels, kinds_named
 
-    grouping = None
-    if grouping_file is not None:
-        grouping = reading.read_file(Grouping.from_file, grouping_file)
-    order = None if labels is None else labels.split(",")
+    question = RowQuestion.read(labels, positive, grouping_file, options)
     named = reading.NamedColumns(
         by_argument=columns,
         scores=scores,
         scores_argument="y_prob" if y_score is None else "y_score",
         segments=segments,
-        label_kinds=kinds_named([*(order or ()), *grouped_labels(grouping)]),
+        label_kinds=kinds_named([*(question.order or ()), *grouped_labels(question.grouping)]),
         missing=missing or MISSING,
     )
-    question = _Question(order, positive, grouping, options)
     with bad_input(OSError, say=lambda text: _explain(text, files[0], scores)):
         if not reading.belongs_in_a_table(files, scores):
             named = replace(named, by_argument={**columns, "groups": groups})
@@ -308,17 +273,14 @@ def _evaluate_model(
             raise click.UsageError(f"{flag} does not work with --model")
     if len(files) > 1:
         raise click.UsageError(f"--model needs one file, got {len(files)}")
-    _check_scores(y_prob, y_score, None)
+    check_scores(y_prob, y_score)
     from cmtrack.cli import reading
     from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
-    from cmtrack.grouping import Grouping
     from cmtrack.tracking.model_rows import evaluate_version
     from cmtrack.tracking.registry import find_version
     from cmtrack.tracking.store import client_for, quiet, tracking_store
 
-    grouping = None
-    if grouping_file is not None:
-        grouping = reading.read_file(Grouping.from_file, grouping_file)
+    question = RowQuestion.read(labels, positive, grouping_file, options)
     with working() as step, bad_input(OSError), quiet(), tracking_store(tracking_uri):
         step("scoring and evaluating", 0, 1)
         version = find_version(model, client_for())
@@ -331,9 +293,6 @@ def _evaluate_model(
             segments=reading.divisions(segments, ()),
         )
         as_label = reading.label_reader(rows.column(y_true), y_true)
-        question = _Question(
-            None if labels is None else labels.split(","), positive, grouping, options
-        )
         arguments = question.arguments(as_label)
         evaluated = evaluate_version(
             version,
@@ -348,44 +307,8 @@ def _evaluate_model(
     return evaluated
 
 
-def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Path | None) -> None:
-    if y_prob is not None and y_score is not None:
-        raise click.UsageError(
-            "give --y-prob or --y-score, not both; --y-score is for decision values"
-        )
-    if calibration_file is not None and y_prob is None:
-        raise click.UsageError(
-            "--calibration needs --y-prob, because the calibration file contains labels and "
-            "probabilities"
-        )
-
-
-class _Question(NamedTuple):
-    """Options of an evaluation, in which labels are texts from the command line."""
-
-    order: list[str] | None
-    positive: str | None
-    grouping: Grouping | None
-    options: dict[str, Any]
-
-    def arguments(self, as_label: Callable[[str], Any]) -> dict[str, Any]:
-        """Return the arguments for ``evaluate``, with labels of the same type as in the file."""
-        from cmtrack.cli.reading import two_groups
-
-        arguments = {"grouping": self.grouping, **self.options}
-        if self.order is not None:
-            arguments["labels"] = [as_label(text) for text in self.order]
-        if self.positive is not None:
-            groups = two_groups(self.grouping)
-            if groups:
-                arguments["positive"] = groups.get(self.positive, self.positive)
-            else:
-                arguments["positive"] = as_label(self.positive)
-        return arguments
-
-
 def _evaluate_table(
-    files: Sequence[str], named: NamedColumns, question: _Question, calibration_file: Path | None
+    files: Sequence[str], named: NamedColumns, question: RowQuestion, calibration_file: Path | None
 ) -> Evaluation:
     """Evaluate files as one table with ``evaluate_table``, and show a progress bar."""
     from cmtrack.cli import reading
@@ -408,7 +331,7 @@ def _evaluate_table(
 def _evaluate_file(
     path: Path,
     named: NamedColumns,
-    question: _Question,
+    question: RowQuestion,
     calibration_file: Path | None,
     n_steps: int,
 ) -> Evaluation:

@@ -21,6 +21,7 @@ _OUTPUT_OPTIONS = (
     "bundle_file",
     "bundle_rows",
     "summary_file",
+    "comment_file",
     "csv_file",
     "verbose",
     "as_json",
@@ -69,15 +70,18 @@ def check_goes_with(flag: str, is_given: bool, **options: Any) -> None:
         raise click.UsageError(f"{', '.join(given)} needs {flag}")
 
 
-def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
+def asking(
+    question: Callable[[], type[Question]], *names: str, base: type[click.Command] = Command
+) -> type[click.Command]:
     """Return a command class whose flags are generated from a question.
 
     ``question`` is a function that returns the question, whose fields become flags. The function is
     called only when a command needs its flags, so that other commands do not import the question.
     ``names`` selects fields of the question; by default, all fields that define a flag.
+    ``base`` is the class of a command that already has the flags of another question.
     """
 
-    class Asking(Command):
+    class Asking(base):  # type: ignore[misc,valid-type]
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
             """Return the command's own parameters, followed by the flags and the output options."""
             options = question().options()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cmtrack.names import as_sentence
-from cmtrack.untrusted import one_line, printable, printable_json
+from cmtrack.untrusted import for_page, one_line, printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +59,12 @@ class BadInput(Failed):
     exit_code = 2
 
 
+class NotDecided(Failed):
+    """Error that prevents the answer of a command whose exit code 1 is an answer."""
+
+    exit_code = 2
+
+
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
     """Turn an unexpected error into one sentence and exit code 1, without a stack trace."""
@@ -70,6 +76,25 @@ def plain_errors() -> Iterator[None]:
         raise WorkFailed(first_line(error)) from None
     except Exception as error:
         raise WorkFailed(f"{type(error).__name__}: {first_line(error)}") from None
+
+
+@contextlib.contextmanager
+def errors_exit_with_2(interrupted: str) -> Iterator[None]:
+    """Turn every error into one sentence and exit code 2.
+
+    Pipelines read exit code 1 as an answer, so no error may use this code.
+
+    ``interrupted``: the sentence if the user interrupts the command.
+    """
+    try:
+        with plain_errors():
+            yield
+    except (KeyboardInterrupt, click.Abort):
+        raise NotDecided(interrupted) from None
+    except click.ClickException as error:
+        if error.exit_code == 2:
+            raise
+        raise NotDecided(error.message) from None
 
 
 def first_line(error: BaseException) -> str:
@@ -98,6 +123,12 @@ def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
         yield
     except OSError as error:
         raise kind(f"{path} cannot be written: {error.strerror or first_line(error)}") from None
+
+
+def append_summary(path: Path, markdown: str, kind: type[Failed] = WorkFailed) -> None:
+    """Append Markdown to the file of a job's summary page."""
+    with writing(path, kind), path.open("a", encoding="utf-8") as file:
+        file.write(f"{for_page(markdown)}\n\n")
 
 
 @contextlib.contextmanager

@@ -19,17 +19,17 @@ from cmtrack.cli.compare import (
 from cmtrack.cli.flags import NEW_FILE, Answer, answering, asking, of_compare
 from cmtrack.cli.frame import (
     BadInput,
-    Failed,
+    NotDecided,
+    append_summary,
+    errors_exit_with_2,
     plain,
-    plain_errors,
     print_text,
     terminal,
     working,
-    writing,
 )
 from cmtrack.cli.group import main
 from cmtrack.names import as_sentence, quoted
-from cmtrack.untrusted import for_page, one_line
+from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,15 +42,6 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.gates import GateResult
 
 
-class NotJudged(Failed):
-    """Error that prevents a verdict.
-
-    The exit code is 2, because 1 means a failed gate.
-    """
-
-    exit_code = 2
-
-
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     """Check the options first, and exit with code 2 on any error.
 
@@ -59,15 +50,8 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapped(**options: Any) -> Any:
-        try:
-            with plain_errors():
-                return function(**options | _read_gates(**options))
-        except (KeyboardInterrupt, click.Abort):
-            raise NotJudged("interrupted: the gates were not checked") from None
-        except click.ClickException as error:
-            if error.exit_code == 2:
-                raise
-            raise NotJudged(error.message) from None
+        with errors_exit_with_2("interrupted: the gates were not checked"):
+            return function(**options | _read_gates(**options))
 
     return wrapped
 
@@ -186,15 +170,13 @@ def gate_command(
         )
         verdict = verdict_of(comparison, require)
     if verdict.run is None or verdict.not_judged is not None:
-        raise NotJudged(verdict.why)
+        raise NotDecided(verdict.why)
     review = Review(comparison)
     answer = _Verdict(
         verdict, verdict.run, rule, _review_of(verdict.run), review.samples(verdict.run.evaluation)
     )
     if summary_file is not None:
-        text = for_page(_markdown(answer))
-        with writing(summary_file, NotJudged), summary_file.open("a", encoding="utf-8") as file:
-            file.write(f"{text}\n\n")
+        append_summary(summary_file, _markdown(answer), NotDecided)
     rule_data = {}
     if rule is not None:
         rule_data["rule"] = {"file": rule.name, "sha256": rule.sha256}
@@ -258,13 +240,13 @@ def _markdown(answer: _Verdict) -> str:
     lines = [f"### {_heading(answer.verdict)}", "", sentence, ""]
     lines += ["| required | value | |", "|---|---|---|"]
     for check in answer.verdict.checks:
-        required = _required(check)
+        required = _cell(_required(check))
         if isinstance(check, GateResult):
-            required = f"`{required}`"
+            required = fmt.markdown_code(check.gate.text)
         mark = _MARK[check.passed]
         if not check.passed:
             mark = f"**{mark}**"
-        lines.append(f"| {_cell(required)} | {_cell(_found(check))} | {mark} |")
+        lines.append(f"| {required} | {_cell(_found(check))} | {mark} |")
     paragraphs = _remarks(answer)
     if answer.rule is not None:
         paragraphs.append(answer.rule.sentence)

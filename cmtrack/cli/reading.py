@@ -171,6 +171,16 @@ def label_reader_of_files(source: Source, name: str) -> Callable[[str], Any]:
     return _reader_of(kind if kind in (int, float, bool) else str, name)
 
 
+def label_reader_of_table(files: Sequence[str], name: str) -> Callable[[str], Any]:
+    """Return a parser that converts command-line text to labels of a column in files."""
+    from cmtrack.sources import open_source
+
+    source = open_source(list(files), [name])
+    if name not in source.schema.names:
+        raise BadInput(f"{files[0]} has no column {name!r}; {_near(name, source.schema.names)}")
+    return label_reader_of_files(source, name)
+
+
 def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """Read the named columns of a file."""
     names = _column_names(path, columns)

@@ -455,7 +455,12 @@ class Promotion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain data, with the run and whether the alias was moved."""
-        written = {"run_id": self.run_id, "moved": self.moved, "sha256": self.sha256}
+        written = {
+            "run_id": self.run_id,
+            "experiment_id": self.experiment_id,
+            "moved": self.moved,
+            "sha256": self.sha256,
+        }
         return self.record.to_data() | written | {"notes": list(self.notes)}
 
     def to_frame(self) -> pd.DataFrame:

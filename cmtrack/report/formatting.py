@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -51,6 +52,8 @@ BETWEEN = " · "
 _MARKS = "\\`*_{}[]|#!"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 """HTML entities for characters that a backslash cannot escape on MLflow's pages."""
+_ESCAPED_INTERVAL = re.compile(r"\\\[([−∞\d.,%]+, [−∞\d.,%]+)\\\](?![(\[:])")
+"""Matches an interval of numbers, which is not a link because no address follows."""
 
 # -- names -----------------------------------------------------------------------------------------
 
@@ -124,6 +127,17 @@ def markdown_text(text: object) -> str:
         else:
             escaped.append(_ENTITIES.get(mark, mark))
     return for_page("".join(escaped))
+
+
+def markdown_sentence(text: object) -> str:
+    """Return a sentence as Markdown: escaped, except for the brackets of intervals."""
+    return _ESCAPED_INTERVAL.sub(r"[\1]", markdown_text(text))
+
+
+def markdown_code(text: object) -> str:
+    """Return a text on a single line as code, which may be in a table."""
+    code = one_line(text).replace("`", "'").replace("|", "\\|")
+    return for_page(f"`{code}`")
 
 
 def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:

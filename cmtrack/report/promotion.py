@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from cmtrack.comparison.promotion import MOST_LOOKS, Challenge, Promotion, is_joined
 from cmtrack.comparison.promotion_record import PairFacts, PromotionRecord
 from cmtrack.comparison.verdict import Answer
 from cmtrack.digits import significant
 from cmtrack.evaluation.catalog import BUILT_IN
-from cmtrack.evaluation.gates import GateOutcome, GateResult
+from cmtrack.evaluation.gates import Gate, GateOutcome, GateResult
 from cmtrack.metrics.catalog import Catalog
+from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.assertions import MANY, rows_would_decide
-from cmtrack.untrusted import one_line
 
 ANSWERS = {
     GateOutcome.HOLDS: "holds",
@@ -25,74 +27,74 @@ ANSWERS = {
 CHANCES = (0.0536, 0.0731)
 """Largest probability that a challenger that is no better is promoted in one of three looks.
 
-The first number is for months of similar size, the second for months of any sizes.
+The first number is for months of similar size, the second for months of any sizes. Both are for a
+rule that requires an interval of at least 95% to be on the better side of 0.
 """
+_LEVEL_OF_CHANCES = 0.95
+
+
+class GateRow(NamedTuple):
+    """A row of the table of gates, in words."""
+
+    version: str
+    required: str
+    found: str
+    answer: str
 
 
 # -- sentences -------------------------------------------------------------------------------------
 
 
 def headline(promotion: Promotion) -> str:
-    """Return the first sentence: the answer with the versions."""
+    """Return the first sentence: the answer and the reason for it."""
     record = promotion.record
-    version = promotion.version
-    if promotion.answer is None or record.forced is not None:
-        if record.champion is None:
-            return f"Version {version} is {record.alias} by force: {record.forced}."
-        return (
-            f"Version {version} replaces version {record.champion} as {record.alias} by force: "
-            f"{record.forced}."
-        )
-    if promotion.answer is Answer.PROMOTE:
-        verb = "replaces" if promotion.moved else "may replace"
-        return f"Promote: version {version} {verb} version {record.champion} as {record.alias}."
-    challenge = promotion.challenge
-    if challenge is None:
-        return f"Keep version {record.champion}."
-    return _of_challenge(challenge, record, _catalog(promotion))
+    if _is_forced(promotion):
+        return _forced(promotion)
+    word = _answer_word(promotion)
+    if promotion.answer is Answer.KEEP:
+        word = f"Keep version {record.champion}"
+    return f"{word}: {_reason(promotion)}."
 
 
-def _of_challenge(challenge: Challenge, record: PromotionRecord, catalog: Catalog) -> str:
-    """Return the sentence on a challenger that is not promoted."""
-    version = challenge.version
-    champion = challenge.champion
-    shown = _shown(_deciding(challenge, record), catalog)
-    if challenge.answer is Answer.CANNOT_TELL:
-        if shown == 0:
-            return f"Cannot tell: version {version} may be better or worse than version {champion}."
-        return f"Cannot tell: these rows leave a requirement on version {version} open."
-    if challenge.is_closed:
-        return (
-            f"Keep version {champion}: {fmt.in_words(MOST_LOOKS)} months did not show that version "
-            f"{version} is better."
-        )
-    if shown < 0:
-        return f"Keep version {champion}: version {version} is worse."
-    return f"Keep version {champion}: version {version} does not meet a requirement."
+def title(promotion: Promotion) -> str:
+    """Return a heading with the answer, the versions, the alias and the model."""
+    record = promotion.record
+    place = f"{record.alias} of {record.model}"
+    if _is_forced(promotion):
+        return f"By force: version {promotion.version} is {place}"
+    challengers = _versions(record.challengers)
+    return f"{_answer_word(promotion)}: {challengers} against version {record.champion}, {place}"
+
+
+def sentences(promotion: Promotion) -> Iterator[str]:
+    """Yield the paragraphs of a promotion, without the table."""
+    yield headline(promotion)
+    yield from _evidence(promotion)
 
 
 def difference_sentence(challenge: Challenge, record: PromotionRecord, catalog: Catalog) -> str:
-    """Return a sentence on the difference in the rule's metric, with its interval and rows."""
+    """Return a sentence on the difference in the rule's metric, with its interval and rows.
+
+    The first letter is small, so that the sentence can follow a colon.
+    """
     pair = _deciding(challenge, record)
     if record.rows is None:
         return ""
-    text = in_words(pair, catalog)
-    rows = f"on the same {fmt.counted(record.rows.n, 'row')}"
     if challenge.looks:
-        parts = [f"{fmt.count(record.rows.n)} of {record.rows.name}"]
-        total = record.rows.n
-        for look in challenge.looks:
-            earlier = look.record.rows
-            if earlier is not None:
-                total += earlier.n
-                parts.append(f"{fmt.count(earlier.n)} of {earlier.name}")
-        rows = f"on {fmt.counted(total, 'row')}: {fmt.join_names(parts)}"
-        return f"{text} {rows}. The answer for the earlier rows was “cannot tell”."
+        return _joined_sentence(challenge, record, catalog)
+    rows = f"on the same {fmt.counted(record.rows.n, 'row')} of {quoted(record.rows.name)}"
+    undefined = _undefined(challenge, record, catalog)
+    if undefined:
+        return f"{undefined} {rows}."
+    text = in_words(pair, catalog)
     if pair.counts is None:
         return f"{text} {rows}."
-    only_new, only_old = pair.counts[:2]
+    only_new, only_old, _, n = pair.counts
     if only_new == only_old == 0:
-        return f"Both predict the same on all {fmt.counted(record.rows.n, 'row')}."
+        return (
+            f"{_name(pair, catalog)} is equal: each of its {fmt.counted(n, 'row')} is correct for "
+            "both versions or for neither."
+        )
     return (
         f"{text} {rows}: only version {pair.new} is correct on {fmt.count(only_new)}, only version "
         f"{pair.old} on {fmt.count(only_old)}."
@@ -102,42 +104,37 @@ def difference_sentence(challenge: Challenge, record: PromotionRecord, catalog: 
 def in_words(pair: PairFacts, catalog: Catalog = BUILT_IN) -> str:
     """Return a difference in words, such as "accuracy is 1.8 percentage points higher [1.0, 2.6]".
 
-    If the limits are on both sides of 0, they keep their signs.
+    The limits keep their signs.
     """
-    title = fmt.capital(fmt.metric_title(pair.metric, catalog=catalog))
-    word = "higher" if pair.difference >= 0 else "lower"
-    ends = (pair.low, pair.high)
-    shown = size_of(pair, catalog)
+    name = _name(pair, catalog)
     if not math.isfinite(pair.difference):
-        return f"{title} is undefined for one of the versions"
+        return f"{name} is undefined for one of the versions"
+    value, bracket, interval = size_of(pair, catalog).partition(" [")
     if pair.difference == 0:
-        return f"{title} is equal"
-    value, bracket, interval = shown.partition(" [")
-    if not all(map(math.isfinite, ends)):
-        bracket = ""
-    return f"{title} is {value.lstrip('−-')} {word}{bracket}{interval}"
+        return f"{name} differs by {value}{bracket}{interval}"
+    word = "higher" if pair.difference > 0 else "lower"
+    return f"{name} is {value.lstrip('−')} {word}{bracket}{interval}"
 
 
 def size_of(pair: PairFacts, catalog: Catalog = BUILT_IN) -> str:
     """Return a difference with its interval; of a share, in percentage points."""
     ends = (pair.low, pair.high)
-    if _is_share(pair.metric, catalog):
+    if catalog.lookup(pair.metric).interval == "wilson":
         return fmt.points(pair.difference, ends)
     return fmt.with_interval(pair.difference, ends)
 
 
-def more_rows(promotion: Promotion) -> str:
+def more_rows(challenge: Challenge, promotion: Promotion) -> str:
     """Return a sentence on the number of rows that would decide; empty if unknown."""
-    challenge = promotion.challenge
     record = promotion.record
-    if challenge is None or record.rows is None or challenge.answer is not Answer.CANNOT_TELL:
-        return ""
     more = challenge.rows_more
-    if not math.isfinite(more):
+    if record.rows is None or challenge.answer is not Answer.CANNOT_TELL or not math.isfinite(more):
         return ""
     n = record.rows.n
-    largest = max(challenge.checks, key=_rows_more_of)
-    if not is_joined(largest.gate):
+    is_of_joined = any(
+        is_joined(check.gate) for check in challenge.checks if check.rows_more == more
+    )
+    if not is_of_joined:
         if more > MANY * n:
             return f"A month of more than {MANY} times these rows would be needed to decide."
         return f"A month of about {significant(n + more, 2)} rows would decide."
@@ -151,16 +148,54 @@ def more_rows(promotion: Promotion) -> str:
 
 
 def look_sentence(promotion: Promotion) -> str:
-    """Return a sentence on the number of looks, and on the chance of a false promotion."""
-    challenge = promotion.challenge
-    if challenge is None or promotion.record.forced is not None:
+    """Return a sentence on the number of looks, and on the chance of a false promotion.
+
+    The chance is stated only if the rule requires that the challenger is shown to be better.
+    """
+    challenges = promotion.challenges
+    if not challenges or _is_forced(promotion):
         return ""
-    similar, any_sizes = (100 * chance for chance in CHANCES)
+    by_look: dict[int, list[str]] = {}
+    for challenge in challenges:
+        by_look.setdefault(challenge.look, []).append(challenge.version)
+    places = [f"{look} of {MOST_LOOKS} at {_versions(names)}" for look, names in by_look.items()]
+    text = f"Look {fmt.join_names(places)}."
+    if not _requires_improvement(promotion.record, _catalog(promotion)):
+        return text
+    similar, any_sizes = (f"{100 * chance:.1f}%" for chance in CHANCES)
+    subject = "it" if len(challenges) == 1 else "a challenger"
+    looks = f"{fmt.in_words(MOST_LOOKS)} looks"
     return (
-        f"Look {challenge.look} of {MOST_LOOKS} at version {challenge.version}. If it were no "
-        f"better, its chance to be promoted over {fmt.in_words(MOST_LOOKS)} looks would be at most "
-        f"{similar:.1f}% ({any_sizes:.1f}% if months differ much in size)."
+        f"{text} If {subject} were no better, its chance to be promoted over {looks} would be at "
+        f"most {similar} ({any_sizes} if months differ much in size)."
     )
+
+
+def moved_sentence(promotion: Promotion) -> str:
+    """Return a sentence on the alias: moved from one version to another, or not moved."""
+    record = promotion.record
+    address = f"models:/{record.model}@{record.alias}"
+    if promotion.moved and record.champion is None:
+        return f"{address} is now version {record.chosen}."
+    if promotion.moved:
+        return f"{address} moved from version {record.champion} to version {record.chosen}."
+    if record.chosen is not None and promotion.run_id:
+        return f"{address} was not moved. Repeat the command with --move to move it."
+    return ""
+
+
+def record_sentence(promotion: Promotion, experiment: str) -> str:
+    """Return a sentence on the recorded run and its digests; empty if nothing was recorded.
+
+    ``experiment``: name of the experiment.
+    """
+    if not promotion.run_id:
+        return ""
+    facts = [f"run {fmt.short_id(promotion.run_id)} in {quoted(experiment)}"]
+    facts.append(f"SHA-256 {promotion.sha256[:8]}…")
+    if promotion.record.bundle is not None:
+        facts.append(f"bundle SHA-256 {promotion.record.bundle[:8]}…")
+    return f"Record: {', '.join(facts)}."
 
 
 def chosen_before(record: PromotionRecord) -> str:
@@ -180,50 +215,20 @@ def verdict_in_short(promotion: Promotion, version: str) -> str:
     if challenge is None or record.rows is None:
         return f"{answer} on {day}"
     pair = _deciding(challenge, record)
-    text = in_words(pair, _catalog(promotion))
-    text = text[:1].lower() + text[1:]
-    return (
-        f"{answer} on {day}: {text} than version {pair.old} on {fmt.counted(record.rows.n, 'row')}"
-    )
+    text = _undefined(challenge, record, _catalog(promotion))
+    if not text:
+        text = f"{in_words(pair, _catalog(promotion))} than with version {pair.old}"
+    n = record.rows.n + sum(count for count, _ in _earlier_rows(challenge))
+    return f"{answer} on {day}: {text} on {fmt.counted(n, 'row')}"
 
 
-def sentences(promotion: Promotion) -> Iterator[str]:
-    """Yield the sentences of a promotion, each a paragraph, without the table."""
-    yield headline(promotion)
-    record = promotion.record
-    for challenge in promotion.challenges:
-        text = difference_sentence(challenge, record, _catalog(promotion))
-        if len(promotion.challenges) > 1:
-            text = f"Version {challenge.version} ({challenge.answer.value}): {text}"
-        yield text
-    more = more_rows(promotion)
-    if more:
-        yield more
-
-
-def moved_sentence(promotion: Promotion) -> str:
-    """Return a sentence on the alias: moved from one version to another, or not moved."""
-    record = promotion.record
-    address = f"models:/{record.model}@{record.alias}"
-    if promotion.moved and record.champion is None:
-        return f"{address} is version {record.chosen} now."
-    if promotion.moved:
-        return f"{address} moved from version {record.champion} to version {record.chosen}."
-    if record.chosen is not None:
-        return f"{address} was not moved. Repeat the command with --move to move it."
-    return ""
-
-
-def gate_rows(promotion: Promotion) -> list[tuple[str, str, str]]:
-    """Return the rows of the table of gates: requirement, found value and answer."""
-    rows = []
-    for challenge in promotion.challenges:
-        for check in challenge.checks:
-            required = check.gate.text
-            if len(promotion.challenges) > 1:
-                required = f"version {challenge.version}: {required}"
-            rows.append((required, check.found, ANSWERS[check.outcome]))
-    return rows
+def gate_rows(promotion: Promotion) -> list[GateRow]:
+    """Return the rows of the table of gates."""
+    return [
+        GateRow(challenge.version, check.gate.text, check.found, ANSWERS[check.outcome])
+        for challenge in promotion.challenges
+        for check in challenge.checks
+    ]
 
 
 # -- Markdown --------------------------------------------------------------------------------------
@@ -231,27 +236,33 @@ def gate_rows(promotion: Promotion) -> list[tuple[str, str, str]]:
 
 def promotion_markdown(promotion: Promotion, review: str = "") -> str:
     """Return a promotion as Markdown; ``review``: address of the review's page."""
-    record = promotion.record
-    title, *paragraphs = sentences(promotion)
-    lines = [f"### {fmt.markdown_text(title)}", ""]
-    lines += [fmt.markdown_text(text) for text in paragraphs]
+    lines = [f"### {fmt.markdown_text(title(promotion))}"]
+    first = headline(promotion)
+    if not _is_forced(promotion):
+        first = f"{fmt.capital(_reason(promotion))}."
+    texts = list(_evidence(promotion))
+    if len(promotion.challenges) == 1:
+        texts = [" ".join([first, *texts])]
+    else:
+        texts.insert(0, first)
+    lines += _paragraphs(texts)
     rows = gate_rows(promotion)
+    has_versions = len(promotion.challenges) > 1
     if rows:
-        lines += ["", "| required | found | |", "|---|---|---|"]
-        for required, found, answer in rows:
-            mark = answer if answer == "holds" else f"**{answer}**"
-            lines.append(f"| `{_cell(required)}` | {_cell(found)} | {mark} |")
-    for text in (moved_sentence(promotion), *promotion.notes):
-        if text:
-            lines += ["", fmt.markdown_text(text)]
-    facts = []
-    if record.rule is not None:
-        name = "The rule" if record.rule.file is None else f"Rule `{record.rule.file}`"
-        facts.append(f"{name} (SHA-256 {record.rule.sha256[:8]}…).")
-    if review:
-        facts.append(f"[Review](<{review}>).")
-    if promotion.sha256:
-        facts.append(f"Record SHA-256 {promotion.sha256[:8]}….")
+        heads = ["required", "found", ""]
+        cells = []
+        for row in rows:
+            answer = row.answer if row.answer == "holds" else f"**{row.answer}**"
+            cells.append(
+                [fmt.markdown_code(row.required), fmt.markdown_sentence(row.found), answer]
+            )
+            if has_versions:
+                cells[-1].insert(0, row.version)
+        if has_versions:
+            heads.insert(0, "version")
+        lines += ["", *fmt.markdown_table(heads, cells)]
+    lines += _paragraphs([moved_sentence(promotion), *promotion.notes, look_sentence(promotion)])
+    facts = _facts(promotion, review)
     if facts:
         lines += ["", " ".join(facts)]
     return "\n".join(lines) + "\n"
@@ -260,11 +271,199 @@ def promotion_markdown(promotion: Promotion, review: str = "") -> str:
 def comment_markdown(promotion: Promotion, review: str = "") -> str:
     """Return a comment for a pull request, with a marker by which it is found and updated."""
     record = promotion.record
-    marker = f"<!-- cmtrack promote {record.model}@{record.alias} -->"
-    return f"{marker}\n{promotion_markdown(promotion, review)}"
+    name = html.escape(f"{record.model}@{record.alias}")
+    return f"<!-- cmtrack promote {name} -->\n{promotion_markdown(promotion, review)}"
+
+
+def _paragraphs(texts: Iterable[str]) -> list[str]:
+    """Return lines with an empty line before each text."""
+    lines = []
+    for text in texts:
+        if text:
+            lines += ["", fmt.markdown_sentence(text)]
+    return lines
+
+
+def _facts(promotion: Promotion, review: str) -> list[str]:
+    """Return the rule, the review and the digest of the record."""
+    facts = []
+    rule = promotion.record.rule
+    if rule is not None:
+        name = "Rule" if rule.file is None else f"Rule {fmt.markdown_code(rule.file)}"
+        facts.append(f"{name}: SHA-256 {rule.sha256[:8]}….")
+    if review:
+        facts.append(f"[Review](<{review}>).")
+    if promotion.sha256:
+        # A shorter digest could be forged by trying many records.
+        facts.append(f"Record: SHA-256 `{promotion.sha256}`.")
+    return facts
+
+
+# -- reasons ---------------------------------------------------------------------------------------
+
+
+def _is_forced(promotion: Promotion) -> bool:
+    return promotion.answer is None or promotion.record.forced is not None
+
+
+def _answer_word(promotion: Promotion) -> str:
+    return "" if promotion.answer is None else fmt.capital(promotion.answer.value)
+
+
+def _forced(promotion: Promotion) -> str:
+    """Return the first sentence of a move by force."""
+    record = promotion.record
+    if record.champion is None:
+        text = f"Version {promotion.version} is {record.alias} by force"
+    else:
+        text = (
+            f"Version {promotion.version} replaces version {record.champion} as {record.alias} by "
+            "force"
+        )
+    text = f"{text}: {record.forced}."
+    if promotion.answer is None:
+        return text
+    return f"{text} The answer of the rule is “{promotion.answer.value}”."
+
+
+def _reason(promotion: Promotion) -> str:
+    """Return the reason for the answer, as a clause that follows a colon."""
+    record = promotion.record
+    challenges = promotion.challenges
+    if promotion.answer is Answer.PROMOTE:
+        verb = "replaces" if promotion.moved else "may replace"
+        return f"version {promotion.version} {verb} version {record.champion} as {record.alias}"
+    reasons = [
+        _Reason.of(challenge, record, _catalog(promotion))
+        for challenge in challenges
+        if challenge.answer is promotion.answer
+    ]
+    if len(challenges) == 1:
+        return reasons[0].text
+    if promotion.answer is Answer.CANNOT_TELL:
+        if all(reason.is_on_difference for reason in reasons):
+            return f"no challenger is shown to be better than version {record.champion}"
+        return "no challenger is shown to meet all requirements"
+    if all(reason.is_on_difference for reason in reasons):
+        names = [challenge.version for challenge in challenges]
+        return f"{_versions(names)} are worse"
+    return "no challenger is shown to meet all requirements"
+
+
+class _Reason(NamedTuple):
+    """Reason why a challenger is not promoted.
+
+    ``is_on_difference``: whether the reason is that the challenger is worse, or may be better or
+    worse, in the metric of the rule.
+    """
+
+    text: str
+    is_on_difference: bool = False
+
+    @classmethod
+    def of(cls, challenge: Challenge, record: PromotionRecord, catalog: Catalog) -> _Reason:
+        """Return the reason for "keep" or "cannot tell"."""
+        version = challenge.version
+        champion = challenge.champion
+        pair = _deciding(challenge, record)
+        if challenge.is_closed:
+            months = f"{fmt.in_words(MOST_LOOKS)} months"
+            return cls(f"{months} did not show that version {version} is better")
+        failing = GateOutcome.REFUTED
+        if challenge.answer is Answer.CANNOT_TELL:
+            failing = GateOutcome.OPEN
+        unmet = [check for check in challenge.checks if check.outcome is failing]
+        is_on_difference = any(
+            is_joined(check.gate) and check.gate.metric == pair.metric for check in unmet
+        )
+        shown = _shown(pair, catalog)
+        if failing is GateOutcome.REFUTED:
+            if is_on_difference and shown < 0:
+                return cls(f"version {version} is worse", True)
+            return cls(f"version {version} does not meet {_some(unmet, challenge.checks)}")
+        undefined = _undefined(challenge, record, catalog)
+        if undefined:
+            return cls(undefined)
+        if pair.counts is not None and pair.counts[:2] == (0, 0) and not challenge.looks:
+            return cls(f"versions {version} and {champion} are correct on the same rows")
+        if is_on_difference and shown == 0:
+            return cls(f"version {version} may be better or worse than version {champion}", True)
+        return cls(f"these rows leave {_some(unmet, challenge.checks)} open")
+
+
+def _some(unmet: Sequence[GateResult], checks: Sequence[GateResult]) -> str:
+    """Return a noun phrase on requirements: "the requirement" or "2 of 3 requirements"."""
+    if len(checks) == 1:
+        return "the requirement"
+    return f"{len(unmet)} of {len(checks)} requirements"
 
 
 # -- parts -----------------------------------------------------------------------------------------
+
+
+def _evidence(promotion: Promotion) -> Iterator[str]:
+    """Yield a paragraph for each challenger, with the difference and the rows that would decide."""
+    catalog = _catalog(promotion)
+    challenges = promotion.challenges
+    for challenge in challenges:
+        text = difference_sentence(challenge, promotion.record, catalog)
+        if len(challenges) > 1:
+            text = f"version {challenge.version} ({challenge.answer.value}): {text}"
+        yield " ".join(filter(None, [fmt.capital(text), more_rows(challenge, promotion)]))
+    passing = [one.version for one in challenges if one.answer is Answer.PROMOTE]
+    if len(passing) > 1 and not _is_forced(promotion):
+        yield (
+            f"{fmt.capital(_versions(passing))} meet all requirements. Version {promotion.version} "
+            "improves most."
+        )
+
+
+def _joined_sentence(challenge: Challenge, record: PromotionRecord, catalog: Catalog) -> str:
+    """Return a sentence on the difference over the months of all joined looks."""
+    pair = _deciding(challenge, record)
+    rows = record.rows
+    if rows is None:
+        return ""
+    months = [(rows.n, rows.name), *reversed(_earlier_rows(challenge))]
+    parts = [f"{fmt.count(n)} of {quoted(name)}" for n, name in months]
+    total = fmt.counted(sum(n for n, _ in months), "row")
+    text = in_words(pair, catalog)
+    this_month = next(one for one in challenge.pairs if one.metric == pair.metric)
+    if this_month.counts is None:
+        text = f"on average over the months, {text}"
+    before = "The earlier answer was"
+    if len(parts) > 2:
+        before = "The earlier answers were"
+    return f"{text} on {total}: {fmt.join_names(parts)}. {before} “cannot tell”."
+
+
+def _earlier_rows(challenge: Challenge) -> list[tuple[float, str]]:
+    """Return the number and the name of the rows of each joined look."""
+    facts = [look.record.rows for look in challenge.looks]
+    return [(rows.n, rows.name) for rows in facts if rows is not None]
+
+
+def _versions(numbers: Sequence[str]) -> str:
+    """Return "version 5" or "versions 5 and 6"."""
+    noun = "version" if len(numbers) == 1 else "versions"
+    return f"{noun} {fmt.join_names(numbers, len(numbers))}"
+
+
+def _name(pair: PairFacts, catalog: Catalog) -> str:
+    return fmt.metric_title(pair.metric, catalog=catalog)
+
+
+def _undefined(challenge: Challenge, record: PromotionRecord, catalog: Catalog) -> str:
+    """Return that the rule's metric is undefined for a version; empty if it is defined."""
+    pair = _deciding(challenge, record)
+    if math.isfinite(pair.difference):
+        return ""
+    undefined = [
+        version
+        for version in (pair.new, pair.old)
+        if not math.isfinite(record.values.get(version, {}).get(pair.metric, (math.nan, 0.0))[0])
+    ]
+    return f"{_name(pair, catalog)} is undefined for {_versions(undefined or [pair.new])}"
 
 
 def _catalog(promotion: Promotion) -> Catalog:
@@ -288,13 +487,20 @@ def _shown(pair: PairFacts, catalog: Catalog) -> int:
     return 1 if is_higher == (catalog.lookup(pair.metric).better != "lower") else -1
 
 
-def _is_share(metric: str, catalog: Catalog) -> bool:
-    return catalog.lookup(metric).interval == "wilson"
+def _requires_improvement(record: PromotionRecord, catalog: Catalog) -> bool:
+    """Return whether the rule requires a significant improvement in its metric."""
+    rule = record.rule
+    if rule is None or rule.level < _LEVEL_OF_CHANCES:
+        return False
+    better = catalog.lookup(rule.rank_by).better
+    gates = [gate for gate in map(Gate.parse, rule.require) if gate.metric == rule.rank_by]
+    return any(_is_improvement(gate, better) for gate in gates)
 
 
-def _rows_more_of(check: GateResult) -> float:
-    return check.rows_more if check.outcome is GateOutcome.OPEN else -1.0
-
-
-def _cell(text: str) -> str:
-    return one_line(text).replace("|", "\\|")
+def _is_improvement(gate: Gate, better: str) -> bool:
+    """Return whether a gate requires that the difference is shown to be on the better side of 0."""
+    if not is_joined(gate) or gate.absolute:
+        return False
+    if better == "lower":
+        return gate.end == "high" and gate.operator.startswith("<") and gate.bound <= 0
+    return better == "higher" and gate.end == "low" and gate.operator[0] == ">" and gate.bound >= 0

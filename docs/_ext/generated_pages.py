@@ -258,6 +258,7 @@ FILES = {
     "INTENT": "`intent.json` of the spool, in versions before 0.3",
     "REVIEW": "a review as JSON",
     "BUNDLE": "`manifest.json` of a bundle",
+    "PROMOTION": "`cmtrack_promotion.json` of a promotion",
 }
 """Files by the name of their schema in :mod:`cmtrack.schemas`."""
 

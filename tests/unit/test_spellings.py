@@ -37,6 +37,7 @@ SAME_THING = {
 }
 # Spellings whose values have another form in another command, as its help says.
 SEVERAL_FORMS = {
+    "--force",  # a flag, or the reason for a move of an alias
     "--model",  # a registered model, or the model that a repeated run belongs to
     "--output",  # a file, or a folder
     "--positive",  # a label, or the group that a grouping names

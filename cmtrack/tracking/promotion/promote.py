@@ -255,7 +255,7 @@ def _name_of_rows(data: Any) -> str:
     """Return the name of a file without its ending, or the date."""
     if isinstance(data, (str, Path)):
         return Path(data).stem
-    return f"rows of {time.strftime('%Y-%m-%d', time.gmtime())}"
+    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def _rows_facts(evaluation: Evaluation, rows: LabelledRows, name: str) -> RowsFacts:

@@ -22,6 +22,7 @@ from cmtrack.comparison.promotion_record import (
     digest_of,
 )
 from cmtrack.comparison.result import RunComparison
+from cmtrack.report.formatting import short_id
 from cmtrack.report.promotion import promotion_markdown, verdict_in_short
 from cmtrack.report.review import bundle
 from cmtrack.schemas import PROMOTION
@@ -204,18 +205,21 @@ def complete(
     evaluated: Evaluated,
     client: MlflowClient,
 ) -> Promotion:
-    """Return a decision that was recorded before; move the alias if this is still to be done."""
-    notes = [*evaluated.notes, f"Recorded before, as run {recorded.run_id}: this is no new look."]
+    """Return a decision that was recorded before; move the alias if this is still to be done.
+
+    The alias is still at the champion, even if the recorded promotion moved it: somebody moved it
+    back without a record.
+    """
+    run_id = recorded.run_id
+    note = f"Recorded before, as run {short_id(run_id)}: this is no new look."
     comparison = compare_versions(evaluated, found, {})
-    promotion = promotion_of(recorded.record, challenges, comparison, notes)
     promotion = replace(
-        promotion,
-        run_id=recorded.run_id,
+        promotion_of(recorded.record, challenges, comparison, [*evaluated.notes, note]),
+        run_id=run_id,
         experiment_id=found.experiment_id,
-        moved=recorded.moved,
         sha256=recorded.sha256,
     )
-    if request.dry_run or recorded.moved:
+    if request.dry_run:
         return promotion
     return _finished(request, found, promotion, client)
 
@@ -256,15 +260,16 @@ def _move(found: Found, promotion: Promotion, client: MlflowClient) -> None:
     """Move the alias, unless somebody moved it since the call began."""
     record = promotion.record
     run_id = promotion.run_id
+    recorded = f"recorded as run {short_id(run_id)}"
     current = version_of_alias(find_model(record.model, client), record.alias)
     if current != found.champion_number:
         raise NotMoved(
-            f"recorded as run {run_id}, but {record.alias} moved from "
-            f"{_named(found.champion_number)} to {_named(current)} meanwhile: nothing was moved",
+            f"{recorded}, but {record.alias} moved from {_named(found.champion_number)} to "
+            f"{_named(current)} meanwhile: nothing was moved",
             run_id,
         )
     try:
-        with mlflow_errors_as(f"recorded as run {run_id}, but the alias was refused"):
+        with mlflow_errors_as(f"{recorded}, but the alias was refused"):
             client.set_registered_model_alias(record.model, record.alias, record.chosen)
     except ValueError as error:
         raise NotMoved(first_line(error), run_id) from None
