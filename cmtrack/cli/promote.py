@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from cmtrack.cli.compare import check_gates, read_rank_by
 from cmtrack.cli.flags import (
@@ -151,6 +152,10 @@ def promote_command(
       3  cannot tell
     """
     _check(options)
+    source = click.get_current_context().get_parameter_source("confidence_level")
+    if source is ParameterSource.DEFAULT:
+        # A rule file may contain another level.
+        del options["confidence_level"]
     answered = _promoted(challengers, tracking_uri, options)
     promotion = answered.promotion
     from cmtrack.report.promotion import comment_markdown, promotion_markdown

@@ -193,6 +193,14 @@ class PromotionRecord:
         SHA-256 of the manifest of the review's bundle.
     previous : str or None
         SHA-256 of the alias's previous record.
+
+    Examples
+    --------
+    >>> from cmtrack.comparison import PromotionRecord
+    >>> facts = {"made": "2026-06-01T08:00:00Z", "author": "", "versions": {}}
+    >>> record = PromotionRecord("party", "champion", None, "1", "first champion", **facts)
+    >>> PromotionRecord.parse(record.to_bytes()) == record
+    True
     """
 
     model: str

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+# The pictures of reviews are left out here.
 from cmtrack.report import Picture, figures
 
 # A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be

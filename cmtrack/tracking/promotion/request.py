@@ -118,10 +118,10 @@ def find(
     model = find_model(names[0], client)
     current = version_of_alias(model, alias)
     if current is None and force is None:
-        raise ValueError(
-            f"{names[0]} has no alias {alias!r}; name the first champion: cmtrack promote "
-            f'models:/{names[0]}/{numbers[0]} --force "first champion"'
-        )
+        command = f'cmtrack promote {versions[0].uri} --force "first champion"'
+        if alias != "champion":
+            command += f" --alias {alias}"
+        raise ValueError(f"{names[0]} has no alias {alias!r}; name the first champion: {command}")
     if current in numbers:
         raise ValueError(f"version {current} is the {alias} already")
     champion = None

@@ -16,6 +16,8 @@ import pytest
 
 from cmtrack import history, promote
 from cmtrack.comparison import ProblemKind, canonical_json
+
+# The kinds of problems for which the command exits with 1.
 from cmtrack.comparison.history import BROKEN
 from cmtrack.tracking import quiet, tracking_store
 from support.faults import draw_no_review

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cmtrack.comparison import Answer, Chain, PromotionRecord, RecordedPromotion, canonical_json
+
+# The facts of a record have no public names, because callers only read records.
 from cmtrack.comparison.promotion_record import (
     GateFacts,
     ModelFacts,
@@ -19,6 +21,8 @@ from cmtrack.comparison.promotion_record import (
     RowsFacts,
     RuleFacts,
 )
+
+# A record contains outcomes of gates, which callers get from a verdict.
 from cmtrack.evaluation.gates import GateOutcome
 
 STATED = {"made": "2026-06-01T08:00:00Z", "author": "Ünal", "versions": {"cmtrack": "0.3.0"}}
