@@ -59,7 +59,8 @@ def signature_of(features: list[str]) -> Any:
 def store(tmp_path_factory: pytest.TempPathFactory):
     """Versions 1 to 5 of "party": two with probabilities, labels only, a Python model, and numbers."""
     folder = tmp_path_factory.mktemp("registry")
-    few, all_features = ["a"], ["a", "b", "c"]
+    few = ["a"]
+    all_features = ["a", "b", "c"]
     weak = LogisticRegression().fit(TRAINING[few], TRAINING["y"])
     strong = LogisticRegression().fit(TRAINING[all_features], TRAINING["y"])
     labels_only = LinearSVC().fit(TRAINING[all_features], TRAINING["y"])
