@@ -142,16 +142,16 @@ def _print_runs_without_rank(console: Console, comparison: Comparison) -> None:
 
 
 def print_decision(console: Console, comparison: Comparison, verbose: bool) -> None:
-    """Print the decision in at most three sentences.
+    """Print the decision in at most three sentences, and how many rows would decide between two.
 
     ``verbose``: whether to print the evidence, the notes and the meaning of each status.
     """
     from cmtrack.report.review import Review
-    from cmtrack.report.review.narrative import brief, evidence, explained
+    from cmtrack.report.review.narrative import brief, evidence, explained, rows_would_decide
     from cmtrack.report.review.record import rule_of
 
     review = Review(comparison)
-    paragraphs = [" ".join(brief(review))]
+    paragraphs = [" ".join(filter(None, [*brief(review), rows_would_decide(review)]))]
     if verbose:
         paragraphs = evidence(review)
         ranking = review.ranking

@@ -496,6 +496,25 @@ def rows_more(review: Review) -> str:
     )
 
 
+def rows_would_decide(review: Review) -> str:
+    """Return a sentence on the number of rows that would decide between two runs, or "".
+
+    The sentence is for the terminal, and is empty if there are more than two runs.
+    """
+    ranking = review.ranking
+    resolution = review.resolution
+    if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
+        return ""
+    if len(ranking.runs) != 2 or len(ranking.tied) != 2 or review.tie_breakers:
+        return ""
+    more = resolution.rows_more(ranking.runs[1].name)
+    if not more > 0:
+        return ""
+    number = fmt.capital(_about_rows(more, resolution.rows))
+    noun = "more rows" if more < _MANY * resolution.rows else "in addition"
+    return f"{number} {noun} would decide, if the difference is as seen (80% power)."
+
+
 # -- ties: the choice among runs that may be the best ----------------------------------------------
 
 

@@ -85,3 +85,17 @@ def test_bad_usage_ends_with_2(files, given, message: str) -> None:
     result = CliRunner().invoke(main, ["compare", *files, *given])
     assert result.exit_code == 2, result.output
     assert message in result.output
+
+
+def test_two_open_models_say_how_many_rows_would_decide(tmp_path) -> None:
+    y = [0, 1] * 100
+    rows = pd.DataFrame({"y": y, "pred_a": [1, 0] * 20 + y[40:], "pred_b": y[:170] + [1, 0] * 15})
+    path = tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)
+    options = ["--y-true", "y", "--y-pred", "pred_{model}", "--rank-by", "multiclass/accuracy"]
+    result = CliRunner().invoke(main, ["compare", str(path), *options])
+    text = " ".join(result.output.split())
+    # The difference is 10 rows of 200, and 70 rows differ, so its standard error is 0.0417. The
+    # number is 200 ((1.960 + 0.842) 0.0417 / 0.05)^2 - 200 = 891.
+    sentence = "About 890 more rows would decide, if the difference is as seen (80% power)."
+    assert sentence in text
