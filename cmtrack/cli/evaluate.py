@@ -33,7 +33,7 @@ from cmtrack.cli.frame import (
     working,
 )
 from cmtrack.cli.group import main
-from cmtrack.cli.row_options import RowQuestion, check_files, check_scores, row_options
+from cmtrack.cli.row_options import RowQuestion, check_files, check_scores, row_options, with_flags
 
 if TYPE_CHECKING:
     from cmtrack.cli.reading import NamedColumns
@@ -281,7 +281,12 @@ def _evaluate_model(
     from cmtrack.tracking.store import client_for, quiet, tracking_store
 
     question = RowQuestion.read(labels, positive, grouping_file, options)
-    with working() as step, bad_input(OSError), quiet(), tracking_store(tracking_uri):
+    with (
+        working() as step,
+        bad_input(OSError, say=with_flags),
+        quiet(),
+        tracking_store(tracking_uri),
+    ):
         step("scoring and evaluating", 0, 1)
         version = find_version(model, client_for())
         rows = LabelledRows.read(

@@ -33,7 +33,14 @@ from cmtrack.cli.frame import (
     writing,
 )
 from cmtrack.cli.group import main
-from cmtrack.cli.row_options import RowQuestion, check_files, check_scores, row_options
+from cmtrack.cli.row_options import (
+    SCORE_FLAGS,
+    RowQuestion,
+    check_files,
+    check_scores,
+    row_options,
+    with_flags,
+)
 from cmtrack.names import as_sentence
 from cmtrack.untrusted import for_page, one_line
 
@@ -225,8 +232,8 @@ def _promoted(
         files = options.pop("data")
         question = RowQuestion.read(labels, positive, grouping_file, options)
         with (
-            passing_on(**_FLAGS),
-            bad_input(OSError, NotMoved, say=_with_flags),
+            passing_on(**SCORE_FLAGS),
+            bad_input(OSError, NotMoved, say=with_flags),
             quiet(),
             tracking_store(tracking_uri) as uri,
         ):
@@ -241,16 +248,6 @@ def _promoted(
                 **question.arguments(as_label),
             )
             return _answered(promotion, uri)
-
-
-_FLAGS = {name: f"--{name.replace('_', '-')} " for name in ("y_pred", "y_prob", "y_score")}
-"""The flag of each argument that a message of the library may name."""
-
-
-def _with_flags(text: str) -> str:
-    for argument, flag in _FLAGS.items():
-        text = text.replace(f"{argument}=", flag)
-    return text
 
 
 def _data(files: tuple[str, ...]) -> Any:

@@ -50,6 +50,16 @@ _ROW_OPTIONS = (
     ),
 )
 
+SCORE_FLAGS = {"y_pred": "--y-pred ", "y_prob": "--y-prob ", "y_score": "--y-score "}
+"""The flags of columns with predictions, as messages begin them, by argument of the library."""
+
+
+def with_flags(text: str) -> str:
+    """Return a message of the library that names columns by flags instead of arguments."""
+    for argument, flag in SCORE_FLAGS.items():
+        text = text.replace(f"{argument}=", flag)
+    return text
+
 
 def row_options(function: Function) -> Function:
     """Add options to a command: classes, grouping, weights, clusters, ids and segments of rows."""

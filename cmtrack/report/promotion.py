@@ -30,7 +30,8 @@ CHANCES = (0.0536, 0.0731)
 The first number is for months of similar size, the second for months of any sizes. Both are for a
 rule that requires an interval of at least 95% to be on the better side of 0.
 """
-_LEVEL_OF_CHANCES = 0.95
+LEVEL = 0.95
+"""The level of intervals if the rule states no other level."""
 
 
 class GateRow(NamedTuple):
@@ -410,6 +411,12 @@ def _evidence(promotion: Promotion) -> Iterator[str]:
         if len(challenges) > 1:
             text = f"version {challenge.version} ({challenge.answer.value}): {text}"
         yield " ".join(filter(None, [fmt.capital(text), more_rows(challenge, promotion)]))
+    rule = promotion.record.rule
+    if challenges and rule is not None and rule.level != LEVEL:
+        text = f"All intervals are {fmt.level(rule.level)} intervals"
+        if len(challenges) > 1:
+            text += f", because {fmt.in_words(len(challenges))} versions challenge the champion"
+        yield f"{text}."
     passing = [one.version for one in challenges if one.answer is Answer.PROMOTE]
     if len(passing) > 1 and not _is_forced(promotion):
         yield (
@@ -434,7 +441,10 @@ def _joined_sentence(challenge: Challenge, record: PromotionRecord, catalog: Cat
     before = "The earlier answer was"
     if len(parts) > 2:
         before = "The earlier answers were"
-    return f"{text} on {total}: {fmt.join_names(parts)}. {before} “cannot tell”."
+    text = f"{text} on {total}: {fmt.join_names(parts)}. {before} “cannot tell”."
+    if rows.clusters is not None:
+        text += " The interval assumes that each month has other clusters."
+    return text
 
 
 def _earlier_rows(challenge: Challenge) -> list[tuple[float, str]]:
@@ -490,7 +500,7 @@ def _shown(pair: PairFacts, catalog: Catalog) -> int:
 def _requires_improvement(record: PromotionRecord, catalog: Catalog) -> bool:
     """Return whether the rule requires a significant improvement in its metric."""
     rule = record.rule
-    if rule is None or rule.level < _LEVEL_OF_CHANCES:
+    if rule is None or rule.level < LEVEL:
         return False
     better = catalog.lookup(rule.rank_by).better
     gates = [gate for gate in map(Gate.parse, rule.require) if gate.metric == rule.rank_by]

@@ -32,6 +32,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
+from cmtrack.names import join_names
 from cmtrack.report.promotion import chosen_before
 from cmtrack.tracking.promotion.evaluations import Evaluated, compare_versions, evaluate_versions
 from cmtrack.tracking.promotion.request import (
@@ -252,9 +253,10 @@ def _has_equal_numbers(recorded: RecordedPromotion, challenges: Sequence[Challen
 
 
 def _name_of_rows(data: Any) -> str:
-    """Return the name of a file without its ending, or the date."""
-    if isinstance(data, (str, Path)):
-        return Path(data).stem
+    """Return the names of files without their endings, or the date."""
+    files = data if isinstance(data, (list, tuple)) else [data]
+    if all(isinstance(file, (str, Path)) for file in files):
+        return join_names([Path(file).stem for file in files])
     return time.strftime("%Y-%m-%d", time.gmtime())
 
 

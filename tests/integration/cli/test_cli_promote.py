@@ -208,7 +208,10 @@ def test_of_several_challengers_the_best_is_promoted(registry: Registry) -> None
         "Version 4 (keep)",
         "Version 6 (promote)",
     ]
-    assert texts[5] == "Versions 3 and 6 meet all requirements. Version 6 improves most."
+    assert texts[5:7] == [
+        "All intervals are 98.75% intervals, because four versions challenge the champion.",
+        "Versions 3 and 6 meet all requirements. Version 6 improves most.",
+    ]
     assert [(cells[0], cells[-1]) for cells in table(result)] == [
         ("2", "cannot tell"),
         ("3", "holds"),
@@ -239,6 +242,40 @@ def test_force_names_the_first_champion_and_rolls_back(registry: Registry) -> No
     assert "models:/party@live moved from version 1 to version 4." in lines(back)
     assert "Look" not in back.stdout
     assert registry.version_of(alias) == "4"
+
+
+def test_an_alias_that_was_moved_back_by_hand_moves_again(registry: Registry) -> None:
+    alias = registry.alias()
+    assert promote("3", *on("april", alias), "--move").exit_code == 0
+    registry.client.set_registered_model_alias("party", alias, "1")
+    shown = promote("3", *on("april", alias))
+    assert lines(shown)[0] == f"Promote: version 3 may replace version 1 as {alias}."
+    assert f"models:/party@{alias} was not moved." in shown.stdout
+    assert registry.version_of(alias) == "1"
+    moved = promote("3", *on("april", alias), "--move")
+    assert f"models:/party@{alias} moved from version 1 to version 3." in lines(moved)
+    assert registry.version_of(alias) == "3"
+    # The rows favor the version that they chose.
+    again = promote("6", *on("april", alias))
+    (note,) = [line for line in lines(again) if line.startswith("Note: ")]
+    assert note.startswith("Note: These rows chose version 3 on ")
+
+
+@pytest.mark.slow
+def test_joined_clusters_are_assumed_to_be_others_each_month(registry: Registry) -> None:
+    alias = registry.alias()
+    for name in ("april", "may"):
+        frame = pd.read_parquet(registry.folder / f"{name}.parquet")
+        frame["person"] = np.arange(N_ROWS) // 2
+        frame.to_parquet(registry.folder / f"people_{name}.parquet")
+    assumption = "The interval assumes that each month has other clusters."
+    first = promote("2", *on("people_april", alias), "--groups=person")
+    assert assumption not in first.stdout
+    second = promote("2", *on("people_may", alias), "--groups=person")
+    assert assumption in second.stdout
+    # The names of several files are the name of the rows.
+    both = promote("2", *on("april", alias), "--data=may.parquet", "--dry-run", "--json")
+    assert json.loads(both.stdout)["rows"]["name"] == "april and may"
 
 
 def test_a_dry_run_writes_nothing(registry: Registry) -> None:
@@ -345,7 +382,9 @@ def test_a_rule_file_is_the_whole_rule(registry: Registry, tmp_path: Path) -> No
     rule.write_text("rank_by: multiclass/accuracy\nconfidence_level: 0.9\n", encoding="utf-8")
     summary = tmp_path / "summary.md"
     result = promote("3", *columns, f"--rule={rule}", f"--summary={summary}", "--json")
-    facts = json.loads(result.stdout)["rule"]
+    data = json.loads(result.stdout)
+    facts = data["rule"]
+    assert data["rows"]["name"] == "april"
     assert (facts["file"], facts["level"]) == ("rule.yaml", 0.9)
     digest = hashlib.sha256(rule.read_bytes()).hexdigest()
     assert facts["sha256"] == digest

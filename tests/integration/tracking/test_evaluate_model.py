@@ -53,6 +53,8 @@ def register(model, example: bool = True) -> None:
             registered_model_name="party",
             input_example=shown,
             serialization_format="pickle",
+            # MLflow would find the requirements in another process, which takes seconds.
+            pip_requirements=[],
         )
 
 
@@ -128,7 +130,10 @@ def test_a_model_of_labels_gives_label_metrics_and_says_so(models) -> None:
 def test_a_python_model_is_evaluated_by_its_labels(models) -> None:
     with mlflow.start_run():
         mlflow.pyfunc.log_model(
-            name="model", python_model=Majority(), registered_model_name="no-sayer"
+            name="model",
+            python_model=Majority(),
+            registered_model_name="no-sayer",
+            pip_requirements=[],
         )
     with pytest.warns(UserWarning, match="version 1 gives labels only"):
         evaluation = evaluate_model(
@@ -269,20 +274,85 @@ def test_the_command_scores_and_logs_to_the_history(models, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "message"),
+    ("options", "message"),
     [
-        (["--model=models:/party/9"], 2, "party has no version 9"),
-        (["--tracking-uri=sqlite:///no.db"], 2, "--tracking-uri needs --log or --model"),
-        (["--model=models:/party/1", "--segment=region,place"], 2, "no column 'place'"),
-        (["--model=models:/party/1", "--calibration={file}"], 2, "--calibration does not work"),
-        (["--model=models:/party/1", "{file}"], 2, "--model needs one file, got 2"),
-        (["--model=models:/party/1", "--positive=maybe"], 2, "positive"),
+        (["--tracking-uri=sqlite:///no.db"], "--tracking-uri needs --log or --model"),
+        (["--model=models:/party/1", "--calibration={june}"], "--calibration does not work with"),
+        (["--model=models:/party/1", "{june}"], "--model needs one file, got 2"),
+        (["--model=models:/party/1", "--y-prob=p", "--y-score=d"], "give --y-prob or --y-score, "),
     ],
 )
-def test_the_command_refuses_bad_input(models, tmp_path, options, code: int, message: str) -> None:
-    file = tmp_path / "june.parquet"
-    JUNE.to_parquet(file)
-    given = [option.format(file=file) for option in options]
-    result = CliRunner().invoke(main, ["evaluate", str(file), "--y-true=y", *given])
-    assert result.exit_code == code, result.output
-    assert message in result.output
+def test_the_command_refuses_options_that_conflict(models, files, options, message: str) -> None:
+    given = [option.format(**files) for option in options]
+    result = CliRunner().invoke(main, ["evaluate", files["june"], "--y-true=y", *given])
+    assert result.exit_code == 2, result.output
+    assert f"Error: {message}" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def files(folder):
+    """Paths of the rows of June, without ages, and with a label that no model knows."""
+    unknown = JUNE.copy()
+    unknown.loc[:10, "y"] = "maybe"
+    tables = {"june": JUNE, "without_age": JUNE.drop(columns="age"), "unknown": unknown}
+    for name, table in tables.items():
+        table.to_parquet(folder / f"{name}.parquet")
+    return {name: str(folder / f"{name}.parquet") for name in tables}
+
+
+REFUSED = [
+    ("models:/party/9", "june", [], "party has no version 9, the newest is 4"),
+    ("models:/prty/1", "june", [], "there is no registered model 'prty'; did you mean 'party'?"),
+    ("models:/party/2", "june", ["--y-true=yy"], "june.parquet has no column 'yy'; did you mean 'y'?"),
+    ("models:/party/2", "june", ["--segment=region,0"], "june.parquet has no column '0'"),
+    ("models:/party/2", "without_age", [], "version 2 needs the column 'age', which without_age.parquet does not have"),
+    ("models:/party/3", "june", [], "version 3 predicts numbers such as 0.568: cmtrack compares classifiers"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "file", "options", "message"), REFUSED)
+@pytest.mark.parametrize("command", ["evaluate", "promote"])
+def test_both_commands_refuse_bad_input_in_one_sentence(
+    models, files, command: str, model: str, file: str, options: list[str], message: str
+) -> None:
+    arguments = {
+        "evaluate": [files[file], f"--model={model}"],
+        "promote": [model, f"--data={files[file]}"],
+    }
+    given = [command, *arguments[command], "--y-true=y", *options]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.splitlines() == [f"Error: {message}"]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "promote"])
+def test_both_commands_say_how_to_do_without_switched_off_code(
+    models, files, monkeypatch, command: str
+) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_PICKLE_DESERIALIZATION", "false")
+    arguments = {
+        "evaluate": [files["june"], "--model=models:/party/2"],
+        "promote": ["models:/party/2", f"--data={files['june']}"],
+    }
+    result = CliRunner().invoke(main, [command, *arguments[command], "--y-true=y"])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.splitlines() == [
+        "Error: version 2 cannot be loaded: MLFLOW_ALLOW_PICKLE_DESERIALIZATION=false forbids it. "
+        "Score the rows elsewhere and name the columns: --y-prob 'v{version}_p_*'"
+    ]
+
+
+def test_promote_scores_the_models_and_says_what_it_could_not_compare(models, files) -> None:
+    command = ["promote", "models:/party/2", "--y-true=y", "--row-ids=id", "--dry-run"]
+    accuracy = "--rank-by=multiclass/accuracy"
+    result = CliRunner().invoke(main, [*command, f"--data={files['unknown']}", accuracy, "--json"])
+    assert result.exit_code == 3, result.output
+    notes = json.loads(result.stdout)["notes"]
+    assert "11 rows have the label 'maybe', which version 1 does not know" in notes
+    assert "version 2 gives labels only, so metrics of probabilities are missing" in notes
+    loss = "--rank-by=probability/log_loss"
+    refused = CliRunner().invoke(main, [*command, f"--data={files['june']}", loss])
+    assert refused.exit_code == 2
+    assert refused.stderr.splitlines() == [
+        "Error: the rule ranks by probability/log_loss, and version 2 gives labels only"
+    ]
