@@ -145,7 +145,7 @@ def _check_decisions(
             (champion, candidate),
             gates,
             record.rule.rank_by,
-            looks.without_rows(record.rows.digest),
+            looks.without_rows(record.rows),
         )
         if challenge.answer is not record.models[version].answer:
             raise _Differs(

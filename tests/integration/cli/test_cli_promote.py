@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from mlflow.exceptions import MlflowException
 
+from cmtrack import history
 from cmtrack.cli import main
 from cmtrack.tracking import quiet, tracking_store
 from support.faults import draw_no_review
@@ -193,6 +194,8 @@ def test_three_months_are_joined_and_then_the_champion_stays(registry: Registry)
     fourth = promote("2", *on("july", alias))
     assert fourth.exit_code == 2
     assert fourth.stderr == "Error: version 2 had its three looks at version 1\n"
+    story = history("models:/party", alias=alias, verify=True, client=registry.client)
+    assert (story.verified, story.problems) == (3, ())
 
 
 @pytest.mark.slow
