@@ -175,15 +175,28 @@ def points(difference: float, ends: Interval | None) -> str:
     A limit is printed as 0 only if 0 is inside the interval, because readers look for 0 in the
     interval to see whether the difference is significant.
     """
+    value, bracket = _points_and_interval(difference, ends)
+    return f"{value} percentage points {bracket}".rstrip()
+
+
+def signed_points(difference: float, ends: Interval | None) -> str:
+    """Format as in :func:`points`, with a sign and without the unit: ``+3.7 [1.2, 6.2]``."""
+    value, bracket = _points_and_interval(difference, ends, sign=True)
+    return f"{value} {bracket}".rstrip()
+
+
+def _points_and_interval(
+    difference: float, ends: Interval | None, *, sign: bool = False
+) -> tuple[str, str]:
     places = max(1, _places(ends) - 2)
     if ends is None or not all(map(math.isfinite, ends)):
-        return f"{fixed(difference, places, 2)} percentage points"
+        return fixed(difference, places, 2, sign=sign), ""
     excludes_zero = ends[0] * ends[1] > 0
     nearest = 100 * min(map(abs, ends))
     while excludes_zero and places < 5 and not round(nearest, places):
         places += 1
-    shown, low, high = (fixed(value, places, 2) for value in (difference, *ends))
-    return f"{shown} percentage points [{low}, {high}]"
+    low, high = (fixed(value, places, 2) for value in ends)
+    return fixed(difference, places, 2, sign=sign), f"[{low}, {high}]"
 
 
 def _places(ends: Interval | None) -> int:

@@ -15,6 +15,7 @@ from cmtrack.cli import (  # noqa: F401
     demo,
     evaluate,
     gate,
+    history,
     promote,
     push,
     regroup,

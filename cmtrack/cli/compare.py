@@ -30,7 +30,7 @@ from cmtrack.cli.group import main
 from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
-    from cmtrack.comparison import Comparison
+    from cmtrack.comparison import Comparison, History
     from cmtrack.comparison.rule import Rule
     from cmtrack.grouping import Grouping
 
@@ -307,11 +307,11 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     return grouping, groups.get(positive, positive)
 
 
-def write_csv(comparison: Comparison, path: Path | None) -> None:
-    """Write a CSV file with one row per run, in which no name can run as a spreadsheet formula."""
+def write_csv(result: Comparison | History, path: Path | None) -> None:
+    """Write a result's frame as a CSV file, in which no name can run as a spreadsheet formula."""
     if path is not None:
         with writing(path):
-            comparison.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
+            result.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
 
 
 def _for_a_spreadsheet(value: Any) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from cmtrack import notebook
 from cmtrack._lazy import cached_property
 from cmtrack.comparison.months import Gain, Life, Month, MonthEstimate, Months, Shown, months_of
 from cmtrack.comparison.promotion import Chain, RecordedPromotion
-from cmtrack.comparison.promotion_record import PairFacts
+from cmtrack.comparison.promotion_record import PairFacts, RowsFacts
 from cmtrack.comparison.verdict import Answer
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.untrusted import printable
@@ -101,6 +102,36 @@ class EvaluatedMonth:
 
 
 @dataclass(frozen=True)
+class MonthValues:
+    """Values of all versions that were evaluated on the rows of one month.
+
+    Attributes
+    ----------
+    name : str
+        Name of the rows; with a number if several months have this name.
+    made : str
+        Time at which the month was evaluated first, in UTC.
+    champion : str or None
+        The version that was champion before these rows were seen.
+    by_hand : bool
+        Whether somebody moved the alias to this champion without a record.
+    rows : float
+    values : mapping of str to MonthEstimate
+        By version.
+    roles : mapping of str to str
+        By version; empty for an evaluation that does not belong to a promotion.
+    """
+
+    name: str
+    made: str
+    champion: str | None
+    by_hand: bool
+    rows: float
+    values: Mapping[str, MonthEstimate]
+    roles: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Term:
     """The time in which a version was champion.
 
@@ -177,8 +208,8 @@ class History:
     evaluated : tuple of EvaluatedMonth
     as_of : str
         Date of the history.
-    verified : int
-        Number of records that were recomputed from the store; 0 unless requested.
+    verified : int or None
+        Number of records that were recomputed from the store; None unless requested.
 
     Examples
     --------
@@ -196,7 +227,7 @@ class History:
     problems: tuple[Problem, ...] = ()
     evaluated: tuple[EvaluatedMonth, ...] = ()
     as_of: str = ""
-    verified: int = 0
+    verified: int | None = None
 
     @property
     def better(self) -> str:
@@ -292,7 +323,12 @@ class History:
             If the version was never evaluated with this metric.
         """
         name = metric or self.metric
-        months = self._estimates(str(version), name)
+        version = str(version)
+        months = {
+            month.name: month.values[version]
+            for month in self.month_values(name)
+            if version in month.values
+        }
         if not months:
             raise ValueError(f"version {version} has no evaluation with {name} in this history")
         low, high = 0.0, 1.0
@@ -321,30 +357,12 @@ class History:
                 pairs[month.name] = pair
         return months_of(pairs, bounds=self.bounds) if pairs else None
 
-    def _estimates(self, version: str, metric: str) -> dict[str, MonthEstimate]:
-        """Return the estimates of a version by the name of the month, each data set once."""
-        estimates: dict[str, MonthEstimate] = {}
-        digests = set()
-        for promotion in self.chain.promotions:
-            rows = promotion.record.rows
-            value = promotion.record.values.get(version, {}).get(metric)
-            if rows is None or value is None or rows.digest in digests:
-                continue
-            if math.isfinite(value[0]) and math.isfinite(value[1]):
-                digests.add(rows.digest)
-                name = _unique(rows.name, estimates)
-                estimates[name] = MonthEstimate(value[0], value[1], rows.n)
-        of_records = {labels for labels, _ in digests}
-        for month in self.evaluated:
-            number = month.metrics.get(metric, math.nan)
-            error = month.errors.get(metric, math.nan)
-            if month.version != version or month.digest in of_records or not month.n_samples > 0:
-                continue
-            if math.isfinite(number) and math.isfinite(error):
-                of_records.add(month.digest)
-                name = _unique(month.data, estimates)
-                estimates[name] = MonthEstimate(number, error, month.n_samples)
-        return estimates
+    def month_values(self, metric: str | None = None) -> tuple[MonthValues, ...]:
+        """Return the values of all versions by month, in order, each data set once.
+
+        ``metric``: by default, the metric of the history.
+        """
+        return tuple(_values_by_month(self, metric or self.metric))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a frame with one row for each champion.
@@ -388,13 +406,13 @@ class History:
 
     def figure(self) -> Figure:
         """Draw the champions and their metric by month."""
-        from cmtrack.report.history import history_figure
+        from cmtrack.report.history_page import history_figure
 
         return history_figure(self)
 
     def report(self, path: str | Path) -> Path:
         """Write the history as one HTML page without scripts, and return the path of the file."""
-        from cmtrack.report.history import write_page
+        from cmtrack.report.history_page import write_page
 
         return write_page(self, Path(path))
 
@@ -421,7 +439,7 @@ class History:
 
 def _months_in(chain: Chain, metric: str) -> list[Month]:
     """Return the months with rows and a champion, in order; equal rows are one month."""
-    months: dict[tuple[str, str | None], Month] = {}
+    months: list[tuple[RowsFacts, Month]] = []
     names: dict[str, None] = {}
     for promotion in chain.promotions:
         record = promotion.record
@@ -431,15 +449,100 @@ def _months_in(chain: Chain, metric: str) -> list[Month]:
         for pair in record.pairs:
             if pair.metric == metric and _is_defined(pair):
                 pairs[pair.new, pair.old] = pair.estimate(record.rows.n)
-        earlier = months.get(record.rows.digest)
-        if earlier is not None:
-            joined = {**pairs, **earlier.pairs}
-            months[record.rows.digest] = Month(earlier.name, earlier.champion, earlier.rows, joined)
+        place = _place_of(record.rows, [rows for rows, _ in months])
+        if place is not None:
+            rows, earlier = months[place]
+            months[place] = (rows, replace(earlier, pairs={**pairs, **earlier.pairs}))
             continue
         name = _unique(record.rows.name, names)
         names[name] = None
-        months[record.rows.digest] = Month(name, record.champion, record.rows.n, pairs)
-    return list(months.values())
+        months.append((record.rows, Month(name, record.champion, record.rows.n, pairs)))
+    return [month for _, month in months]
+
+
+def _place_of(rows: RowsFacts, earlier: Sequence[RowsFacts]) -> int | None:
+    """Return the place of the same rows in a list, or None."""
+    for place, one in enumerate(earlier):
+        if one.is_same(rows):
+            return place
+    return None
+
+
+def _values_by_month(history: History, metric: str) -> list[MonthValues]:
+    """Return the months of the records and of all other evaluations, in order."""
+    months: list[tuple[RowsFacts, MonthValues]] = []
+    for promotion, by_hand in zip(history.chain.promotions, _is_by_hand(history), strict=True):
+        record = promotion.record
+        if record.rows is None:
+            continue
+        values = {}
+        for version, of_version in record.values.items():
+            value, error = of_version.get(metric, (math.nan, math.nan))
+            if math.isfinite(value) and math.isfinite(error):
+                values[version] = MonthEstimate(value, error, record.rows.n)
+        roles = {version: facts.role for version, facts in record.models.items()}
+        place = _place_of(record.rows, [rows for rows, _ in months])
+        if place is not None:
+            rows, earlier = months[place]
+            joined = replace(
+                earlier, values=values | dict(earlier.values), roles=roles | dict(earlier.roles)
+            )
+            months[place] = (rows, joined)
+            continue
+        month = MonthValues(
+            record.rows.name, record.made, record.champion, by_hand, record.rows.n, values, roles
+        )
+        months.append((record.rows, month))
+    _add_evaluations(history, metric, months)
+    unique: dict[str, MonthValues] = {}
+    for _, month in months:
+        name = _unique(month.name, unique)
+        unique[name] = replace(month, name=name)
+    return list(unique.values())
+
+
+def _is_by_hand(history: History) -> Iterator[bool]:
+    """Yield for each record whether somebody had moved the alias to its champion by hand."""
+    terms = history.terms
+    place = 0
+    for promotion in history.chain.promotions:
+        champion = promotion.record.champion
+        for later in range(place, len(terms)):
+            if terms[later].version == champion:
+                place = later
+                break
+        is_found = place < len(terms) and terms[place].version == champion
+        yield is_found and terms[place].by_hand
+
+
+def _add_evaluations(
+    history: History, metric: str, months: list[tuple[RowsFacts, MonthValues]]
+) -> None:
+    """Add the values of evaluation runs that the records do not contain."""
+    for run in history.evaluated:
+        number = run.metrics.get(metric, math.nan)
+        error = run.errors.get(metric, math.nan)
+        if not (math.isfinite(number) and math.isfinite(error) and run.n_samples > 0):
+            continue
+        value = {run.version: MonthEstimate(number, error, run.n_samples)}
+        labels = [rows.labels for rows, _ in months]
+        if run.digest in labels:
+            place = labels.index(run.digest)
+            rows, earlier = months[place]
+            roles = {run.version: run.role} | dict(earlier.roles)
+            joined = replace(earlier, values=value | dict(earlier.values), roles=roles)
+            months[place] = (rows, joined)
+            continue
+        made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started / 1000))
+        champion = None
+        for promotion in history.chain.promotions:
+            if promotion.record.made <= made:
+                champion = promotion.champion_after
+        month = MonthValues(
+            run.data, made, champion, False, run.n_samples, value, {run.version: run.role}
+        )
+        place = sum(earlier.made <= made for _, earlier in months)
+        months.insert(place, (RowsFacts(run.data, run.n_samples, run.digest), month))
 
 
 def _is_defined(pair: PairFacts) -> bool:
@@ -607,9 +710,12 @@ def problems_of(chain: Chain, terms: Sequence[Term], alias: str) -> Iterator[Pro
             yield Problem(ProblemKind.FORK, sentence, runs[-1])
     for term in terms:
         if term.by_hand:
+            days = f"between {term.start} and {term.until}"
+            if term.start == term.until:
+                days = f"on {term.start}"
             sentence = (
                 f"The alias {alias!r} moved from version {term.before} to version {term.version} "
-                f"between {term.start} and {term.until} without a record."
+                f"{days} without a record."
             )
             yield Problem(ProblemKind.MOVED_BY_HAND, sentence)
     yield from _changed_rules(chain)

@@ -259,7 +259,7 @@ class Challenge:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the champion stays because three months could not decide."""
+        """True if the champion stays because three months could not decide."""
         results = Verdict(None, checks=self.checks)
         return self.answer is Answer.KEEP and results.answer is Answer.CANNOT_TELL
 

@@ -31,6 +31,7 @@ from .families import (
     plot_family_matrix,
     plot_worst_families,
 )
+from .history import GainMonth, VersionMonth, plot_gain_by_month, plot_history
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_at_prevalence, plot_prevalence
 from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
@@ -47,9 +48,11 @@ __all__ = [
     "BLUE",
     "ORANGE",
     "FamilyPanel",
+    "GainMonth",
     "PairSeparation",
     "ReliabilityPanel",
     "SegmentPanel",
+    "VersionMonth",
     "as_png",
     "as_svg",
     "as_svg_and_png",
@@ -63,7 +66,9 @@ __all__ = [
     "plot_confusion_matrix",
     "plot_decision_curve",
     "plot_family_matrix",
+    "plot_gain_by_month",
     "plot_gains",
+    "plot_history",
     "plot_precision_recall",
     "plot_prevalence",
     "plot_reduced_matrix",

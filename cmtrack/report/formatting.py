@@ -27,6 +27,7 @@ from cmtrack.digits import points as points
 from cmtrack.digits import rounded as rounded
 from cmtrack.digits import signed as signed
 from cmtrack.digits import signed_or_why as signed_or_why
+from cmtrack.digits import signed_points as signed_points
 from cmtrack.digits import two_places as two_places
 from cmtrack.digits import two_places_interval as two_places_interval
 from cmtrack.digits import with_interval as with_interval

@@ -161,7 +161,7 @@ def look_sentence(promotion: Promotion) -> str:
         by_look.setdefault(challenge.look, []).append(challenge.version)
     places = [f"{look} of {MOST_LOOKS} at {_versions(names)}" for look, names in by_look.items()]
     text = f"Look {fmt.join_names(places)}."
-    if not _requires_improvement(promotion.record, _catalog(promotion)):
+    if not requires_improvement(promotion.record, _catalog(promotion)):
         return text
     similar, any_sizes = (f"{100 * chance:.1f}%" for chance in CHANCES)
     subject = "it" if len(challenges) == 1 else "a challenger"
@@ -497,7 +497,7 @@ def _shown(pair: PairFacts, catalog: Catalog) -> int:
     return 1 if is_higher == (catalog.lookup(pair.metric).better != "lower") else -1
 
 
-def _requires_improvement(record: PromotionRecord, catalog: Catalog) -> bool:
+def requires_improvement(record: PromotionRecord, catalog: Catalog) -> bool:
     """Return whether the rule requires a significant improvement in its metric."""
     rule = record.rule
     if rule is None or rule.level < LEVEL:

@@ -12,6 +12,8 @@ from cmtrack import untrusted
 from cmtrack.comparison.criterion import FALLBACK
 from cmtrack.comparison.history import EvaluatedMonth, History, Problem, ProblemKind, problems_of
 from cmtrack.comparison.promotion import Chain, RecordedPromotion
+from cmtrack.evaluation.catalog import OPEN
+from cmtrack.metrics.names import near_metric
 from cmtrack.schemas import PROMOTION
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import first_line
@@ -62,7 +64,7 @@ def history(
     Raises
     ------
     ValueError
-        If the model does not exist, or ``over`` is invalid.
+        If the model does not exist, ``over`` is invalid, or no version has the metric.
     ConnectionError
         If the store does not answer.
 
@@ -97,6 +99,9 @@ def history(
     chain = Chain.from_promotions(
         [one for one in found if isinstance(one, RecordedPromotion)], current
     )
+    evaluated = tuple(_evaluated(runs, name, chain))
+    if metric is not None:
+        _check_metric(metric, chain, evaluated)
     story = History(
         name,
         alias,
@@ -104,23 +109,16 @@ def history(
         metric or _newest_metric(chain),
         over,
         chain,
-        evaluated=tuple(_evaluated(runs, name, chain)),
+        evaluated=evaluated,
         as_of=time.strftime("%Y-%m-%d", time.gmtime()),
     )
-    problems = [
-        Problem(
-            ProblemKind.UNREADABLE,
-            f"The record of run {one.run_id} cannot be read: {one.reason}.",
-            one.run_id,
-        )
-        for one in found
-        if not isinstance(one, RecordedPromotion)
-    ]
+    problems = list(_unreadable(found))
     problems += problems_of(chain, story.terms, alias)
     problems += _against_versions(chain, versions, alias, {run.info.run_id for run in runs})
     problems += _deleted(chain, versions, runs)
-    verified = 0
+    verified = None
     if verify:
+        verified = 0
         by_id = {run.info.run_id: run for run in runs}
         for promotion in chain.promotions:
             problem = verify_promotion(promotion, chain, by_id[promotion.run_id], client)
@@ -129,6 +127,16 @@ def history(
             else:
                 problems.append(problem)
     return replace(story, problems=tuple(problems), verified=verified)
+
+
+def _check_metric(metric: str, chain: Chain, evaluated: Sequence[EvaluatedMonth]) -> None:
+    """Raise ValueError if no record and no evaluation has a metric."""
+    names = {name for month in evaluated for name in month.metrics if OPEN.has(name)}
+    for promotion in chain.promotions:
+        for values in promotion.record.values.values():
+            names |= values.keys()
+    if names and metric not in names:
+        raise ValueError(f"no version has {metric!r}{near_metric(metric, names)}")
 
 
 def _newest_metric(chain: Chain) -> str:
@@ -194,6 +202,13 @@ def _errors(text: str) -> dict[str, float]:
 
 
 # -- problems --------------------------------------------------------------------------------------
+
+
+def _unreadable(found: Sequence[RecordedPromotion | records.UnreadableRecord]) -> Iterator[Problem]:
+    for one in found:
+        if not isinstance(one, RecordedPromotion):
+            sentence = f"The record of run {one.run_id} cannot be read: {one.reason}."
+            yield Problem(ProblemKind.UNREADABLE, sentence, one.run_id)
 
 
 def _against_versions(

@@ -229,7 +229,7 @@ def version_tag_as(store, run, digest: str):
 def kinds(client, verify: bool = True) -> set[ProblemKind]:
     """Return the kinds of the problems that a history names."""
     story = history("party", verify=verify, client=client)
-    assert story.verified < len(story.chain.promotions) or not verify
+    assert not verify or story.verified < len(story.chain.promotions)
     return {problem.kind for problem in story.problems}
 
 

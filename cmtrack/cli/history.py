@@ -1,0 +1,146 @@
+"""``cmtrack history``: print the promotions of a registered model, and verify their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cmtrack.cli.compare import write_csv
+from cmtrack.cli.flags import NEW_FILE, Answer, answering, tracking_uri_option
+from cmtrack.cli.frame import BadInput, echo, first_line, print_text, terminal, working, writing
+from cmtrack.cli.group import main
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cmtrack.comparison.history import History
+
+
+@main.command("history")
+@click.argument("model")
+@click.option(
+    "--alias",
+    metavar="NAME",
+    default="champion",
+    show_default=True,
+    help="Alias whose champions are listed.",
+)
+@click.option(
+    "--over",
+    metavar="VERSION",
+    default="first",
+    show_default=True,
+    help="Version with which today's champion is compared: first, previous or a number.",
+)
+@click.option(
+    "--metric",
+    metavar="METRIC",
+    help="Metric of all differences.  [default: the metric of the newest rule]",
+)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Recompute every record from the files of its promotion run.",
+)
+@click.option("--output", type=NEW_FILE, help="Write the history as one HTML page without scripts.")
+@click.option(
+    "--csv", "csv_file", type=NEW_FILE, help="Write a CSV file with one row for each champion."
+)
+@tracking_uri_option
+@answering
+def history_command(
+    model: str,
+    alias: str,
+    over: str,
+    metric: str | None,
+    verify: bool,
+    output: Path | None,
+    csv_file: Path | None,
+    tracking_uri: str | None,
+) -> Answer:
+    """Print the champions of a registered model, what they gained, and what to check.
+
+    MODEL is the name of a registered model, such as models:/party. A gain is stated only from rows
+    that did not choose the champion.
+
+    \b
+    Exit codes:
+      0  the history was read; with --verify, every record was verified
+      1  --verify: a record was changed or is missing, or cannot be read
+      2  wrong usage, no such model, no server
+      3  --verify: a record could not be recomputed, because its rows are not stored
+    """
+    with working() as step:
+        step("loading libraries", 0, 1)
+        story = _read(model, tracking_uri, alias=alias, over=over, metric=metric, verify=verify)
+        step("writing the history", 0, 0)
+        if output is not None:
+            with writing(output, BadInput):
+                story.report(output)
+        if csv_file is not None:
+            write_csv(story, csv_file)
+    code = _exit_code(story)
+
+    def show() -> None:
+        print_history(terminal(), story)
+        if output is not None:
+            echo(f"The page: {output}")
+
+    if code == 0:
+        return Answer(story.to_dict, show)
+    return Answer(story.to_dict, show, click.exceptions.Exit(code))
+
+
+def _read(model: str, tracking_uri: str | None, **options: Any) -> History:
+    """Read a history; every error is bad input, because exit code 1 means a changed record."""
+    from cmtrack.tracking.history import history
+    from cmtrack.tracking.store import quiet, tracking_store
+
+    try:
+        with quiet(), tracking_store(tracking_uri):
+            return history(model, **options)
+    except Exception as error:  # MLflow and its stores may raise anything
+        raise BadInput(first_line(error)) from None
+
+
+def _exit_code(story: History) -> int:
+    from cmtrack.comparison.history import BROKEN, ProblemKind
+
+    kinds = {problem.kind for problem in story.problems}
+    if story.verified is None:
+        return 0
+    if kinds & BROKEN:
+        return 1
+    if ProblemKind.NOT_RECOMPUTED in kinds:
+        return 3
+    return 0
+
+
+def print_history(console: Console, story: History) -> None:
+    """Print the paragraphs, the table of champions, and what to check."""
+    from cmtrack.cli.frame import plain
+    from cmtrack.cli.summary import new_table
+    from cmtrack.report import history as words
+
+    for text in words.paragraphs(story):
+        print_text(console, text)
+    if story.terms:
+        heads = [column.heading(story) for column in words.COLUMNS]
+        table = new_table("", *heads, right=0, overflow="fold")
+        for column, printed in zip(words.COLUMNS, table.columns, strict=True):
+            if column.right:
+                printed.justify = "right"
+        for cells in words.champion_rows(story):
+            table.add_row(*map(plain, cells))
+        console.print(table)
+    for text in words.notes(story):
+        print_text(console, text)
+    if story.problems:
+        print_text(console, "To check:")
+        for problem in story.problems:
+            print_text(console, problem.sentence, indent=2)
+    for text in (words.false_promotions(story), *words.verified_sentences(story)):
+        if text:
+            print_text(console, text)
