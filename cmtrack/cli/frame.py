@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cmtrack.names import as_sentence
-from cmtrack.untrusted import for_page, one_line, printable, printable_json
+from cmtrack.untrusted import one_line, printable, printable_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,9 +126,9 @@ def writing(path: Path, kind: type[Failed] = WorkFailed) -> Iterator[None]:
 
 
 def append_summary(path: Path, markdown: str, kind: type[Failed] = WorkFailed) -> None:
-    """Append Markdown to the file of a job's summary page."""
+    """Append Markdown, in which names are escaped, to the file of a job's summary page."""
     with writing(path, kind), path.open("a", encoding="utf-8") as file:
-        file.write(f"{for_page(markdown)}\n\n")
+        file.write(f"{markdown}\n\n")
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from cmtrack.cli.frame import (
 )
 from cmtrack.cli.group import main
 from cmtrack.names import as_sentence, quoted
-from cmtrack.untrusted import one_line
+from cmtrack.untrusted import for_page, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -237,7 +237,7 @@ def _markdown(answer: _Verdict) -> str:
     from cmtrack.report import formatting as fmt
 
     sentence = _judged(answer, lambda name: "`" + name.replace("`", "'") + "`")
-    lines = [f"### {_heading(answer.verdict)}", "", sentence, ""]
+    lines = [f"### {_heading(answer.verdict)}", "", for_page(sentence), ""]
     lines += ["| required | value | |", "|---|---|---|"]
     for check in answer.verdict.checks:
         required = _cell(_required(check))
@@ -247,9 +247,9 @@ def _markdown(answer: _Verdict) -> str:
         if not check.passed:
             mark = f"**{mark}**"
         lines.append(f"| {required} | {_cell(_found(check))} | {mark} |")
-    paragraphs = _remarks(answer)
+    paragraphs = [for_page(text) for text in _remarks(answer)]
     if answer.rule is not None:
-        paragraphs.append(answer.rule.sentence)
+        paragraphs.append(for_page(answer.rule.sentence))
     if answer.review is not None:
         run, href = answer.review
         if href:
@@ -387,4 +387,4 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
 
 
 def _cell(text: str) -> str:
-    return one_line(text).replace("|", "\\|")
+    return for_page(one_line(text).replace("|", "\\|"))

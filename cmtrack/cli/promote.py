@@ -42,7 +42,7 @@ from cmtrack.cli.row_options import (
     with_flags,
 )
 from cmtrack.names import as_sentence
-from cmtrack.untrusted import for_page, one_line
+from cmtrack.untrusted import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -168,11 +168,12 @@ def promote_command(
     from cmtrack.report.promotion import comment_markdown, promotion_markdown
 
     if summary_file is not None:
-        append_summary(summary_file, promotion_markdown(promotion, answered.review), NotDecided)
+        text = promotion_markdown(promotion, answered.review)
+        append_summary(summary_file, text.rstrip(), NotDecided)
     if comment_file is not None:
-        text = for_page(comment_markdown(promotion, answered.review))
         with writing(comment_file, NotDecided):
-            comment_file.write_text(text, encoding="utf-8")
+            comment = comment_markdown(promotion, answered.review)
+            comment_file.write_text(comment, encoding="utf-8")
     code = 0
     if promotion.answer is not None and promotion.record.forced is None:
         code = _EXIT[promotion.answer.value]

@@ -17,6 +17,7 @@ from cmtrack.metrics.catalog import Catalog
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.assertions import MANY, rows_would_decide
+from cmtrack.untrusted import for_page
 
 ANSWERS = {
     GateOutcome.HOLDS: "holds",
@@ -272,7 +273,7 @@ def promotion_markdown(promotion: Promotion, review: str = "") -> str:
 def comment_markdown(promotion: Promotion, review: str = "") -> str:
     """Return a comment for a pull request, with a marker by which it is found and updated."""
     record = promotion.record
-    name = html.escape(f"{record.model}@{record.alias}")
+    name = for_page(html.escape(f"{record.model}@{record.alias}"))
     return f"<!-- cmtrack promote {name} -->\n{promotion_markdown(promotion, review)}"
 
 

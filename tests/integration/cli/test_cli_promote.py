@@ -329,6 +329,18 @@ def test_sentence_table_markdown_and_json_agree(registry: Registry, tmp_path: Pa
     assert comment.read_text(encoding="utf-8").count("<!--") == 1
 
 
+def test_markdown_shows_intervals_and_escapes_names(registry: Registry, tmp_path: Path) -> None:
+    alias = registry.alias()
+    summary = tmp_path / "summary.md"
+    name = "[1, 2](http://x) <img> \u05d0\u05d1 a_b"
+    result = promote("4", *on("april", alias), f"--name={name}", f"--summary={summary}")
+    assert f"of “{name}”" in result.stdout
+    text = summary.read_text(encoding="utf-8")
+    assert "Accuracy is 5.0 percentage points lower [−6.7, −3.5] on the same" in text
+    escaped = r"\[1, 2\](http://x) &lt;img&gt; " + "\u2068\u05d0\u05d1\u2069 " + r"a\_b"
+    assert f"of “{escaped}”" in text
+
+
 def test_lower_is_better_for_log_loss(registry: Registry) -> None:
     alias = registry.alias()
     columns = ["--data=may.parquet", "--y-true=y", "--y-prob=v{version}_p_*", "--row-ids=id"]
