@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,13 @@ from cmtrack.comparison.comparability import (
 )
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
+from cmtrack.metrics.intervals import (
+    Interval,
+    check_level,
+    fieller,
+    inside,
+    normal_quantile,
+)
 from cmtrack.names import quoted
 from cmtrack.statistics.design import cluster_degrees
 from cmtrack.statistics.inputs import FloatArray
@@ -126,7 +131,7 @@ class BreakEven:
             neither = f"{names[0]} is not shown to be cheaper or more expensive than {names[1]}"
             return f"{neither} at any cost of a miss{estimate}."
         clauses = [
-            f"{self._cheaper(_inside(low, high), names)} if a miss costs {_between(low, high)} "
+            f"{self._cheaper(inside(low, high), names)} if a miss costs {_between(low, high)} "
             "false alarms"
             for low, high in self.told_apart
         ]
@@ -140,11 +145,6 @@ class BreakEven:
         if self.false_alarms + ratio * self.misses > 0:
             return f"{second} is cheaper than {first}"
         return f"{first} is cheaper than {second}"
-
-
-def _inside(low: float, high: float) -> float:
-    """Return an example of a ratio between two limits; the upper limit may be infinite."""
-    return low + 1 if math.isinf(high) else (low + high) / 2
 
 
 def _between(low: float, high: float) -> str:
@@ -248,39 +248,3 @@ def _errors(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
         np.array([counts["binary/fp"], counts["binary/fn"] + counts["binary/imp"]]),
         np.column_stack([influence("fp"), influence("fn") + influence("imp")]),
     )
-
-
-def fieller(
-    x: float, y: float, variances: tuple[float, float, float], z: float
-) -> tuple[Interval, ...]:
-    """Return the ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as ranges.
-
-    The ranges are in ascending order. ``z`` is the two-sided normal quantile.
-    """
-    v_x, v_xy, v_y = variances
-    # The condition is a r^2 + 2 b r + c <= 0.
-    a = y * y - z * z * v_y
-    b = x * y - z * z * v_xy
-    c = x * x - z * z * v_x
-    edges = [0.0, *(root for root in _roots(a, b, c) if root > 0), math.inf]
-    pieces: list[Interval] = []
-    for low, high in pairwise(edges):
-        ratio = _inside(low, high)
-        if (a * ratio + 2 * b) * ratio + c <= 0:
-            pieces.append((low, high))
-    return tuple(pieces)
-
-
-def _roots(a: float, b: float, c: float) -> list[float]:
-    """Return the real roots of a r^2 + 2 b r + c, in ascending order."""
-    discriminant = b * b - a * c
-    if a == 0:
-        return [] if b == 0 else [-c / (2 * b)]
-    if discriminant < 0:
-        return []
-    # Both terms of the sum have the same sign. Subtracting nearly equal numbers would lose digits.
-    q = -(b + math.copysign(math.sqrt(discriminant), b))
-    roots = {q / a}
-    if q:
-        roots.add(c / q)
-    return sorted(roots)

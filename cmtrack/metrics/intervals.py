@@ -1,8 +1,9 @@
-"""Intervals that are always within the range of a metric, and Holm's adjustment of p-values."""
+"""Intervals that are within the range of a metric, of ratios, and of several numbers at once."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -438,3 +439,68 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
         low = np.where(is_inside, delta, low)
         high = np.where(is_inside, high, delta)
     return low
+
+
+def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
+    """Return the level at which each of n intervals must be computed to hold simultaneously.
+
+    The level is the n-th root of the simultaneous level (Šidák 1967). For disjoint segments, the
+    simultaneous level is exact. For overlapping segments, the simultaneous level is valid if the
+    errors are normally distributed.
+
+    Raises
+    ------
+    ValueError
+        If n is not positive, or if the level is not between 0 and 1.
+
+    Examples
+    --------
+    >>> from cmtrack.segments import simultaneous_level
+    >>> round(simultaneous_level(10), 4)
+    0.9949
+    """
+    if n < 1:
+        raise ValueError(f"n, the number of intervals, must be at least 1, got {n!r}")
+    return float(check_level(confidence_level) ** (1 / n))
+
+
+def fieller(
+    x: float, y: float, variances: tuple[float, float, float], z: float
+) -> tuple[Interval, ...]:
+    """Return the ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as ranges.
+
+    The source is Fieller (1954), J. R. Statist. Soc. B 16, 175-185. The ranges are in
+    ascending order. ``z`` is the two-sided normal quantile.
+    """
+    v_x, v_xy, v_y = variances
+    # The condition is a r^2 + 2 b r + c <= 0.
+    a = y * y - z * z * v_y
+    b = x * y - z * z * v_xy
+    c = x * x - z * z * v_x
+    edges = [0.0, *(root for root in _roots(a, b, c) if root > 0), math.inf]
+    pieces: list[Interval] = []
+    for low, high in pairwise(edges):
+        ratio = inside(low, high)
+        if (a * ratio + 2 * b) * ratio + c <= 0:
+            pieces.append((low, high))
+    return tuple(pieces)
+
+
+def _roots(a: float, b: float, c: float) -> list[float]:
+    """Return the real roots of a r^2 + 2 b r + c, in ascending order."""
+    discriminant = b * b - a * c
+    if a == 0:
+        return [] if b == 0 else [-c / (2 * b)]
+    if discriminant < 0:
+        return []
+    # Both terms of the sum have the same sign. Subtracting nearly equal numbers would lose digits.
+    q = -(b + math.copysign(math.sqrt(discriminant), b))
+    roots = {q / a}
+    if q:
+        roots.add(c / q)
+    return sorted(roots)
+
+
+def inside(low: float, high: float) -> float:
+    """Return an example of a ratio between two limits; the upper limit may be infinite."""
+    return low + 1 if math.isinf(high) else (low + high) / 2

@@ -203,14 +203,25 @@ def class_shares(
     if target is None:
         target_scale = labelled_scale
     table, binned = _grouped(labelled, target, GROUPS)
+    is_same = target is None
+    return table_shares(labelled_scale * table, target_scale * binned, confidence_level, is_same)
+
+
+def table_shares(
+    table: FloatArray, target: FloatArray, confidence_level: float = 0.95, is_same: bool = False
+) -> ClassShares:
+    """Estimate the shares of all classes from counts.
+
+    ``table``, shape (K, B): labelled rows by class and bin. ``target``, shape (B,): target rows.
+    ``is_same``: whether the target consists of the labelled rows.
+    """
     size = len(table)
     present = table.sum(axis=1) > 0
-    counts = labelled_scale * table[present]
-    binned = target_scale * binned
+    counts = table[present]
     del table  # of many classes it is the largest array
-    shares = _most_likely(counts, None if target is None else binned)
+    shares = _most_likely(counts, None if is_same else target)
     m = counts.sum(axis=1)
-    n = float(binned.sum())
+    n = float(target.sum())
     densities = _densities(counts)
     del counts
     of_target, of_labelled, variances, is_sure = covariance_parts(densities, shares, n, m)
@@ -250,20 +261,36 @@ def covariance_parts(
         How much the labelled rows of each class (rows) add to the variance of each share (columns).
     identified : bool ndarray of shape (K,)
     """
-    gap = densities[:, :-1] - densities[:, -1:]
-    scaled = gap / (densities @ shares)[:, None]
-    information = scaled.T @ gap
-    del gap
-    spread, identified = inverse_information(information)
-    # One labelled row of class c in bin b changes the shares by -share_c / m_c times row b of
-    # `pull`, minus the mean of the rows.
-    pull = scaled @ spread.T
-    del scaled
+    pull, information, spread, identified = score_pull(densities, shares)
     weight = shares**2 / labelled
     means = pull.T @ densities
     of_labelled = (pull * (densities @ weight)[:, None]).T @ pull - (means * weight) @ means.T
     variances = weight[:, None] * ((pull**2).T @ densities - means**2).T
     return spread @ (information / n) @ spread.T, of_labelled, variances, identified
+
+
+def score_pull(
+    densities: FloatArray, shares: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Return how a row of each bin changes the shares, and what this is computed from.
+
+    Returns
+    -------
+    pull : ndarray of shape (B, K)
+        A target row in bin b changes the n-fold shares by row b. One labelled row of class c in bin
+        b changes the shares by -share_c / m_c times row b, minus the mean of the rows.
+    information : ndarray of shape (K - 1, K - 1)
+        Fisher information of one target row.
+    spread : ndarray of shape (K, K - 1)
+        Inverse of the information in the directions that are identified.
+    identified : bool ndarray of shape (K,)
+    """
+    gap = densities[:, :-1] - densities[:, -1:]
+    scaled = gap / (densities @ shares)[:, None]
+    information = scaled.T @ gap
+    del gap  # of many classes it is large
+    spread, identified = inverse_information(information)
+    return scaled @ spread.T, information, spread, identified
 
 
 def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -282,7 +309,7 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
     return shares @ inverse, (np.abs(free) < 1e-3).all(axis=1)
 
 
-def _added(counts: FloatArray) -> float:
+def added_count(counts: FloatArray) -> float:
     """Return the fraction of a count that is added to each bin of labelled counts (K, B).
 
     The fraction is a half if there are two classes, and 1 / B if there are more classes. Half a
@@ -294,7 +321,7 @@ def _added(counts: FloatArray) -> float:
 
 def _densities(counts: FloatArray) -> FloatArray:
     """Return the densities of the classes over the bins, shape (B, K), from counts (K, B)."""
-    counts = counts + _added(counts)
+    counts = counts + added_count(counts)
     return (counts / counts.sum(axis=1, keepdims=True)).T
 
 
@@ -310,7 +337,7 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
         the labelled rows. Each row is then left out of the density of its class.
     """
     size, n_bins = counts.shape
-    added = _added(counts)
+    added = added_count(counts)
     totals = counts.sum(axis=1) + n_bins * added
     floor = added / totals
     heights = csr_array(counts / totals[:, None])
@@ -343,7 +370,7 @@ def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     return climb(mix_without, pull_without, n_own, size)
 
 
-def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
+def top_bins(labelled: TopScoreCounts, groups: int) -> IntArray:
     """Return the bin of each pair (predicted class, cell).
 
     A bin is a quantile group of all labelled rows with the same predicted class.
@@ -364,7 +391,7 @@ def _grouped(
 
     The labelled rows define the bins. Bins without any row are left out.
     """
-    code = _bins(labelled, groups)
+    code = top_bins(labelled, groups)
     actual, cell = labelled.cells
     bins = code[cell]
     target_bins = bins
@@ -404,7 +431,7 @@ class BinnedShares:
     ) -> BinnedShares:
         """Create bins by the most probable class and the quantile group of its probability."""
         counts, binned = _grouped(labelled, target, GROUPS)
-        bins = _bins(labelled, GROUPS)
+        bins = top_bins(labelled, GROUPS)
         is_used = np.zeros(len(bins), dtype=bool)
         is_used[labelled.cells[1]] = True
         is_used[target.cells[1]] = True

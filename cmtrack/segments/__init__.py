@@ -9,6 +9,7 @@ and ``cmtrack.evaluation`` computes metrics by segment from these counts.
 from typing import TYPE_CHECKING
 
 from cmtrack._lazy import found_in
+from cmtrack.metrics.intervals import simultaneous_level
 from cmtrack.segments.columns import (
     SegmentColumn,
     cut_at_quantiles,
@@ -24,7 +25,6 @@ from cmtrack.segments.inference import (
     disparity,
     order_of_segments,
     qualitative_interaction,
-    simultaneous_level,
 )
 from cmtrack.segments.search import (
     SearchedSegment,

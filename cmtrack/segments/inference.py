@@ -16,8 +16,8 @@ from scipy.special import betaln, chdtrc, ndtr, ndtri, stdtrit
 from cmtrack.metrics.intervals import (
     ROUNDING,
     Interval,
-    check_level,
     exact_ends,
+    simultaneous_level,
     wilson_ends,
     within_bounds,
 )
@@ -27,29 +27,6 @@ FEW = 20
 """Number of rows below which an exact test must confirm that two shares differ."""
 RARE = 20
 """Number of hits or misses below which simultaneous Wilson intervals are too narrow."""
-
-
-def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
-    """Return the level at which each of n intervals must be computed to hold simultaneously.
-
-    The level is the n-th root of the simultaneous level (Šidák 1967). For disjoint segments, the
-    simultaneous level is exact. For overlapping segments, the simultaneous level is valid if the
-    errors are normally distributed.
-
-    Raises
-    ------
-    ValueError
-        If n is not positive, or if the level is not between 0 and 1.
-
-    Examples
-    --------
-    >>> from cmtrack.segments import simultaneous_level
-    >>> round(simultaneous_level(10), 4)
-    0.9949
-    """
-    if n < 1:
-        raise ValueError(f"n, the number of intervals, must be at least 1, got {n!r}")
-    return float(check_level(confidence_level) ** (1 / n))
 
 
 @dataclass(frozen=True, eq=False)
