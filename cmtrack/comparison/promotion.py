@@ -474,6 +474,15 @@ class Promotion:
         rows = [{name: getattr(pair, name) for name in columns} for pair in self.record.pairs]
         return pd.DataFrame(rows, columns=list(columns))
 
+    def markdown(self) -> str:
+        """Return the answer as Markdown, for a card or the summary of a pipeline.
+
+        The text is the one that ``cmtrack promote --summary`` writes, without a link to the review.
+        """
+        from cmtrack.report.promotion import promotion_markdown
+
+        return promotion_markdown(self)
+
     def __repr__(self) -> str:
         record = self.record
         subject = f"version {self.version} of {record.model}"
