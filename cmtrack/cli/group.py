@@ -15,7 +15,8 @@ TASKS: Mapping[str, Sequence[str]] = {
     "Evaluate and log": ("demo", "evaluate", "regroup"),
     "Look at a run": ("show", "rows", "segments", "at"),
     "Compare and choose": ("compare", "gate", "threshold", "price", "plan"),
-    "Share and check the decision": ("review", "view", "verify", "promote", "history"),
+    "Share and check the decision": ("review", "view", "verify"),
+    "The months after": ("promote", "history"),
     "Send saved evaluations": ("spool", "push"),
 }
 """The commands by task, in the order in which ``cmtrack --help`` lists them."""

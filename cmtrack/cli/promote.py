@@ -1,4 +1,4 @@
-"""``cmtrack promote``: compare versions of a registered model with the champion, and record it."""
+"""``cmtrack promote``: decide if a version of a registered model may replace the champion."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def promote_command(
     comment_file: Path | None,
     **options: Any,
 ) -> Answer:
-    """Compare MODEL with the champion on new rows, and record the answer.
+    """Compare MODEL with the champion on new rows.
 
     MODEL is a version of a registered model, such as models:/party/5. With several versions, each
     is compared with the champion, and the best of those that pass is promoted. By default, the
@@ -149,7 +149,8 @@ def promote_command(
 
     The answer is “promote” if the rows show that all requirements hold, “keep” if they refute one,
     and “cannot tell” otherwise. If earlier rows could not tell, they are joined with these rows, up
-    to three times. The alias moves only with --move or --force.
+    to three times. The alias moves only with --move or --force. Each call leaves a record, which
+    `cmtrack history` reads.
 
     \b
     Exit codes:
