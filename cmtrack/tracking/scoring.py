@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -22,13 +24,20 @@ _SWITCH = re.compile(r"MLFLOW_ALLOW_[A-Z_]+")
 def load_model(uri: str, noun: str) -> Any:
     """Load a model through MLflow's ``pyfunc``; raise ValueError if it cannot be loaded.
 
+    The model is loaded from a copy, which exists as long as the model, because MLflow adds a file
+    to the folder from which it loads a registered model.
+
     ``noun``: words for the model in errors, such as "version 5".
     """
     import mlflow
 
+    copy = tempfile.TemporaryDirectory(prefix="cmtrack-model-")
     try:
-        return mlflow.pyfunc.load_model(uri, suppress_warnings=True)
+        model = mlflow.pyfunc.load_model(uri, suppress_warnings=True, dst_path=copy.name)
+        weakref.finalize(model, copy.cleanup)
+        return model
     except Exception as error:  # the model's own code may raise anything
+        copy.cleanup()
         switch = _SWITCH.search(str(error))
         if switch is None:
             reason = f"{type(error).__name__}: {first_line(error)}"

@@ -89,7 +89,7 @@ def store(tmp_path_factory: pytest.TempPathFactory):
         for version, model, features in ((1, weak, few), (2, strong, all_features)):
             chances = model.predict_proba(june[features])
             june[[f"v{version}_p_no", f"v{version}_p_yes"]] = chances
-        yield {"client": client, "june": june}
+        yield {"client": client, "june": june, "folder": folder}
 
 
 def promote(version: int, data: Any, **options: Any) -> Promotion:
@@ -126,6 +126,15 @@ def test_a_switch_that_forbids_code_names_the_way_out(store, monkeypatch) -> Non
             f"version {version} cannot be loaded: {SWITCH}=false forbids it. Score the rows "
             "elsewhere and name the columns: --y-prob 'v{version}_p_*'"
         )
+
+
+def test_a_dry_run_leaves_the_models_unchanged(store) -> None:
+    files = {path: path.read_bytes() for path in store["folder"].rglob("*") if path.is_file()}
+    promote(2, JUNE, rank_by=ACCURACY, dry_run=True)
+    with pytest.raises(ValueError, match="version 2 needs the column"):
+        promote(2, JUNE.drop(columns="b"), rank_by=ACCURACY, dry_run=True)
+    after = {path: path.read_bytes() for path in store["folder"].rglob("*") if path.is_file()}
+    assert after == files
 
 
 @pytest.mark.parametrize("version", [3, 4])
