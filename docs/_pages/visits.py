@@ -11,6 +11,8 @@ clock to this month.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import time
 import warnings
 from functools import cache
@@ -103,8 +105,15 @@ def _models() -> list[tuple[Any, list[str]]]:
 
 def command(month: str, line: str) -> None:
     """Print a shell line and its output, with the clock on the second day of the month after."""
-    number = MONTHS.index(month) + 2
-    year = 2026 + (number > 12)
-    day = time.strptime(f"{year}-{(number - 1) % 12 + 1:02}-02 08:00", "%Y-%m-%d %H:%M")
+    name, _, year = month.partition(" ")
+    number = MONTHS.index(name) + 2
+    since = int(year or 2026) + (number > 12)
+    day = time.strptime(f"{since}-{(number - 1) % 12 + 1:02}-02 08:00", "%Y-%m-%d %H:%M")
     with patch("time.gmtime", lambda *_: day):
         survey.command(line)
+
+
+def quietly(month: str, line: str) -> None:
+    """Run a shell line of a month without printing its output."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        command(month, line)
