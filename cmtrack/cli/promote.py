@@ -218,8 +218,8 @@ def _promoted(
         step("loading libraries", 0, 1)
         from cmtrack.cli import reading
         from cmtrack.comparison.rule import Rule
+        from cmtrack.tracking import NotMoved
         from cmtrack.tracking.promotion.promote import promote
-        from cmtrack.tracking.promotion.writing import NotMoved
         from cmtrack.tracking.store import quiet, tracking_store
 
         check_gates(options["require"], options["alias"])

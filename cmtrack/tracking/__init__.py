@@ -10,7 +10,9 @@ the evaluation that is already in the run (``held``), and ``shared_tags`` writes
 evaluations of a run share. An entry that could not be sent stays in the spool until ``push``
 validates it with ``entry_file`` and sends it. To read evaluations, ``runs`` finds runs, ``load``
 reads one evaluation, ``listed`` chooses runs to compare, and ``comparing`` reads and compares them.
-``publish`` and ``views`` write a comparison into a store.
+``publish`` and ``views`` write a comparison into a store. For registered models, ``registry`` finds
+versions, ``scoring`` and ``model_rows`` evaluate them, ``promotion`` compares and records them, and
+``history`` reads the records.
 """
 
 from cmtrack.tracking._warn import EvaluationWarning
@@ -18,6 +20,7 @@ from cmtrack.tracking.contents import build_into
 from cmtrack.tracking.load import load_evaluation
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.names import digests, tag
+from cmtrack.tracking.promotion import NotMoved
 from cmtrack.tracking.regroup import RegroupedRun, regroup_runs
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.segments import segment_runs
@@ -26,6 +29,7 @@ from cmtrack.tracking.store import quiet, tracking_store
 __all__ = [
     "EvaluationWarning",
     "LoggedEvaluation",
+    "NotMoved",
     "RegroupedRun",
     "TrackedRun",
     "build_into",

@@ -1,4 +1,4 @@
-"""A year of a model: eight registered versions, and twelve months of labelled rows in files.
+"""A year of a model: six registered versions, and twelve months of labelled rows in files.
 
 The rows are person-years of the RAND Health Insurance Experiment, which are in the public domain and come with statsmodels.
 A model predicts whether a person visits a doctor within a year. Persons are drawn at random: some are training data, and
@@ -82,13 +82,12 @@ def begin() -> None:
 
 
 def _models() -> list[tuple[Any, list[str]]]:
-    """The classifiers of versions 1 to 8, each with its features."""
+    """The classifiers of versions 1 to 6, each with its features."""
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
-    from sklearn.tree import DecisionTreeClassifier
 
     scaled = StandardScaler
     return [
@@ -96,10 +95,8 @@ def _models() -> list[tuple[Any, list[str]]]:
         (make_pipeline(scaled(), LogisticRegression()), HEALTH),
         (make_pipeline(scaled(), LogisticRegression()), COST + HEALTH),
         (make_pipeline(scaled(), KNeighborsClassifier(15)), COST + HEALTH),
-        (DecisionTreeClassifier(max_depth=4, random_state=0), COST + HEALTH),
         (RandomForestClassifier(100, min_samples_leaf=10, random_state=0), COST + HEALTH),
         (HistGradientBoostingClassifier(max_iter=60, random_state=0), COST + HEALTH),
-        (DecisionTreeClassifier(max_depth=12, random_state=0), COST + HEALTH),
     ]
 
 

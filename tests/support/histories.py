@@ -7,21 +7,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cmtrack.comparison import Answer, Chain, History, PromotionRecord, RecordedPromotion
-
-# A store is not needed to build records and months; the doors have no such functions.
-from cmtrack.comparison.history import problems_of
-from cmtrack.comparison.months import MonthEstimate  # as in a record
-
 # The parts of a record are only read from outside, never built.
-from cmtrack.comparison.promotion_record import (
+from cmtrack.comparison import (
+    Answer,
+    Chain,
     GateFacts,
+    History,
     ModelFacts,
     PairFacts,
+    PromotionRecord,
+    RecordedPromotion,
     RowsFacts,
     RuleFacts,
     digest_of,
 )
+
+# A store is not needed to build records and months; the doors have no such functions.
+from cmtrack.comparison.history import problems_of
+from cmtrack.comparison.months import MonthEstimate  # as in a record
 from cmtrack.evaluation.gates import GateOutcome  # part of a record
 from cmtrack.metrics.intervals import tango  # the interval in a record
 

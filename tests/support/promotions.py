@@ -10,22 +10,14 @@ from typing import Any
 import mlflow
 import numpy as np
 import pandas as pd
-import pytest
 
 import cmtrack
 from cmtrack.comparison import Chain, Promotion, RecordedPromotion
 from cmtrack.tracking import quiet, tracking_store
-from support.faults import draw_nothing
 from support.stores import sqlite_store
 
 ACCURACY = "multiclass/accuracy"
 CHAMPION = "champion"
-
-
-def draw_no_reviews(patch: pytest.MonkeyPatch) -> None:
-    """Give reports and reviews no figures, which take most of the time and have separate tests."""
-    draw_nothing(patch)
-    patch.setattr("cmtrack.report.figures.draw_pictures", lambda *_, **__: {})
 
 
 def register_versions(client: mlflow.MlflowClient, folder: Path, versions: int) -> None:

@@ -31,7 +31,7 @@ from cmtrack.tracking.description import artifact_link
 from cmtrack.tracking.log import log_evaluation
 from cmtrack.tracking.model_rows import EvaluatedModel
 from cmtrack.tracking.names import tag, tag_text
-from cmtrack.tracking.promotion import records
+from cmtrack.tracking.promotion import NotMoved, records
 from cmtrack.tracking.promotion.evaluations import Evaluated, compare_versions
 from cmtrack.tracking.promotion.request import Found, Request, empty_record, promotion_of
 from cmtrack.tracking.publish import HTML_FILE, ReviewTexts, write_review
@@ -46,17 +46,6 @@ from cmtrack.tracking.store import create_run, end_run
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-
-
-class NotMoved(RuntimeError):
-    """Error raised if a promotion is recorded, but the alias could not be moved.
-
-    ``run_id``: id of the promotion run.
-    """
-
-    def __init__(self, message: str, run_id: str) -> None:
-        super().__init__(message)
-        self.run_id = run_id
 
 
 def write(

@@ -17,11 +17,11 @@ import pytest
 
 import cmtrack
 from cmtrack.comparison import Answer
+from support.faults import draw_no_review
 from support.promotions import (
     ACCURACY,
     chain_of,
     champion_of,
-    draw_no_reviews,
     month,
     promote,
     registry,
@@ -37,7 +37,7 @@ JULY = month(7, WRONG)
 @pytest.fixture(scope="module", autouse=True)
 def no_figures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        draw_no_reviews(patch)
+        draw_no_review(patch)
         yield
 
 

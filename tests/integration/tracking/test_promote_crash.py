@@ -13,12 +13,11 @@ import sqlalchemy
 from mlflow.store.artifact import local_artifact_repo
 
 from cmtrack.comparison import Answer, PromotionRecord
-from cmtrack.tracking import quiet, tracking_store
-from cmtrack.tracking.promotion.writing import NotMoved
+from cmtrack.tracking import NotMoved, quiet, tracking_store
+from support.faults import draw_no_review
 from support.promotions import (
     chain_of,
     champion_of,
-    draw_no_reviews,
     month,
     promote,
     registry,
@@ -31,7 +30,7 @@ KILLED = 9
 @pytest.fixture(scope="module", autouse=True)
 def no_figures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        draw_no_reviews(patch)
+        draw_no_review(patch)
         yield
 
 

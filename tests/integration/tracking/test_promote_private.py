@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cmtrack.comparison import Answer
-from support.promotions import ACCURACY, draw_no_reviews, promote, registry
+from support.faults import draw_no_review
+from support.promotions import ACCURACY, promote, registry
 
 N = 120
 SETTING = "CMTRACK_PREDICTIONS"
@@ -118,7 +119,7 @@ def found_in(folder: Path, frame: pd.DataFrame) -> dict[str, int]:
 def test_the_store_contains_only_what_the_setting_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, june: pd.DataFrame, setting: str
 ) -> None:
-    draw_no_reviews(monkeypatch)
+    draw_no_review(monkeypatch)
     monkeypatch.setenv(SETTING, setting)
     monkeypatch.setenv("CMTRACK_ROW_IDS", "on")
     with registry(tmp_path, 2) as client:

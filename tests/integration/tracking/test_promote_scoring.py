@@ -15,7 +15,8 @@ from sklearn.svm import LinearSVC
 import cmtrack
 from cmtrack.comparison import Answer, Promotion, canonical_json
 from cmtrack.tracking import quiet, tracking_store
-from support.promotions import ACCURACY, champion_of, draw_no_reviews
+from support.faults import draw_no_review
+from support.promotions import ACCURACY, champion_of
 from support.stores import sqlite_store
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ class Majority(mlflow.pyfunc.PythonModel):
 @pytest.fixture(scope="module", autouse=True)
 def no_figures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        draw_no_reviews(patch)
+        draw_no_review(patch)
         yield
 
 

@@ -17,21 +17,21 @@ from cmtrack.comparison import (
     Answer,
     Candidate,
     Chain,
-    PromotionRecord,
-    RecordedPromotion,
-    Run,
-)
-
-# The command and the store come after the decision, which has no public name of its own.
-from cmtrack.comparison.promotion import Challenge, Looks, decide
-from cmtrack.comparison.promotion_record import (
+    Challenge,
+    Looks,
     ModelFacts,
     PairFacts,
+    PromotionRecord,
+    PromotionRule,
+    RecordedPromotion,
     RowsFacts,
     RuleFacts,
+    Run,
+    decide,
 )
-from cmtrack.comparison.promotion_rule import PromotionRule
 from cmtrack.evaluation import Gate, GateOutcome
+
+# The rule takes a catalog, and the built-in one has no public name.
 from cmtrack.evaluation.catalog import BUILT_IN
 
 ACCURACY = "multiclass/accuracy"

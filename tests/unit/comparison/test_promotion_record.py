@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmtrack.comparison import Answer, Chain, PromotionRecord, RecordedPromotion, canonical_json
-
 # The facts of a record have no public names, because callers only read records.
-from cmtrack.comparison.promotion_record import (
+from cmtrack.comparison import (
+    Answer,
+    Chain,
     GateFacts,
     ModelFacts,
     PairFacts,
+    PromotionRecord,
+    RecordedPromotion,
     RowsFacts,
     RuleFacts,
+    canonical_json,
 )
 
 # A record contains outcomes of gates, which callers get from a verdict.
