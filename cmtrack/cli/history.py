@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cmtrack.comparison.history import History
+
+
+_HEADING = 18
+"""Number of characters in a line of a heading."""
+_PRIORITIES = {
+    "champion_from": 100,
+    "version": 100,
+    "difference_since": 100,
+    "supported": 90,
+    "answer": 80,
+    "difference": 70,
+    "rows_since": 30,
+    "rows": 20,
+}
+"""Priorities of the columns on a narrow terminal."""
 
 
 @main.command("history")
@@ -120,21 +137,13 @@ def _exit_code(story: History) -> int:
 
 def print_history(console: Console, story: History) -> None:
     """Print the paragraphs, the table of champions, and what to check."""
-    from cmtrack.cli.frame import plain
-    from cmtrack.cli.summary import new_table
     from cmtrack.report import history as words
 
     for text in words.paragraphs(story):
         print_text(console, text)
+    console.print()
     if story.terms:
-        heads = [column.heading(story) for column in words.COLUMNS]
-        table = new_table("", *heads, right=0, overflow="fold")
-        for column, printed in zip(words.COLUMNS, table.columns, strict=True):
-            if column.right:
-                printed.justify = "right"
-        for cells in words.champion_rows(story):
-            table.add_row(*map(plain, cells))
-        console.print(table)
+        _print_champions(console, story)
     for text in words.notes(story):
         print_text(console, text)
     if story.problems:
@@ -144,3 +153,25 @@ def print_history(console: Console, story: History) -> None:
     for text in (words.false_promotions(story), *words.verified_sentences(story)):
         if text:
             print_text(console, text)
+
+
+def _print_champions(console: Console, story: History) -> None:
+    from cmtrack.cli.comparison_table import TerminalColumn, print_table
+    from cmtrack.report import formatting as fmt
+    from cmtrack.report import history as words
+
+    columns = []
+    for place, column in enumerate(words.COLUMNS):
+        columns.append(
+            TerminalColumn(
+                column.key,
+                textwrap.fill(column.heading(story), _HEADING),
+                itemgetter(place),
+                keep=_PRIORITIES[column.key],
+                right=column.right,
+            )
+        )
+    level = fmt.level(story.life.confidence_level)
+    metric = words.title_of_metric(story)
+    title = f"Versions that were {story.alias}, by {metric} [{level} interval]"
+    print_table(console, title, columns, words.champion_rows(story))

@@ -508,11 +508,14 @@ class Life:
         Each month compares the first champion with the version that was champion before these rows
         were seen. The mean is therefore unbiased under every rule of promotion, if months are
         independent. Months that did not evaluate both versions do not count. The result is None if
-        no later champion was in use.
+        no later champion was compared with the first one.
         """
-        if len({month.champion for month in self.months}) < 2:
+        if not self.months:
             return None
         first = self.months[0].champion
+        later = [month for month in self.months if month.champion != first]
+        if not any(month.pair(month.champion, first) for month in later):
+            return None
         pairs = []
         for month in self.months:
             if month.champion == first:

@@ -99,9 +99,17 @@ COLUMNS = (
     Column("champion_from", lambda history: f"{history.alias} from", _dates),
     Column("version", lambda history: "version", lambda term, _: term.version),
     Column("answer", lambda history: "answer", _answer),
-    Column("difference", lambda history: f"on the rows that chose it{_unit(history)}", _chosen_by),
+    Column(
+        "difference",
+        lambda history: f"on the rows that chose it{_unit(history)}",
+        _chosen_by,
+    ),
     Column("rows", lambda history: "rows", _chosen_rows, right=True),
-    Column("difference_since", lambda history: f"since, on other rows{_unit(history)}", _since),
+    Column(
+        "difference_since",
+        lambda history: f"since, on other rows{_unit(history)}",
+        _since,
+    ),
     Column("rows_since", lambda history: "rows", _rows_since, right=True),
     Column("supported", lambda history: "", lambda term, history: term.supported(history.better)),
 )
@@ -145,7 +153,7 @@ def _gain(history: History) -> Iterator[str]:
     if gain is not None:
         yield _size_of_gain(history, gain)
     elif has_rows and not any(month.pairs for month in history.life.months):
-        title = fmt.metric_title(history.metric, catalog=catalog_of(history))
+        title = title_of_metric(history)
         yield f"The records contain no differences in {title}, so its gain is unknown."
     elif has_rows:
         anchor = {"first": "the first champion", "previous": "the champion before"}
@@ -158,10 +166,11 @@ def _size_of_gain(history: History, gain: Gain) -> str:
         gain.version, gain.over, history.metric, gain.difference, math.nan, gain.low, gain.high
     )
     text = fmt.capital(in_words(pair, catalog_of(history)))
-    first = history.life.champions[0]
     other = f"version {gain.over}"
-    if gain.over == first:
+    if gain.over == history.terms[0].version:
         other += ", the first champion,"
+    elif gain.over == history.life.champions[0]:
+        other += ", the first evaluated champion,"
     elif history.over == "previous":
         other += ", the champion before,"
     than = "than with"
@@ -188,7 +197,7 @@ def _in_use(history: History) -> str:
     over = f"on {fmt.counted(gain.rows, 'row')} of {_months(gain.months)}"
     size = _signed(history, gain.difference, (gain.low, gain.high))
     if not math.isfinite(gain.more_correct):
-        title = fmt.metric_title(history.metric, catalog=catalog_of(history))
+        title = title_of_metric(history)
         return f"In use, the promotions changed {title} by {size} {over}, as a mean of the months."
     word = "more"
     if gain.more_correct < 0:
@@ -228,7 +237,7 @@ def _months_of(history: History) -> Iterator[str]:
     if found is None:
         return
     version, months = found
-    title = fmt.capital(fmt.metric_title(history.metric, catalog=catalog_of(history)))
+    title = fmt.capital(title_of_metric(history))
     number = _months(len(months.estimates))
     ends = (months.joined.low, months.joined.high)
     shown = value_text(history, months.joined.value, ends)
@@ -327,6 +336,11 @@ def verified_sentences(history: History) -> Iterator[str]:
 def catalog_of(history: History) -> Catalog:
     """Return a catalog that contains the metric of a history."""
     return BUILT_IN if BUILT_IN.has(history.metric) else OPEN
+
+
+def title_of_metric(history: History) -> str:
+    """Return the title of the metric, such as "accuracy"."""
+    return fmt.metric_title(history.metric, catalog=catalog_of(history))
 
 
 def is_share(history: History) -> bool:

@@ -70,7 +70,7 @@ def history_figure(history: History) -> Figure:
         raise ValueError(f"{history.model} has no months to draw")
     return plot_history(
         months,
-        metric=_title(history),
+        metric=words.title_of_metric(history),
         champion=history.champion,
         by_hand=bool(history.terms) and history.terms[-1].by_hand,
         is_share=words.is_share(history),
@@ -98,7 +98,7 @@ def gain_figure(history: History) -> Figure | None:
         )
     return plot_gain_by_month(
         rows,
-        metric=_title(history),
+        metric=words.title_of_metric(history),
         joined=joined,
         typical=typical,
         is_share=words.is_share(history),
@@ -123,10 +123,6 @@ def value_interval(history: History, estimate: MonthEstimate) -> Interval:
     return ends or _NAN
 
 
-def _title(history: History) -> str:
-    return fmt.metric_title(history.metric, catalog=words.catalog_of(history))
-
-
 # -- the page --------------------------------------------------------------------------------------
 
 
@@ -148,7 +144,7 @@ def history_page(history: History) -> str:
         title=f"History of {history.model}",
         facts=[
             f"alias {history.alias}",
-            _title(history),
+            words.title_of_metric(history),
             fmt.counted(len(promotions), "record"),
             f"{fmt.level(history.life.confidence_level)} intervals",
             history.as_of,
@@ -186,7 +182,7 @@ def _figures(history: History, problems: list[str]) -> list[dict[str, Any]]:
     drawings = (
         (
             "history",
-            f"{fmt.capital(_title(history))} by month",
+            f"{fmt.capital(words.title_of_metric(history))} by month",
             "Blue dots show the champion, which did not depend on the rows of the month. The line "
             "below shows which version was champion.",
             history_figure(history),
@@ -224,7 +220,7 @@ def _tables(history: History) -> Iterator[dict[str, Any]]:
     rows = _evaluation_rows(history.month_values(), history)
     if rows:
         heads = [("month", False), ("version", False), ("role", False), ("rows", True)]
-        heads.append((_title(history), False))
+        heads.append((words.title_of_metric(history), False))
         reading = "Newest month first."
         if len(rows) > MOST_EVALUATIONS:
             reading += f" Shows {MOST_EVALUATIONS} of {len(rows):,} evaluations."

@@ -141,8 +141,9 @@ def _check_metric(metric: str, chain: Chain, evaluated: Sequence[EvaluatedMonth]
 
 def _newest_metric(chain: Chain) -> str:
     for promotion in reversed(chain.promotions):
-        if promotion.record.rule is not None:
-            return promotion.record.rule.rank_by
+        rule = promotion.record.rule
+        if rule is not None and OPEN.has(rule.rank_by):
+            return rule.rank_by
     return FALLBACK
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 
 import mlflow
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from cmtrack import promote
 from cmtrack.cli import main
-from cmtrack.comparison import canonical_json
+from cmtrack.comparison import Problem, ProblemKind, canonical_json
 from cmtrack.tracking import quiet, tracking_store
 from support.faults import draw_no_review
 from support.stores import sqlite_store
@@ -119,7 +120,7 @@ def test_the_gain_and_the_champions_are_printed(run):
     text = " ".join(result.output.split())
     assert text.startswith("Version 2 of party is champion. Accuracy is ")
     assert "than with version 1, the first champion, on 400 rows evaluated since." in text
-    assert "since, on other rows (points)" in result.output
+    assert "since, on other" in result.output
     assert "Not promoted: 3 (cannot tell, month 2)." in result.output
     assert "Two challengers were compared, each with a chance of at most 5.4%" in result.output
     assert "verified" not in result.output
@@ -129,6 +130,24 @@ def test_every_record_is_verified(run):
     result = run("party", "--verify")
     assert result.exit_code == 0, result.output
     assert "3 of 3 records verified." in result.output
+
+
+def test_records_without_rows_end_with_3(run, monkeypatch):
+    problem = Problem(ProblemKind.NOT_RECOMPUTED, "Statistics only.")
+    # A store without rows needs promotions of its own.
+    monkeypatch.setattr("cmtrack.tracking.history.verify_promotion", lambda *_: problem)
+    result = run("party", "--verify")
+    assert result.exit_code == 3, result.output
+    assert "0 of 3 records verified." in result.output
+    assert "Not recomputed: 3 records." in result.output
+
+
+def test_a_narrow_terminal_keeps_dates_and_intervals_whole(store):
+    args = ["history", "party", "--tracking-uri", store["uri"]]
+    result = CliRunner().invoke(main, args, env={"COLUMNS": "80"})
+    rows = [line for line in result.output.splitlines() if "promote" in line]
+    assert re.match(r" ?\d{4}-\d\d-\d\d +2 +promote", rows[0]), result.output
+    assert len(re.findall(r"\[\S+, \S+\]", rows[0])) == 2
 
 
 def test_json_csv_and_the_page_agree(run, tmp_path):

@@ -169,6 +169,16 @@ def test_a_model_without_records(champion: str | None, expected: str) -> None:
         history.figure()
 
 
+def test_a_metric_without_differences_in_the_records_has_no_gain() -> None:
+    history = replace(promoted(2).history(), metric="binary/recall")
+    assert history.in_use is None
+    assert list(words.paragraphs(history)) == [
+        "Version 2 of party is champion. The records contain no differences in recall, so its gain "
+        "is unknown."
+    ]
+    assert gain_figure(history) is None
+
+
 def test_the_table_the_frame_and_the_page_agree(story: History, page: str) -> None:
     frame = story.to_frame()
     rows = words.champion_rows(story)
