@@ -6,6 +6,7 @@ the two estimates of one cell, ``check`` the test of an assumption on labelled c
 changes, ratios and totals.
 """
 
+from cmtrack.prevalence.domains.check import Assumption, LeftOut, Step, leave_out, shift_estimate
 from cmtrack.prevalence.domains.estimates import (
     DifferenceEstimate,
     Estimate,
@@ -15,27 +16,59 @@ from cmtrack.prevalence.domains.estimates import (
     rows_to_tell,
     share_interval,
 )
+from cmtrack.prevalence.domains.joint import (
+    NoChange,
+    Quantity,
+    change,
+    changes,
+    combination,
+    neighbours,
+    no_change,
+    ratio,
+    ratio_interval,
+    score,
+    total,
+)
+from cmtrack.prevalence.domains.rule import Basis, CellShare, DomainShares, Source
 from cmtrack.prevalence.domains.tables import (
     ENOUGH,
     CellCounts,
     DomainTables,
     Key,
-    domain_codes,
     tabulate,
 )
 
 __all__ = [
     "ENOUGH",
+    "Assumption",
+    "Basis",
     "CellCounts",
+    "CellShare",
     "DifferenceEstimate",
+    "DomainShares",
     "DomainTables",
     "Estimate",
     "Key",
+    "LeftOut",
+    "NoChange",
+    "Quantity",
     "ShiftEstimate",
+    "Source",
+    "Step",
+    "change",
+    "changes",
+    "combination",
     "difference_estimate",
-    "domain_codes",
+    "leave_out",
+    "neighbours",
+    "no_change",
+    "ratio",
+    "ratio_interval",
     "rows_needed",
     "rows_to_tell",
+    "score",
     "share_interval",
+    "shift_estimate",
     "tabulate",
+    "total",
 ]

@@ -275,10 +275,10 @@ class ShiftEstimate:
         """
         if len(self.counts) > 2:
             shares = self._class_shares(confidence_level)
-            low, high = shares.low[k], shares.high[k]
+            ends = np.stack((shares.low, shares.high))
             if own:
-                low, high = shares.realised[:, k]
-            return ClassShare(float(shares.values[k]), float(low), float(high))
+                ends = shares.realised
+            return ClassShare(float(shares.values[k]), *ends[:, k].tolist())
         binned = self.binned
         value = float(binned.shares[1])
         negatives, positives = binned.densities.T

@@ -181,6 +181,17 @@ class DomainTables:
         cells = self.cells_of_domain(cell)
         return cells[cells != cell]
 
+    def own_counts(self, cell: int) -> tuple[FloatArray, FloatArray]:
+        """Return labelled rows of the cell's domain, shape (K, B), and its target rows, (B,).
+
+        They are counted in the domain's own bins.
+        """
+        bins = self.own_bins[cell]
+        domain = self.labelled[self.cells_of_domain(cell)].sum(axis=0)
+        counts = np.zeros((int(bins.max()) + 1, self.n_classes))
+        np.add.at(counts, bins, domain)
+        return counts.T, np.bincount(bins, self.target[cell]).astype(np.float64)
+
     def has_own_bins(self, cell: int) -> bool:
         """Return whether each class has enough labelled rows in the cell's domain."""
         by_class = self.labelled[self.cells_of_domain(cell)].sum(axis=(0, 1))
