@@ -247,6 +247,7 @@ def test_force_names_the_first_champion_and_rolls_back(registry: Registry) -> No
     assert registry.version_of(alias) == "4"
 
 
+@pytest.mark.slow
 def test_an_alias_that_was_moved_back_by_hand_moves_again(registry: Registry) -> None:
     alias = registry.alias()
     assert promote("3", *on("april", alias), "--move").exit_code == 0
@@ -341,6 +342,7 @@ def test_markdown_shows_intervals_and_escapes_names(registry: Registry, tmp_path
     assert f"of “{escaped}”" in text
 
 
+@pytest.mark.slow
 def test_lower_is_better_for_log_loss(registry: Registry) -> None:
     alias = registry.alias()
     columns = ["--data=may.parquet", "--y-true=y", "--y-prob=v{version}_p_*", "--row-ids=id"]
