@@ -17,6 +17,7 @@ from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.ordinal import ORDINAL
 from cmtrack.metrics.own import Kept, own_metrics
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import with_decisions, with_segments
@@ -92,7 +93,8 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
     # If the order is unchanged, only the types differ: False, 0 and 0.0 are the same class.
     by_order: list[str] = []
     if order != old and len(old) > 2:
-        by_order.extend(multiclass.ORDINAL)
+        by_order.extend(multiclass.BY_ORDER)
+        by_order.extend(metric.name for metric in ORDINAL.metrics)
     by_order.extend(_moved_metrics(evaluation, copy))
     reason = f"it depends on the order of the classes, which was {listed(old, 12)}"
     undefined = Kept(math.nan, None, None, evaluation.confidence_level, reason)
@@ -159,6 +161,12 @@ def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
 
 def merge(first: Evaluation, second: Evaluation) -> Evaluation:
     """Merge the evaluations of two disjoint sets of rows."""
+    is_ordered = first.spec.ordered and second.spec.ordered
+    if is_ordered and first.labels != second.labels:
+        raise ValueError(
+            "ordered evaluations must have the same order of classes to be merged, "
+            f"got {listed(first.labels, 12)} and {listed(second.labels, 12)}"
+        )
     if set(first.labels) == set(second.labels):
         second = with_label_order(second, first.labels)
     if first.labels != second.labels:

@@ -40,7 +40,15 @@ from cmtrack.statistics.reweighted import reweighted
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
-OF_TABLE = ("counts", "table", "whole table", "classes", "binary", "costs")
+OF_TABLE = (
+    "counts",
+    "table",
+    "whole table",
+    "ordered table",
+    "classes",
+    "binary",
+    "costs",
+)
 """Views of the confusion matrix, in which all rows of a cell have the same influence."""
 _LEFT_OUT = (
     "class calibration",
@@ -51,7 +59,7 @@ _LEFT_OUT = (
     "class shares",
 )
 """Views that compare predicted probabilities with frequencies, which depend on the shares."""
-_SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
+_SECTIONS = ("multiclass", "class", "ordinal", "reduced", "binary", "cost", "probability", "spcc")
 _MOST_ROWS = 1 << 16
 """Largest number of rows for which errors that are too wide are recomputed from the rows."""
 

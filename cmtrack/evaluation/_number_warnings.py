@@ -28,6 +28,7 @@ from cmtrack.metrics.cells import Table
 from cmtrack.metrics.intervals import FEW_ROWS
 from cmtrack.metrics.moments import ScoreSamples
 from cmtrack.metrics.multiclass import passed_over
+from cmtrack.metrics.ordinal import FEWEST_FOR_RANKED
 from cmtrack.metrics.precision_recall import largest_error
 from cmtrack.metrics.results import Results
 from cmtrack.metrics.roc import ScoreTable
@@ -356,6 +357,17 @@ def _has_part(names: Collection[str], part: str, parts: Collection[str]) -> bool
     return any(part in name and not any(other in name for other in longer) for name in names)
 
 
+def _warn_of_ranked_scores(warned: Warned) -> Iterator[str]:
+    if "ordinal/ranked_probability_score" not in warned.results.intervals:
+        return
+    n_rows = float(warned.statistics.tables.map(lambda table: table.sum()).effective_size())
+    if n_rows < FEWEST_FOR_RANKED:
+        yield (
+            f"the interval of the ranked probability score is too narrow: {significant(n_rows, 2)} "
+            f"rows, fewer than {FEWEST_FOR_RANKED}"
+        )
+
+
 def _warn_of_clusters(warned: Warned) -> Iterator[str]:
     statistics = warned.statistics
     n_clusters = warned.results.clusters.n
@@ -395,6 +407,7 @@ _WARNINGS = {
     _warn_of_curves: "binary",
     _warn_of_probabilities: "probability",
     _warn_of_few_errors: "probability",
+    _warn_of_ranked_scores: "ordinal",
     _warn_of_clusters: "",
     _warn_of_prevalence: "prevalence",
 }

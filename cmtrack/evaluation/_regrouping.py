@@ -86,7 +86,7 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
         except ValueError:
             costs = None
             lost.add(Lost.COSTS)
-    counting = Counting(labels, new, grouping, prices)
+    counting = Counting(labels, new, grouping, prices, evaluation.spec.ordered)
     if isinstance(evaluation.rows, SpanRows):
         statistics = evaluation.statistics  # spans have no scores
     elif evaluation.rows is not None:

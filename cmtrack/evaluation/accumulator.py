@@ -291,7 +291,7 @@ class Accumulator:
             probabilities = in_memory(probabilities, "y_score" in (self._columns or ()))
         segments = zip(*(batch.segments for batch in batches), strict=True)
         part, _ = collect(
-            Counting(self.labels, self._step, self.spec.grouping, self._prices),
+            Counting(self.labels, self._step, self.spec.grouping, self._prices, self.spec.ordered),
             Codes(np.concatenate([batch.actual for batch in batches])),
             None if predicted is None else Codes(predicted),
             probabilities=probabilities,

@@ -19,6 +19,7 @@ from cmtrack.metrics.costs import COST
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.multiclass import MULTICLASS, REDUCED, SPANS
 from cmtrack.metrics.names import near_metric
+from cmtrack.metrics.ordinal import ORDINAL
 from cmtrack.metrics.per_class import CLASS
 from cmtrack.metrics.probability import PROBABILITY, PROBABILITY_OF_STEP
 from cmtrack.metrics.spcc import SPCC
@@ -29,6 +30,7 @@ from cmtrack.rows.flips import FLIPS
 OF_CLASSES = Sections(
     MULTICLASS,
     CLASS,
+    ORDINAL,
     SPANS,
     REDUCED,
     BINARY,

@@ -260,7 +260,13 @@ def resample_tables(
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
         redrawn = EvaluationViews(
-            plain, views.grouping, views.step, views.over, level, prices=views.prices
+            plain,
+            views.grouping,
+            views.step,
+            views.over,
+            level,
+            prices=views.prices,
+            ordered=views.ordered,
         )
         metrics = metric_values(redrawn, catalog)
         names = names or list(metrics)

@@ -265,7 +265,9 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
     divided_rows = segment_rows(aligned["segments"], divisions, len(actual))
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
-    counting = Counting(order, step, spec.grouping, prices_of(spec, order))
+    check_order(spec, order, inputs.labels is not None)
+    prices = prices_of(spec, order)
+    counting = Counting(order, step, spec.grouping, prices, spec.ordered)
     statistics, predicted = collect(
         counting,
         actual,
@@ -354,13 +356,33 @@ def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
     return None if spec.costs is None else spec.costs.matrix(labels, spec.grouping)
 
 
+def check_order(spec: Spec, labels: tuple[Label, ...], is_given: bool) -> None:
+    """Raise ValueError if classes should be ordered, but their order is unknown.
+
+    ``labels``: the K classes in order.
+    ``is_given``: whether the caller passed ``labels=``.
+    """
+    if not spec.ordered or is_given:
+        return
+    numbers = [label for label in labels if isinstance(label, (int, float))]
+    if len(numbers) == len(labels) and numbers == sorted(numbers):
+        return
+    raise ValueError(
+        "ordered=True needs labels= with all classes in their order, unless the classes are "
+        "numbers, because '10' would come before '2'; "
+        f"got {listed(labels, 12)} without labels="
+    )
+
+
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     """Evaluate rows that are already checked, with the options of an existing evaluation.
 
     The calibration set and the target of the existing evaluation are not used.
     """
     step = scored_step(rows.labels, like.grouping, like.positive)
-    statistics = collect_rows(rows, Counting(rows.labels, step, like.grouping, like.prices))
+    ordered = like.spec.ordered
+    counting = Counting(rows.labels, step, like.grouping, like.prices, ordered)
+    statistics = collect_rows(rows, counting)
     spec = replace(like.spec, weights_are=kind_of_weights(rows.design.weights))
     return Evaluation(statistics, spec, rows).with_cluster_errors()
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from cmtrack.evaluation.compute import deciding, scored_step, scores_first
-from cmtrack.evaluation.from_arrays import assemble, one_of_both, prices_of, with_calibration
+from cmtrack.evaluation.from_arrays import (
+    assemble,
+    check_order,
+    one_of_both,
+    prices_of,
+    with_calibration,
+)
 from cmtrack.evaluation.input_remarks import columns_in_text_order, input_warnings, warn_of_input
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.evaluation.spec import Options, Spec, takes_options
@@ -197,7 +203,9 @@ def evaluate_table(
         predictions = {"y_pred": y_pred, scores_name: scores}
         given = [name for name, column in predictions.items() if column is not None]
         step = deciding(step, spec.threshold, order, given)
-        counting = Counting(order, step, grouping, prices_of(spec, order))
+        check_order(spec, order, labels is not None)
+        prices = prices_of(spec, order)
+        counting = Counting(order, step, grouping, prices, spec.ordered)
         # If the classes had to be found in the rows and there are no scores, the rows are already
         # counted.
         if columns.scores or tally is None:

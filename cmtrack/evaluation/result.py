@@ -276,6 +276,7 @@ class Evaluation(BaseEvaluation):
             self.confidence_level,
             None if self.reference is None else np.array(self.reference),
             self.prices,
+            self.spec.ordered,
         )
 
     @cached_property
@@ -307,8 +308,8 @@ class Evaluation(BaseEvaluation):
 
     @property
     def counting(self) -> Counting:
-        """The classes, scored step, grouping and costs that determine how rows are counted."""
-        return Counting(self.labels, self.scored, self.grouping, self.prices)
+        """The classes and the options that determine how rows are counted."""
+        return Counting(self.labels, self.scored, self.grouping, self.prices, self.spec.ordered)
 
     @property
     def headline(self) -> tuple[str, ...]:

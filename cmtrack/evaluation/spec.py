@@ -46,6 +46,12 @@ def _threshold(threshold: Any) -> Any:
     return check_threshold(threshold)
 
 
+def _ordered(ordered: Any) -> bool:
+    if not isinstance(ordered, bool):
+        raise TypeError(f"ordered must be True or False, got {ordered!r:.80}")
+    return ordered
+
+
 def _write_threshold(threshold: float | None) -> float | str | None:
     """Convert a threshold to a form that JSON can represent."""
     return "infinity" if threshold == math.inf else threshold
@@ -105,7 +111,7 @@ class Spec(Question):
     Attributes
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
-    confidence_level, extra_metrics, headline
+    confidence_level, extra_metrics, headline, ordered
         The options of :func:`cmtrack.evaluate`. The record in a result contains the values that
         were used: ``positive`` and ``weights_are`` are set, and ``reference`` is in the order of
         the classes.
@@ -163,9 +169,10 @@ class Spec(Question):
     sections: tuple[str, ...] | None = entry(
         "list of str, optional",
         'The sections of metrics to compute, such as ``["multiclass", "class"]``. By default, all '
-        "that apply: multiclass, spans, class, reduced, binary, cost (if costs are given), "
-        "probability, calibration, confidence, spcc, prevalence and rough. All other sections are "
-        "missing from ``Evaluation.metrics``, figures and reports. "
+        "that apply: multiclass, spans, class, ordinal (if the classes are ordered), reduced, "
+        "binary, cost (if costs are given), probability, calibration, confidence, spcc, prevalence "
+        "and rough. All other sections are missing from ``Evaluation.metrics``, figures and "
+        "reports. "
         ":meth:`Evaluation.with_sections` computes them later.",
         check=late("cmtrack.evaluation.compute:check_sections"),
         flag="--section",
@@ -252,6 +259,18 @@ class Spec(Question):
         read=_names_in,
         merge=lambda ours, theirs: tuple(dict.fromkeys((*ours, *theirs))),
     )
+    ordered: bool = entry(
+        "bool, default False",
+        "Whether the classes are ordered, such as ratings from 1 to 5. The section ``ordinal/`` "
+        "then measures how far predictions are from the actual classes. The order is the order of "
+        "``labels``. Classes that are numbers are sorted if ``labels`` is not given.",
+        default=False,
+        check=_ordered,
+        flag="--ordered",
+        help="Whether the classes are ordered, such as ratings, for the section ordinal/.",
+        choices={"no": False, "yes": True},
+        read=_ordered,
+    )
     none: Label | None = entry()
 
     @cached_property
@@ -297,6 +316,7 @@ class Options(TypedDict, total=False):
     confidence_level: float
     extra_metrics: Sequence[Metric]
     headline: Sequence[str]
+    ordered: bool
 
 
 takes_options = takes(Spec, Options)

@@ -90,6 +90,7 @@ RESERVED = frozenset(
         "family",
         "flips",
         "multiclass",
+        "ordinal",
         "prevalence",
         "probability",
         "reduced",

@@ -220,7 +220,7 @@ class Table(Samples):
         weights.
     """
 
-    kinds = ("table", "whole table", "classes", "spans")
+    kinds = ("table", "whole table", "ordered table", "classes", "spans")
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Table | None:
@@ -228,6 +228,8 @@ class Table(Samples):
         # divide the data into a fixed number of parts.
         of_spans = views.over is not None
         if of_spans and kind == "whole table":
+            return None
+        if kind == "ordered table" and not views.ordered:
             return None
         if kind == "spans" and not of_spans:
             return None

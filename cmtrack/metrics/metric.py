@@ -28,6 +28,7 @@ NEEDS = {
     "counts": "labels",
     "table": "labels",
     "whole table": "labels",
+    "ordered table": "labels",
     "classes": "labels",
     "binary": "two groups",
     "spans": "spans",

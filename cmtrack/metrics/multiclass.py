@@ -286,8 +286,8 @@ _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
 MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
 
-ORDINAL = ("multiclass/cohen_kappa_linear", "multiclass/cohen_kappa_quadratic")
-"""Metrics that depend on the order of the classes."""
+BY_ORDER = ("multiclass/cohen_kappa_linear", "multiclass/cohen_kappa_quadratic")
+"""Metrics of this section that depend on the order of the classes."""
 
 MULTICLASS = Section(
     "multiclass",

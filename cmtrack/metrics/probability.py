@@ -19,7 +19,14 @@ from scipy.special import digamma
 from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples, Weighted, stratum_means
-from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
+from cmtrack.statistics.actual_class import (
+    LOSSES,
+    RANKED,
+    ProperScores,
+    RankCounts,
+    losses_of,
+    ranks_of,
+)
 from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -181,13 +188,13 @@ class LossSamples(Samples):
     shape (K, 2). The standard error is computed exactly from these coefficients and from the means
     and sums of squares in each class.
 
-    ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`.
+    ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`, or ``RANKED``.
     ``groups``, shape (K,): the groups of a step. By default, each class is a separate group.
         ``reference``, shape (K,): shares of the classes that the reference of a skill predicts.
     ``moments``, ScoreMoments of shape (K, K): moments of each class's probability by actual class.
     """
 
-    kinds = ("log losses", "brier losses", "spherical losses", "losses within")
+    kinds = ("log losses", "brier losses", "spherical losses", "losses within", "ranked losses")
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> LossSamples | None:
@@ -195,6 +202,8 @@ class LossSamples(Samples):
         if loss == "within" and not step:
             # If no step is given, the loss within groups uses the last step.
             return views.seen(cls, kind, views.steps[-1]) if views.steps else None
+        if loss == RANKED and not views.ordered:
+            return None
         groups = views.composed[step].group_of_class if step else None
         scores = views.statistics.counted("losses")
         if scores is None or scores.sums.place(loss, groups) is None:
@@ -337,13 +346,15 @@ class LossSamples(Samples):
         if influence is None:
             raise TypeError(f"{metric.name} provides no influence")
         actual = at.rows.actual
-        # The first three losses are for classes, and the remaining losses are for groups.
-        place = LOSSES.index(self.loss)
+        is_ranked = self.loss == RANKED
+        # The first three losses are for classes, the next losses are for groups, and the ranked
+        # loss is the last one.
+        place = -1 if is_ranked else LOSSES.index(self.loss)
         groups = np.empty((0, len(self.scores.n)), np.int64)
         if self.groups is not None:
             place += 3
             groups = self.groups[None]
-        losses, impossible = losses_of(at.probabilities.T, actual, groups)
+        losses, impossible = losses_of(at.probabilities.T, actual, groups, is_ranked)
         of_group = self.groups is not None and self.loss != "within"
         infinite = impossible[1 if of_group else 0][at.rows.design.counted]
         if self.loss in ("log", "within") and infinite.any():

@@ -367,7 +367,9 @@ class Results:
         if ends is None:
             return
         low, high = ends
-        if math.isinf(metric.high) and (low <= metric.low or math.isinf(high)):
+        # An interval that starts at the value, such as [0, 0.1] for 0 errors, has two limits.
+        is_open_below = low <= metric.low < self.metrics[name]
+        if math.isinf(metric.high) and (is_open_below or math.isinf(high)):
             self.one_sided[name] = ends
         else:
             self.intervals[name] = ends

@@ -81,6 +81,7 @@ class EvaluationViews(Views):
     ``reference``, shape (K,): shares of the classes that the reference of a skill predicts. By
         default, they are the shares of the classes among the rows.
     ``prices``, shape (K, K): costs with actual classes in rows and predicted classes in columns.
+    ``ordered``: whether the classes are ordered, which the section ``ordinal/`` needs.
     """
 
     statistics: Statistics
@@ -90,6 +91,7 @@ class EvaluationViews(Views):
     level: float = 0.95
     reference: FloatArray | None = None
     prices: FloatArray | None = None
+    ordered: bool = False
     _seen: dict[tuple[str, str], Samples | None] = field(default_factory=dict, init=False)
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:

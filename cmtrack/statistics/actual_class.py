@@ -8,7 +8,7 @@ such rows are counted separately.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ The losses are minus the logarithm of the actual class's probability, the Brier 
 cosine between the probabilities and the actual class, and minus the logarithm of the class's
 conditional probability given its group.
 """
+RANKED = "ranked"
+"""Name of the ranked loss, which is computed only if the classes are ordered. It comes last."""
 _CLASS_LOSSES = 3
 _STEP_LOSSES = len(LOSSES)
 
@@ -37,7 +39,7 @@ def in_order(groups: IntArray) -> IntArray:
 
 
 def losses_of(
-    values: FloatArray, codes: IntArray, groups: IntArray
+    values: FloatArray, codes: IntArray, groups: IntArray, ordered: bool = False
 ) -> tuple[FloatArray, BoolArray]:
     """Return the losses of rows, and a mask of rows whose actual class has probability 0.
 
@@ -49,16 +51,18 @@ def losses_of(
         The actual classes.
     groups : ndarray of shape (S, K)
         The group of each class in each step.
+    ordered : bool
+        Whether to add the ranked loss as the last loss.
 
     Returns
     -------
-    losses : ndarray of shape (3 + 4 S, b)
+    losses : ndarray of shape (3 + 4 S, b) or (4 + 4 S, b)
         The losses for the classes, followed by the losses for the groups of each step, in the order
-        of :data:`LOSSES`. The logarithm of 0 is replaced with 0.
+        of :data:`LOSSES`, and the ranked loss. The logarithm of 0 is replaced with 0.
     impossible : ndarray of shape (1 + S, b), bool
     """
     n = values.shape[1]
-    losses = np.empty((_CLASS_LOSSES + _STEP_LOSSES * len(groups), n))
+    losses = np.empty((_CLASS_LOSSES + _STEP_LOSSES * len(groups) + ordered, n))
     impossible = np.empty((1 + len(groups), n), dtype=np.bool_)
     probability = picked(values, codes)
     _write_losses(losses, impossible[0], values, probability)
@@ -71,7 +75,24 @@ def losses_of(
         within = of_step[LOSSES.index("within")]
         np.subtract(losses[0], of_step[0], out=within, where=probability > 0)
         within[probability <= 0] = 0.0
+    if ordered:
+        losses[-1] = _ranked_loss(values, codes)
     return losses, impossible
+
+
+def _ranked_loss(values: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the ranked loss of rows, shape (b,), for classes in their order.
+
+    The loss is Σ (F_k - 1[actual <= k])² / (K - 1), with the cumulative probability F_k of class k
+    (Epstein 1969, Journal of Applied Meteorology 8, 985-987).
+    """
+    cumulative = np.zeros(values.shape[1])
+    loss = np.zeros(values.shape[1])
+    for k, column in enumerate(values[:-1]):
+        cumulative += column
+        loss += (cumulative - (codes <= k)) ** 2
+    # A single class has no order, and its loss is 0.
+    return loss / max(len(values) - 1, 1)
 
 
 def _group_sums(values: FloatArray, groups: IntArray) -> FloatArray:
@@ -123,8 +144,8 @@ class ProperScores(Record):
     ``impossible``, shape (1 + S, K): number of rows (or total weight) whose actual class, or whose
         group in a step, has probability 0.
     ``mean``, ``m2``, shape (K, 3 + 4 S): mean and sum of squared deviations of each loss. There are
-        three losses for the classes and four losses for each step. A logarithm of 0 is replaced
-        with 0.
+        three losses for the classes and four losses for each step. If the classes are ordered, the
+        ranked loss follows in one more column. A logarithm of 0 is replaced with 0.
     """
 
     groups: IntArray
@@ -135,15 +156,22 @@ class ProperScores(Record):
 
     @classmethod
     def of_block(
-        cls, block: ClassBlock, values: FloatArray, groups: IntArray, actual: IntArray | None = None
+        cls,
+        block: ClassBlock,
+        values: FloatArray,
+        groups: IntArray,
+        actual: IntArray | None = None,
+        ordered: bool = False,
     ) -> ProperScores:
         """Compute the scores from one block of rows.
 
         ``values``, shape (K, b): probabilities, in the order of the block's classes.
         ``actual``, shape (b,): the actual classes; needed only if the block is sorted by segment
             and class.
+        ``ordered``: whether to compute the ranked loss.
         """
-        losses, is_impossible = losses_of(values, block.codes if actual is None else actual, groups)
+        codes = block.codes if actual is None else actual
+        losses, is_impossible = losses_of(values, codes, groups, ordered)
         impossible: Counts = np.zeros((len(is_impossible), len(block.present)), np.int64)
         if is_impossible.any():
             impossible = block.total(is_impossible.astype(np.int64))
@@ -163,6 +191,8 @@ class ProperScores(Record):
         groups = parts[0].groups
         if any(not np.array_equal(part.groups, groups) for part in parts):
             raise ValueError("proper scores must be for the same groups of classes to be merged")
+        if not all(part.has_ranked for part in parts):
+            parts = [part.without_ranked() for part in parts]
         n = np.stack([part.n for part in parts])
         impossible = np.stack([part.impossible for part in parts]).sum(axis=0)
         mean, m2 = merged_spread(
@@ -183,6 +213,21 @@ class ProperScores(Record):
     def __add__(self, other: ProperScores) -> ProperScores:
         return ProperScores.merge([self, other])
 
+    @property
+    def _n_usual(self) -> int:
+        """Number of the losses that do not depend on the order of the classes."""
+        return _CLASS_LOSSES + _STEP_LOSSES * len(self.groups)
+
+    @property
+    def has_ranked(self) -> bool:
+        """Return whether the ranked loss was computed."""
+        return self.mean.shape[1] > self._n_usual
+
+    def without_ranked(self) -> ProperScores:
+        """Return the scores without the ranked loss, which depends on the order of the classes."""
+        usual = slice(self._n_usual)
+        return replace(self, mean=self.mean[:, usual], m2=self.m2[:, usual])
+
     def holds(self, groups: IntArray) -> bool:
         """Return whether losses were computed for ``groups``, shape (K,)."""
         return self.place("log", groups) is not None
@@ -192,6 +237,8 @@ class ProperScores(Record):
 
         The result is None if losses were not computed for these groups.
         """
+        if loss == RANKED:
+            return (self._n_usual, 0) if self.has_ranked else None
         number = LOSSES.index(loss)
         if groups is None:
             return number, 0
@@ -212,10 +259,21 @@ class ProperScores(Record):
         if "groups" in data:
             groups = plain.decode_array(data["groups"], (None, size))
         n_steps = len(groups)
-        of_losses = (rows, _CLASS_LOSSES + _STEP_LOSSES * n_steps)
-        shapes = {"n": (rows,), "impossible": (1 + n_steps, rows)}
-        shapes |= {"mean": of_losses, "m2": of_losses}
-        return cls(groups, **plain.decode_fields(data, shapes, signed=("mean",)))
+        shapes: dict[str, tuple[int | None, ...]] = {
+            "n": (rows,),
+            "impossible": (1 + n_steps, rows),
+            "mean": (rows, None),
+            "m2": (rows, None),
+        }
+        scores = cls(groups, **plain.decode_fields(data, shapes, signed=("mean",)))
+        n_losses = scores.mean.shape[1]
+        n_usual = scores._n_usual
+        if n_losses not in (n_usual, n_usual + 1) or scores.m2.shape != scores.mean.shape:
+            raise ValueError(
+                f"losses must have {n_usual} or {n_usual + 1} columns, got {n_losses} means and "
+                f"{scores.m2.shape[1]} sums of squares"
+            )
+        return scores
 
 
 def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:

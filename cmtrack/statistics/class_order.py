@@ -92,6 +92,8 @@ def _cross(cross: CrossMoments, place: IntArray) -> CrossMoments:
 
 def _losses(losses: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:
     """Return the losses with the given classes, and with their groups in the order ``place``."""
+    if (place != np.arange(len(place))).any():
+        losses = losses.without_ranked()
     groups = np.empty_like(losses.groups)
     for moved, step in zip(groups, losses.groups, strict=True):
         moved[:] = in_order(step[place])

@@ -20,12 +20,14 @@ class Counting:
     ``step``: the step with two groups; the score is the probability of its positive group.
     ``grouping``: a grouping. Proper scores and hit probabilities are also computed for its steps.
     ``costs``, shape (K, K): costs by actual and predicted class, which determine the decisions.
+    ``ordered``: whether the classes are ordered, so that the ranked loss is computed.
     """
 
     labels: tuple[Label, ...]
     step: ComposedStep | None = None
     grouping: Grouping | None = None
     costs: FloatArray | None = None
+    ordered: bool = False
 
     @cached_property
     def _steps(self) -> tuple[ComposedStep, ...]:

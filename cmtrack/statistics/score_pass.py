@@ -139,7 +139,10 @@ class ScorePass:
         tallies["hits"].add_block(block, values, predicted, own)
         if self.counting.costs is not None:
             yield "decisions", DecisionCounts.of_block(block, values, self.counting.costs)
-        yield "losses", ProperScores.of_block(block, values, self.counting.groups)
+        losses = ProperScores.of_block(
+            block, values, self.counting.groups, ordered=self.counting.ordered
+        )
+        yield "losses", losses
         # From here on, deviations overwrite the scores.
         if not self._has_cross:
             moments = ScoreMoments.of_block(block, *block.centre(scores_of_block), few=True)

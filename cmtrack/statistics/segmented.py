@@ -409,7 +409,9 @@ def count_segments(
             counts = replace(counts, ranks=RankCounts.of_block(block, values[:size], classes))
         if probabilities.ranking_only:
             return counts
-        losses = ProperScores.of_block(block, values[:size], counting.groups, classes)
+        losses = ProperScores.of_block(
+            block, values[:size], counting.groups, classes, counting.ordered
+        )
         if step is not None:
             values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
         moments = ScoreMoments.of_block(block, *block.centre(values))

@@ -75,6 +75,8 @@ ABOUT = {
     "is computed from.\n\n"
     "In the formulas, C_ii is the number of rows of the class that are predicted as this class. The actual total is "
     "the sum of its row in the confusion matrix, the predicted total is the sum of its column.",
+    "ordinal": "You get these metrics with `evaluate(..., ordered=True)`, for classes that have an order, such as "
+    "ratings. Class i is at place i in the order of `labels=`; classes that are numbers are sorted.",
     "spans": "{py:func}`cmtrack.evaluate_spans` returns these metrics, for labelled spans such as entities in texts.",
     "reduced-step": "Each step of a grouping has these metrics. Intragroup mismatches (IM) are counted separately: "
     "[The reduced matrix](../../../concepts/reduced_matrix.md).",

@@ -90,7 +90,9 @@ def test_every_entry_of_the_catalog_is_computed_by_some_evaluation():
     for grouping in (None, Grouping({"a": [0, 1, 2], "b": [3, 4, 5]}, "strict", name="ab")):
         names |= {
             lookup(name).name
-            for name in evaluate(y, y_prob=p, grouping=grouping, costs={(0, 1): 2}).metrics
+            for name in evaluate(
+                y, y_prob=p, grouping=grouping, costs={(0, 1): 2}, ordered=True
+            ).metrics
         }
     # other functions, and comparisons, give these
     others = ("label sets", "spans", "granules", "two runs")
