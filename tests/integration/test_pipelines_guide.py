@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import subprocess
@@ -41,6 +42,8 @@ figures.draw_pictures = lambda *_, **__: {}
 """
 COMMAND = f"{UNDRAWN}\nfrom cmtrack.cli import main\nmain()"
 FLOW = """
+import os, sys
+sys.executable = os.environ["FORK"]
 from metaflow import FlowSpec, card, current, step
 from metaflow.cards import Markdown
 
@@ -86,6 +89,7 @@ class Party:
     folder: Path
     client: mlflow.MlflowClient
     environment: dict[str, str]
+    fork: str
 
     def back(self) -> None:
         """Make version 1 the champion again."""
@@ -133,6 +137,7 @@ def party(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Party]:
     (folder / "command.py").write_text(COMMAND)
     commands = quick_commands(folder)
     scripts = {"cmtrack": f'exec "{commands}/python" "{folder}/command.py" "$@"'}
+    scripts["fork"] = f'if [ "$1" = -u ]; then shift; fi\nexec "{commands}/python" "$@"'
     scripts |= {name: f'echo "{name} $*" >> "{folder}/calls"' for name in ("gh", "curl")}
     for name, line in scripts.items():
         (commands / name).write_text(f"#!/bin/sh\n{line}\n")
@@ -158,7 +163,14 @@ def party(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Party]:
             "MLFLOW_TRACKING_URI": uri,
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
         }
-        yield Party(folder, mlflow.MlflowClient(), environment)
+        yield Party(folder, mlflow.MlflowClient(), environment, str(commands / "fork"))
+
+
+COMPARE = next(
+    line.strip().rstrip("\\")
+    for line in snippet("yaml", "gh pr").splitlines()
+    if "cmtrack promote" in line
+)
 
 
 # -- Python ----------------------------------------------------------------------------------------
@@ -201,14 +213,17 @@ def test_a_step_of_metaflow_writes_a_card_and_branches_by_the_answer(party: Part
     flow = party.folder / "flow.py"
     flow.write_text(FLOW.format(step=step, undrawn=UNDRAWN.strip().replace("\n", "\n    ")))
     done = subprocess.run(
-        [sys.executable, "flow.py", "run"],
+        [party.fork, "flow.py", "run"],
         cwd=party.folder,
-        env=party.environment | {"USERNAME": "somebody"},
+        env=party.environment | {"USERNAME": "somebody", "FORK": party.fork},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "deploys promote" in done.stdout
+    (card,) = party.folder.glob(".metaflow/mf.cards/**/steps/challenge/**/*.html")
+    encoded = re.findall(r'__MF_DATA__\["[^"]+"\] = "([^"]+)"', card.read_text())
+    assert TITLES[PROMOTE] in base64.b64decode(encoded[0]).decode()
 
 
 def test_a_task_of_airflow_branches_by_the_exit_code(
@@ -287,13 +302,19 @@ def test_a_comment_on_a_merge_request_is_sent_if_there_is_one(party: Party) -> N
 
 
 def test_a_repeated_command_is_no_new_look(party: Party) -> None:
-    line = next(line for line in snippet("yaml", "gh pr").splitlines() if "cmtrack" in line)
-    command = line.strip().rstrip("\\")
-    first, second = (party.run(command, CANNOT_TELL) for _ in range(2))
+    first, second = (party.run(COMPARE, CANNOT_TELL) for _ in range(2))
     assert first.returncode == second.returncode == 3
     assert "this is no new look" in second.stdout
-    assert party.run(command, PROMOTE).returncode == 0
+    assert party.run(COMPARE, PROMOTE).returncode == 0
     # The alias has moved, so this version is the champion.
-    third = party.run(command, PROMOTE, back=False)
+    third = party.run(COMPARE, PROMOTE, back=False)
     assert third.returncode == 2
     assert "version 2 is the champion already" in third.stderr
+
+
+def test_a_step_verifies_and_writes_the_history(party: Party) -> None:
+    (step,) = yaml.safe_load(snippet("yaml", "cmtrack history"))
+    assert party.run(COMPARE, KEEP).returncode == 1
+    done = party.run(step["run"], KEEP)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (party.folder / "history.html").exists()
