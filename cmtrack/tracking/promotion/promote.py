@@ -33,6 +33,7 @@ from cmtrack.evaluation.labelled_rows import LabelledRows, StoredColumns
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.names import join_names
+from cmtrack.report.formatting import short_id
 from cmtrack.report.promotion import chosen_before
 from cmtrack.tracking.promotion.evaluations import Evaluated, compare_versions, evaluate_versions
 from cmtrack.tracking.promotion.request import (
@@ -204,8 +205,8 @@ def _promoted(
         if _has_equal_numbers(recorded, challenges):
             return complete(request, found, recorded, challenges, evaluated, client)
         evaluated.notes.append(
-            f"Run {recorded.run_id} compared the same versions on these rows, but with other "
-            "numbers. Options or predictions have changed since."
+            f"Run {short_id(recorded.run_id)} compared the same versions on these rows, but with "
+            "other numbers. Options or predictions have changed since."
         )
     challenges = _decide(request, evaluated, found, found.chain, facts)
     record = _record(request, found, evaluated, challenges, facts)

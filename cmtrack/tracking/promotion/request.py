@@ -23,6 +23,7 @@ from cmtrack.comparison.record import versions
 from cmtrack.comparison.result import RunComparison
 from cmtrack.evaluation.labelled_rows import StoredColumns
 from cmtrack.grouping import Label
+from cmtrack.report.formatting import short_id
 from cmtrack.tracking import mlflow_inside
 from cmtrack.tracking.promotion import records
 from cmtrack.tracking.registry import (
@@ -138,8 +139,8 @@ def find(
             readable.append(one)
         else:
             notes.append(
-                f"The record of run {one.run_id} cannot be read, so its looks do not count: "
-                f"{one.reason}"
+                f"The record of run {short_id(one.run_id)} cannot be read, so its looks do not "
+                f"count: {one.reason}"
             )
     chain = Chain.from_promotions(readable, current)
     return Found(tuple(versions), champion, chain, experiment_id, tuple(notes))

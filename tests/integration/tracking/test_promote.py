@@ -103,7 +103,9 @@ def test_move_completes_a_recorded_decision_and_is_no_new_look(client) -> None:
     assert completed.moved
     assert (completed.run_id, completed.sha256) == (decided.run_id, decided.sha256)
     assert completed.experiment_id == decided.experiment_id
-    assert completed.notes == (f"Recorded before, as run {decided.run_id}: this is no new look.",)
+    assert completed.notes == (
+        f"Recorded before, as run {decided.run_id[:8]}: this is no new look.",
+    )
     assert len(runs_of(client)) == n_runs
     with pytest.raises(ValueError, match="version 2 is the champion already"):
         promote(2, JUNE, move=True)
@@ -173,7 +175,7 @@ def test_other_predictions_on_the_same_rows_are_another_question(client) -> None
     second = promote(3, rescored)
     assert second.answer is Answer.PROMOTE
     assert second.notes == (
-        f"Run {first.run_id} compared the same versions on these rows, but with other numbers. "
+        f"Run {first.run_id[:8]} compared the same versions on these rows, but with other numbers. "
         "Options or predictions have changed since.",
     )
     # The rows were looked at before, so they are not joined with themselves.
@@ -306,7 +308,7 @@ def test_an_unreadable_record_is_named_and_does_not_stop_a_promotion(client) -> 
     second = promote(3, JULY, dry_run=True)
     assert second.challenge.look == 1
     assert second.notes[0].startswith(
-        f"The record of run {promotion.run_id} cannot be read, so its looks do not count: "
+        f"The record of run {promotion.run_id[:8]} cannot be read, so its looks do not count: "
     )
 
 
