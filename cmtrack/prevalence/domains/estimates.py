@@ -167,7 +167,7 @@ def _label_variances(
     """
     low = float(values.min())
     high = float(values.max())
-    if high > low and np.isin(values, (low, high)).all():
+    if high > low and ((values == low) | (values == high)).all():
         chance = chances @ ((values - low) / (high - low)) + residual / (high - low)
         chance = np.clip(chance, least, 1 - least)
         return np.asarray((high - low) ** 2 * chance * (1 - chance))

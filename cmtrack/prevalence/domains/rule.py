@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
+from scipy.special import chdtrc
 
 from cmtrack._lazy import cached_property
 from cmtrack.digits import short_percent, significant
@@ -45,6 +46,8 @@ period.
 """
 _FEW_ROWS = 30
 """Target rows below which only the total of several cells should be read."""
+_UNLIKE = 0.001
+"""Adjusted p-value below which a cell's labelled rows are not a random part of the cell."""
 _NOTHING = ClassShare(math.nan, math.nan, math.nan)
 
 
@@ -131,6 +134,9 @@ class DomainShares:
     half_width: float = 0.05
     confidence_level: float = 0.95
     _checks: dict[tuple[Step, Assumption, bytes], LeftOut] = field(default_factory=dict, repr=False)
+    _calibrated: dict[tuple[int, bytes], DifferenceEstimate] = field(
+        default_factory=dict, repr=False
+    )
 
     # -- what is decided --------------------------------------------------------------------------
 
@@ -149,6 +155,20 @@ class DomainShares:
     def bases(self) -> dict[int, Basis]:
         """The decision about each cell with target rows."""
         return {cell: self._basis(cell) for cell in np.flatnonzero(self.tables.n).tolist()}
+
+    @property
+    def unlike(self) -> list[Key]:
+        """The cells whose labelled rows have other scores than their target rows.
+
+        The number of such a cell assumes that its labelled rows are a random part of the cell. The
+        test is the chi-square test of two samples of bins, adjusted by Holm's method.
+        """
+        tables = self.tables
+        cells = np.flatnonzero(tables.has_enough & (tables.n > 0)).tolist()
+        adjusted = holm(
+            [_two_samples(tables.counts[c].sum(axis=1), tables.targets[c]) for c in cells]
+        )
+        return [tables.keys[cell] for cell, p in zip(cells, adjusted, strict=True) if p < _UNLIKE]
 
     def check(self, step: Step, assumption: Assumption, values: FloatArray) -> LeftOut:
         """Return the check of a step for the mean of class values."""
@@ -304,6 +324,12 @@ class DomainShares:
 
     def calibrated(self, cell: int, values: FloatArray) -> DifferenceEstimate:
         """Return the mean of class values in a cell by calibration."""
+        key = (cell, values.tobytes())
+        if key not in self._calibrated:
+            self._calibrated[key] = self._calibrate(cell, values)
+        return self._calibrated[key]
+
+    def _calibrate(self, cell: int, values: FloatArray) -> DifferenceEstimate:
         tables = self.tables
         source = None
         if tables.has_enough[cell]:
@@ -385,3 +411,13 @@ class DomainShares:
             rows_needed=self._rows_needed(cell, estimate),
             why="; ".join(reasons),
         )
+
+
+def _two_samples(first: FloatArray, second: FloatArray) -> float:
+    """Return the p-value of the chi-square test that two samples of bins are alike."""
+    both = first + second
+    share = first.sum() / both.sum()
+    used = both > 0
+    spread = share * (1 - share) * both[used]
+    statistic = float(((first - share * both)[used] ** 2 / spread).sum())
+    return float(chdtrc(np.count_nonzero(used) - 1, statistic))

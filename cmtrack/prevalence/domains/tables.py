@@ -24,7 +24,7 @@ from cmtrack.prevalence.class_shares import GROUPS, top_bins
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.counting import SparseCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
+from cmtrack.statistics.top_scores import CELLS, TopScoreCounts, cells_of
 
 Key = tuple[Label, ...]
 
@@ -50,6 +50,15 @@ class CellCounts:
     classes: IntArray
     scores: FloatArray
     counts: FloatArray
+
+    @classmethod
+    def from_rows(cls, cells: IntArray, classes: IntArray, scores: FloatArray) -> CellCounts:
+        """Return one entry for each row, from scores (n,) or from probabilities (n, K)."""
+        if scores.ndim == 2:
+            best = scores.argmax(axis=1)
+            places = best * CELLS + cells_of(scores[np.arange(len(best)), best])
+            scores = places.astype(np.float64)
+        return cls(cells, classes, scores, np.ones(len(cells)))
 
     def __add__(self, other: CellCounts) -> CellCounts:
         return CellCounts(
@@ -229,28 +238,28 @@ def tabulate(
     if n_classes > 2:
         make_bins = _top_bins(n_classes)
     domains = domain_codes(keys)
-    rows = labelled + target
-    domain_of_row = domains[rows.cells]
-    bins = make_bins(labelled)(rows.scores)
+    domain_of_row = domains[np.concatenate((labelled.cells, target.cells))]
+    scores = np.concatenate((labelled.scores, target.scores))
+    bins = make_bins(labelled)(scores)
     own_bins = np.zeros_like(bins)
     for domain in range(int(domains.max()) + 1):
         of_domain = labelled.chosen(domains[labelled.cells] == domain)
         by_class = np.bincount(of_domain.classes, of_domain.counts, n_classes)
         if by_class.min() >= ENOUGH:
             inside = domain_of_row == domain
-            own_bins[inside] = make_bins(of_domain)(rows.scores[inside])
+            own_bins[inside] = make_bins(of_domain)(scores[inside])
     n_bins = int(bins.max()) + 1
     n_own = int(own_bins.max()) + 1
-    places, number = np.unique(
-        (domain_of_row * n_bins + bins) * n_own + own_bins, return_inverse=True
-    )
-    domain, pair = np.divmod(places, n_bins * n_own)
-    position = np.arange(len(places)) - np.searchsorted(domain, domain)
+    codes = (domain_of_row * n_bins + bins) * n_own + own_bins
+    places = np.flatnonzero(np.bincount(codes))
+    of_domains, pair = np.divmod(places, n_bins * n_own)
+    position = np.arange(len(places)) - np.searchsorted(of_domains, of_domains)
     size = max(int(position.max()) + 1, n_bins, n_own)
     maps = np.zeros((2, int(domains.max()) + 1, size), dtype=np.int64)
-    maps[:, domain, position] = np.divmod(pair, n_own)
-    of_row = position[number]
-    first, last = np.split(of_row, [len(labelled.cells)])
+    maps[:, of_domains, position] = np.divmod(pair, n_own)
+    position_of_code = np.zeros(int(places[-1]) + 1, dtype=np.int64)
+    position_of_code[places] = position
+    first, last = np.split(position_of_code[codes], [len(labelled.cells)])
     counts = np.zeros((len(keys), size, n_classes))
     np.add.at(counts, (labelled.cells, first, labelled.classes), labelled.counts)
     target_counts = np.zeros((len(keys), size))

@@ -26,7 +26,6 @@ from cmtrack.prevalence.domains import (
     tabulate,
     total,
 )
-from cmtrack.statistics.top_scores import CELLS, cells_of
 
 KEYS = tuple(product(("north", "east", "south"), (2017, 2018)))
 COLUMNS = ("region", "year")
@@ -44,7 +43,7 @@ class World:
         chance = np.array(self.shares)[cells // (len(sizes) // len(self.shares))]
         classes = (self.rng.random(len(cells)) < chance).astype(np.int64)
         scores = 1 / (1 + np.exp(-self.rng.normal(2 * classes - 1, 1.2)))
-        return CellCounts(cells, classes, scores.round(3), np.ones(len(cells)))
+        return CellCounts.from_rows(cells, classes, scores.round(3))
 
 
 def as_target(rows: CellCounts) -> CellCounts:
@@ -148,6 +147,16 @@ def test_remarks_about_few_rows():
     assert math.isfinite(cell.share.value)
 
 
+def test_labelled_rows_that_are_no_random_part_of_their_cell():
+    world = World(SPREAD)
+    labelled = world.rows(BOTH_YEARS)
+    target = world.rows([800] * 6)
+    assert DomainShares(tables_of(labelled, target)).unlike == []
+    high = (labelled.cells == 3) & (labelled.scores > 0.5)
+    only_high = labelled.chosen(high | (labelled.cells != 3))
+    assert DomainShares(tables_of(only_high, target)).unlike == [KEYS[3]]
+
+
 def test_cells_without_target_rows_are_not_shown():
     world = World(SPREAD)
     tables = tables_of(world.rows(BOTH_YEARS), world.rows([800, 0, 800, 800, 800, 800]))
@@ -188,18 +197,13 @@ def test_shift_of_three_classes_is_the_single_estimate():
         p = np.exp(rng.normal(0, 1, (size, 3)) + 2 * np.eye(3)[y])
         return y, p / p.sum(axis=1, keepdims=True)
 
-    def entries(cells: np.ndarray, y: np.ndarray, p: np.ndarray) -> CellCounts:
-        best = p.argmax(axis=1)
-        codes = best * CELLS + cells_of(p.max(axis=1))
-        return CellCounts(cells, y, codes.astype(float), np.ones(len(y)))
-
     y, labelled = draw(600, [0.3, 0.3, 0.4])
     _, target = draw(500, [0.6, 0.2, 0.2])
     tables = tabulate(
         ("region", "month"),
         (("a", 1), ("a", 2)),
-        entries(np.zeros(600, dtype=int), y, labelled),
-        entries(np.ones(500, dtype=int), np.zeros(500, dtype=int), target),
+        CellCounts.from_rows(np.zeros(600, dtype=int), y, labelled),
+        CellCounts.from_rows(np.ones(500, dtype=int), np.zeros(500, dtype=int), target),
         3,
     )
     cells = DomainShares(tables, Assumption.SHIFT).cells

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cmtrack.metrics.intervals import simultaneous_level
 from cmtrack.prevalence.domains import (
     DifferenceEstimate,
     ShiftEstimate,
@@ -17,6 +16,7 @@ from cmtrack.prevalence.domains import (
     rows_to_tell,
     share_interval,
 )
+from cmtrack.segments import simultaneous_level
 
 LABELLED = {
     "a": ([40, 15, 5, 2], [1, 4, 9, 20]),
