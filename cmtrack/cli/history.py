@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from operator import itemgetter
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +19,10 @@ from cmtrack.cli.group import main
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cmtrack.comparison.history import History
+    from cmtrack.comparison.history import History, Term
 
 
-_HEADING = 18
+_HEADING = 12
 """Number of characters in a line of a heading."""
 _PRIORITIES = {
     "champion_from": 100,
@@ -161,17 +163,24 @@ def _print_champions(console: Console, story: History) -> None:
     from cmtrack.report import history as words
 
     columns = []
-    for place, column in enumerate(words.COLUMNS):
-        columns.append(
-            TerminalColumn(
-                column.key,
-                textwrap.fill(column.heading(story), _HEADING),
-                itemgetter(place),
-                keep=_PRIORITIES[column.key],
-                right=column.right,
-            )
+    for column in words.COLUMNS:
+        full = TerminalColumn(
+            column.key,
+            textwrap.fill(column.heading(story), _HEADING),
+            partial(_cell, column.cell, story),
+            keep=_PRIORITIES[column.key],
+            right=column.right,
+            folds=column.key == "answer",
         )
+        if column.brief is not None:
+            brief = replace(full, cell=partial(_cell, column.brief, story))
+            full = replace(full, brief=brief)
+        columns.append(full)
     level = fmt.level(story.life.confidence_level)
     metric = words.title_of_metric(story)
     title = f"Versions that were {story.alias}, by {metric} [{level} interval]"
-    print_table(console, title, columns, words.champion_rows(story))
+    print_table(console, title, columns, story.terms)
+
+
+def _cell(cell: Callable[[Term, History], str], story: History, term: Term) -> str:
+    return cell(term, story)

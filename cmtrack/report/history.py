@@ -45,17 +45,25 @@ class Column:
     ``heading``: function of the history that returns the heading.
     ``cell``: function that returns the text for a champion.
     ``right``: whether the text is aligned to the right.
+    ``brief``: function that returns a shorter text for a narrow terminal.
     """
 
     key: str
     heading: Callable[[History], str]
     cell: Callable[[Term, History], str]
     right: bool = False
+    brief: Callable[[Term, History], str] | None = None
 
 
 def _dates(term: Term, history: History) -> str:
     if term.until and term.until != term.start:
         return f"{term.start} to {term.until}"
+    return term.start
+
+
+def _last_date(term: Term, history: History) -> str:
+    if term.until and term.until != term.start:
+        return f"by {term.until}"
     return term.start
 
 
@@ -67,6 +75,12 @@ def _answer(term: Term, history: History) -> str:
 
 def _chosen_by(term: Term, history: History) -> str:
     return _difference(history, term.chosen_by)
+
+
+def _chosen_by_in_short(term: Term, history: History) -> str:
+    if term.chosen_by is None:
+        return ""
+    return _signed(history, term.chosen_by.difference, (math.nan, math.nan))
 
 
 def _since(term: Term, history: History) -> str:
@@ -96,13 +110,14 @@ def _unit(history: History) -> str:
 
 
 COLUMNS = (
-    Column("champion_from", lambda history: f"{history.alias} from", _dates),
+    Column("champion_from", lambda history: f"{history.alias} from", _dates, brief=_last_date),
     Column("version", lambda history: "version", lambda term, _: term.version),
     Column("answer", lambda history: "answer", _answer),
     Column(
         "difference",
         lambda history: f"on the rows that chose it{_unit(history)}",
         _chosen_by,
+        brief=_chosen_by_in_short,
     ),
     Column("rows", lambda history: "rows", _chosen_rows, right=True),
     Column(

@@ -19,12 +19,12 @@ from cmtrack.comparison import (
     RecordedPromotion,
     RowsFacts,
     RuleFacts,
-    digest_of,
 )
 
 # A store is not needed to build records and months; the doors have no such functions.
 from cmtrack.comparison.history import problems_of
 from cmtrack.comparison.months import MonthEstimate  # as in a record
+from cmtrack.comparison.promotion_record import digest_of  # the digest of a rule
 from cmtrack.evaluation.gates import GateOutcome  # part of a record
 from cmtrack.metrics.intervals import tango  # the interval in a record
 
