@@ -163,13 +163,18 @@ def _values(shares: DomainShares, values: FloatArray | None) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
-def _missing(shares: DomainShares, cells: Iterable[int]) -> str:
-    """Return the reason why a cell has no number; empty if all have one."""
-    for cell in cells:
+def _terms(
+    shares: DomainShares, keys: Iterable[Key], values: FloatArray | None
+) -> tuple[list[_Term], str]:
+    """Return the estimates of cells, or the reason why a cell has no number."""
+    class_values = _values(shares, values)
+    terms = []
+    for cell in map(shares.tables.find, keys):
         if shares.bases[cell].assumption is None:
             key = ", ".join(map(str, shares.tables.keys[cell]))
-            return f"{key}: {shares.bases[cell].why or 'the two assumptions disagree'}"
-    return ""
+            return [], shares.bases[cell].why or f"{key}: the two assumptions disagree"
+        terms.append(_term(shares, cell, class_values))
+    return terms, ""
 
 
 def combination(
@@ -195,16 +200,12 @@ def combination(
     additive : bool
         Whether the allowances of cells add linearly.
     """
-    tables = shares.tables
-    cells = [tables.find(key) for key in weights]
-    why = _missing(shares, cells)
+    terms, why = _terms(shares, weights, values)
     if why:
         return Quantity.undefined(why)
-    class_values = _values(shares, values)
-    terms = [_term(shares, cell, class_values) for cell in cells]
     row = np.array([list(weights.values())], dtype=np.float64)
     value = float(row[0] @ [term.estimate.value for term in terms])
-    error = math.sqrt(float(_covariance(tables, terms, row, own, additive)[0, 0]))
+    error = math.sqrt(float(_covariance(shares.tables, terms, row, own, additive)[0, 0]))
     reach = normal_quantile(confidence_level or shares.confidence_level) * error
     return Quantity(value, value - reach, value + reach, error)
 
@@ -258,18 +259,16 @@ def ratio(
     ``counts``: whether to divide the numbers of rows instead. The interval is that of Fieller
     (:func:`~cmtrack.metrics.intervals.fieller`). It is open if the first cell's share may be 0.
     """
-    tables = shares.tables
-    cells = [tables.find(second), tables.find(first)]
-    why = _missing(shares, cells)
+    terms, why = _terms(shares, [second, first], None)
     if why:
         return Quantity.undefined(why)
-    terms = [_term(shares, cell, _values(shares, None)) for cell in cells]
-    covariance = _covariance(tables, terms, np.eye(2), own, additive=False)
+    covariance = _covariance(shares.tables, terms, np.eye(2), own, additive=False)
     x = terms[0].estimate.value
     y = terms[1].estimate.value
     factor = 1.0
     if counts:
-        factor = float(tables.n[cells[0]] / tables.n[cells[1]])
+        sizes = _sizes(shares.tables, [second, first])
+        factor = sizes[second] / sizes[first]
     variances = (float(covariance[0, 0]), -float(covariance[0, 1]), float(covariance[1, 1]))
     low, high = ratio_interval(x, y, variances, normal_quantile(shares.confidence_level))
     why = ""
@@ -328,21 +327,18 @@ def no_change(
     With C the differences between neighbours, :math:`X^2 = (C\pi)' (C \Sigma C')^{-1} (C\pi)`. It
     has as many degrees of freedom as the rank of its covariance.
     """
-    tables = shares.tables
-    pairs = neighbours(tables)
-    cells = [tables.find(key) for key in dict.fromkeys(key for pair in pairs for key in pair)]
-    why = _missing(shares, cells)
+    pairs = neighbours(shares.tables)
+    keys = list(dict.fromkeys(key for pair in pairs for key in pair))
+    terms, why = _terms(shares, keys, values)
     if not 0 < len(pairs) <= _MOST_CHANGES:
         why = f"the test needs 1 to {_MOST_CHANGES} pairs of neighbours, got {len(pairs)}"
     if why:
         return NoChange(math.nan, 0, math.nan, why)
-    class_values = _values(shares, values)
-    terms = [_term(shares, cell, class_values) for cell in cells]
-    weights = np.zeros((len(pairs), len(cells)))
+    weights = np.zeros((len(pairs), len(keys)))
     for row, (first, second) in enumerate(pairs):
-        weights[row, cells.index(tables.find(first))] = -1.0
-        weights[row, cells.index(tables.find(second))] = 1.0
-    covariance = _covariance(tables, terms, weights, own, additive=False)
+        weights[row, keys.index(first)] = -1.0
+        weights[row, keys.index(second)] = 1.0
+    covariance = _covariance(shares.tables, terms, weights, own, additive=False)
     differences = weights @ np.array([term.estimate.value for term in terms])
     degrees = int(np.linalg.matrix_rank(covariance, hermitian=True))
     statistic = float(differences @ np.linalg.pinv(covariance, hermitian=True) @ differences)

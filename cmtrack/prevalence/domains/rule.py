@@ -201,12 +201,15 @@ class DomainShares:
         values = np.eye(tables.n_classes)[1]
         for assumption in self._possible(cell):
             checks = [self.check(step, assumption, values) for step in steps]
-            allowances[assumption] = math.fsum(check.allowance for check in checks)
+            allowance = math.fsum(check.allowance for check in checks)
+            if math.isnan(allowance):
+                continue  # no labelled cell could be predicted under this assumption
+            allowances[assumption] = allowance
             if self.check(decisive, assumption, values).pvalue >= REFUSED:
                 remaining.append(assumption)
         if len(remaining) == 2:
             return Basis(Source.UNDECIDED, None, steps)
-        if tables.n_classes == 2 and not remaining:
+        if not remaining:
             remaining = sorted(allowances, key=allowances.__getitem__)
         return Basis(self._source(cell, remaining[0]), remaining[0], steps)
 

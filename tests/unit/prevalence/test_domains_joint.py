@@ -138,14 +138,18 @@ def test_allowances_add_in_a_total_and_half_cancels_in_a_change(
         (("a", 3), NONE, [250, 230, 200, 320]),
         columns=("region", "month"),
     )
-    keys = [("a", 2), ("a", 3)]
+    second = ("a", 2)
+    third = ("a", 3)
     plain = DomainShares(months, Assumption.CALIBRATION)
-    errors = [change(plain, *keys).standard_error, total(plain, keys).standard_error]
+    errors = [
+        change(plain, second, third).standard_error,
+        total(plain, [second, third]).standard_error,
+    ]
     monkeypatch.setattr(DomainShares, "allowance", lambda *_: 0.01)
     allowed = DomainShares(months, Assumption.CALIBRATION)
-    added = change(allowed, *keys).standard_error ** 2 - errors[0] ** 2
+    added = change(allowed, second, third).standard_error ** 2 - errors[0] ** 2
     close(added, 0.01)  # of two allowances, one remains
-    added = total(allowed, keys).standard_error ** 2 - errors[1] ** 2
+    added = total(allowed, [second, third]).standard_error ** 2 - errors[1] ** 2
     close(added, (2 * 1000 * 0.1) ** 2)
 
 
