@@ -19,6 +19,7 @@ from cmtrack.metrics.cells import Cells, SixCells
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.ordinal import ORDINAL
 from cmtrack.metrics.own import Kept, own_metrics
+from cmtrack.metrics.scores import Score, score_metrics, values_of_classes
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import with_decisions, with_segments
 from cmtrack.statistics.inputs import listed
@@ -86,7 +87,7 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
         reference = tuple(reference[k] for k in places_of(old, order))
     rows = evaluation.rows
     copy = replace(
-        evaluation.asking(reference=reference),
+        evaluation.asking(reference=reference, scores=_scores_of(evaluation, order)),
         statistics=ordered_statistics(evaluation.statistics, order),
         rows=None if rows is None else ordered_rows(rows, order),
     )
@@ -100,6 +101,39 @@ def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluat
     undefined = Kept(math.nan, None, None, evaluation.confidence_level, reason)
     numbers = dict.fromkeys(by_order, undefined) | (evaluation.kept_numbers or {})
     return replace(copy, kept_numbers=numbers or None)
+
+
+def _scores_of(
+    evaluation: Evaluation, order: tuple[Label, ...]
+) -> dict[str, dict[Label, float]] | None:
+    """Return the scores with their classes in another order."""
+    scores = evaluation.spec.scores
+    if scores is None:
+        return None
+    return {name: {label: of[label] for label in order} for name, of in scores.items()}
+
+
+def score(evaluation: Evaluation, values: Any, others: float | None) -> Score:
+    """Return a score of shares (see :meth:`Evaluation.score`)."""
+    if evaluation.none is not None:
+        raise ValueError(
+            f"a score needs rows that each have an actual and a predicted class, got {evaluation!r}"
+        )
+    by_class = values_of_classes(values, evaluation.labels, evaluation.grouping, others)
+    metrics = score_metrics("score", by_class)
+    names = tuple(metric.name for metric in metrics.values())
+    asked = evaluation.asking(
+        extra_metrics=tuple(metrics.values()), scores=None, sections=names, headline=()
+    )
+    computed = with_cluster_errors(asked)
+    errors = {}
+    intervals = {}
+    for kind, metric in metrics.items():
+        errors[kind] = computed.standard_errors.get(metric.name, math.nan)
+        intervals[kind] = computed.intervals.get(metric.name, (math.nan, math.nan))
+    actual, predicted, bias = (computed.metrics[name] for name in names)
+    level = evaluation.confidence_level
+    return Score(actual, predicted, bias, errors, intervals, level, by_class)
 
 
 def _moved_metrics(evaluation: Evaluation, reordered: Evaluation) -> list[str]:

@@ -190,7 +190,7 @@ class Moved:
         """All metrics that can be computed at different class shares, by their full names."""
         terms: dict[str, Term] = {}
         sections = [section.metrics for section in self.evaluation.catalog.sections.all]
-        for metrics in (*sections, self.evaluation.extra_metrics):
+        for metrics in (*sections, self.evaluation.catalog.own):
             has_steps = any("<step>" in metric.name for metric in metrics)
             steps = self.views.steps if has_steps else ("",)
             for step in steps:
@@ -200,7 +200,7 @@ class Moved:
         return terms
 
     def _is_movable(self, metric: Metric) -> bool:
-        if metric in self.evaluation.extra_metrics:
+        if metric in self.evaluation.catalog.own:
             return metric.value is not None
         return (
             metric.section in _SECTIONS
@@ -416,7 +416,7 @@ class Moved:
 
     def fallback(self, term: Term) -> Interval | None:
         """Return an interval based on the effective sample size, for a metric whose error is 0."""
-        if term.metric in self.evaluation.extra_metrics:
+        if term.metric in self.evaluation.catalog.own:
             return None
         results = Results(self.evaluation.confidence_level)
         label_parts = self.evaluation.catalog.find(term.name)[1]

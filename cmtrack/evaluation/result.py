@@ -59,6 +59,7 @@ from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
 from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.row_tests import row_pvalues
+from cmtrack.metrics.scores import Score
 from cmtrack.metrics.spcc import ClassScores, spcc_ovo
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
@@ -186,6 +187,11 @@ class Evaluation(BaseEvaluation):
     def costs(self) -> Costs | None:
         """The costs of decisions, from which section ``cost/`` is computed; None if not given."""
         return self.spec.costs
+
+    @property
+    def scores(self) -> Mapping[str, Mapping[Label, float]] | None:
+        """The value of each class by the name of the score; None if no scores are given."""
+        return self.spec.scores
 
     @property
     def decision_threshold(self) -> float | None:
@@ -882,6 +888,39 @@ class Evaluation(BaseEvaluation):
         0.667, there 0.140: “spam” has a share of 2% instead of 20%
         """
         return transported(self, prevalence, rows, counted)
+
+    def score(self, values: Mapping[Label, float] | str, *, others: float | None = None) -> Score:
+        """Return the actual and predicted score of shares, such as the net promoter score.
+
+        A score gives each class a value, and is the mean value over all rows.
+
+        Parameters
+        ----------
+        values : mapping of label to float, "nps" or "mean"
+            The values of all classes, or of all groups of a step. "nps" gives 1 to the classes 9
+            and 10, 0 to the classes 7 and 8, and -1 to the classes from 0 to 6. It also accepts the
+            groups of :meth:`Grouping.nps`. "mean" gives each class that is a number its own value.
+        others : float, optional
+            Value of the classes or groups that ``values`` does not name. By default, all classes
+            must have a value.
+
+        Returns
+        -------
+        Score
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a class or group is unknown or has no value, or if a value is not a finite number.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> found = evaluate([10, 9, 7, 3] * 25, [9, 8, 7, 6] * 25).score("nps")
+        >>> found.actual, found.predicted, found.bias
+        (0.25, 0.0, -0.25)
+        """
+        return _copies.score(self, values, others)
 
     def reject(self, share: float, *, step: str | None = None) -> Rejection:
         """Return the results of handing the least confident rows to a person.

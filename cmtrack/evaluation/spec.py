@@ -52,6 +52,19 @@ def _ordered(ordered: Any) -> bool:
     return ordered
 
 
+def _write_scores(scores: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Convert scores to a form that JSON can represent; keys of JSON objects are texts."""
+    if scores is None:
+        return None
+    return {name: [[label, value] for label, value in of.items()] for name, of in scores.items()}
+
+
+def _read_scores(data: Any) -> Any:
+    from cmtrack.metrics.scores import check_scores
+
+    return check_scores({name: dict(pairs) for name, pairs in data.items()})
+
+
 def _write_threshold(threshold: float | None) -> float | str | None:
     """Convert a threshold to a form that JSON can represent."""
     return "infinity" if threshold == math.inf else threshold
@@ -111,7 +124,7 @@ class Spec(Question):
     Attributes
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
-    confidence_level, extra_metrics, headline, ordered
+    confidence_level, extra_metrics, headline, ordered, scores
         The options of :func:`cmtrack.evaluate`. The record in a result contains the values that
         were used: ``positive`` and ``weights_are`` are set, and ``reference`` is in the order of
         the classes.
@@ -263,7 +276,8 @@ class Spec(Question):
         "bool, default False",
         "Whether the classes are ordered, such as ratings from 1 to 5. The section ``ordinal/`` "
         "then measures how far predictions are from the actual classes. The order is the order of "
-        "``labels``. Classes that are numbers are sorted if ``labels`` is not given.",
+        "``labels``. Classes that are numbers are sorted if ``labels`` is not given. Distances are "
+        "counted in classes, so name classes that may be absent in ``labels``.",
         default=False,
         check=_ordered,
         flag="--ordered",
@@ -271,15 +285,34 @@ class Spec(Question):
         choices={"no": False, "yes": True},
         read=_ordered,
     )
+    scores: Mapping[str, Any] | None = entry(
+        "mapping of name to values of classes, optional",
+        "Scores of shares, such as ``{'nps': {'promoter': 1, 'passive': 0, 'detractor': -1}}``. "
+        "The values belong to all classes, or to all groups of a step. A score may also be one of "
+        '"nps" (net promoter score of classes from 0 to 10) and "mean" (of classes that are '
+        "numbers), as in ``scores=['nps']``. Each score adds the metrics ``score/<name>`` and "
+        "``score/<name>_bias``; see :meth:`Evaluation.score`.",
+        check=late("cmtrack.metrics.scores:check_scores"),
+        flag="--score",
+        help=(
+            "Score of shares: nps, mean, or a YAML or JSON file with the values of the classes by "
+            "the name of each score; repeatable."
+        ),
+        several=True,
+        metavar="NAME|FILE",
+        write=_write_scores,
+        read=_read_scores,
+    )
     none: Label | None = entry()
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The metrics that evaluations with these options have: built-in and ``extra_metrics``."""
+        """The built-in metrics, the ``extra_metrics``, and the metrics of the ``scores``."""
         from cmtrack.evaluation.catalog import OF_CLASSES
         from cmtrack.metrics.catalog import Catalog
+        from cmtrack.metrics.scores import logged_metrics
 
-        return Catalog(OF_CLASSES, self.extra_metrics)
+        return Catalog(OF_CLASSES, (*self.extra_metrics, *logged_metrics(self.scores)))
 
     def settled(
         self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None
@@ -293,13 +326,31 @@ class Spec(Question):
         settled = dataclasses.replace(
             self, grouping=grouping, positive=positive, weights_are=weights_are
         )
-        return settled.with_reference_of(labels)
+        return settled.with_reference_of(labels).with_scores_of(labels)
 
     def with_reference_of(self, labels: tuple[Label, ...]) -> Spec:
         """Return the record with the shares of ``reference`` sorted in the order of the classes."""
         from cmtrack.statistics.inputs import shares_of
 
         return dataclasses.replace(self, reference=shares_of(self.reference, labels, "reference"))
+
+    def with_scores_of(self, labels: tuple[Label, ...]) -> Spec:
+        """Return the record in which each score has the value of every class, in their order."""
+        from cmtrack.metrics.scores import values_of_classes
+
+        if self.scores is None:
+            return self
+        scores = {
+            name: values_of_classes(values, labels, self.grouping)
+            for name, values in self.scores.items()
+        }
+        own = {metric.name for metric in self.extra_metrics}
+        for name in scores:
+            if f"score/{name}" in own or f"score/{name}_bias" in own:
+                raise ValueError(
+                    f"extra_metrics and scores must have different names, got {name!r}"
+                )
+        return dataclasses.replace(self, scores=scores)
 
 
 class Options(TypedDict, total=False):
@@ -317,6 +368,7 @@ class Options(TypedDict, total=False):
     extra_metrics: Sequence[Metric]
     headline: Sequence[str]
     ordered: bool
+    scores: Mapping[str, Any] | Sequence[str] | None
 
 
 takes_options = takes(Spec, Options)

@@ -80,7 +80,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     for name in ("positive", "grouping", "confidence_level"):  # in files of every schema
         if name not in data:
             raise KeyError(name)
-    spec = Spec.from_plain(data).with_reference_of(labels)
+    spec = Spec.from_plain(data).with_reference_of(labels).with_scores_of(labels)
     custom, numbers = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
     for name, reason in data.get("of_another_order", {}).items():
         numbers[name] = Kept(math.nan, None, None, spec.confidence_level, str(reason))

@@ -18,6 +18,7 @@ from typing import Any
 
 from cmtrack.metrics.metric import OF_POSITIVE, Metric, Section
 from cmtrack.metrics.names import decode_label
+from cmtrack.metrics.scores import ScoreMean
 from cmtrack.names import quoted
 
 
@@ -157,6 +158,12 @@ class Catalog:
                         f"got {expected!r} and {declaration!r}; extra_metrics=[Metric(...)] gives "
                         "one definition for all of them"
                     )
+            scores = [each.value for each in (first, metric) if isinstance(each.value, ScoreMean)]
+            if any(score != scores[0] for score in scores):
+                values = " and ".join(f"{score.values!r:.200}" for score in scores)
+                raise ValueError(
+                    f"all runs must have the same values of {metric.name!r}, got {values}"
+                )
         return cls(reduce(or_, (catalog.sections for catalog in several)), tuple(declared.values()))
 
     @property

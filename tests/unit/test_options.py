@@ -145,6 +145,7 @@ USES = {
     ),
     "headline": ({"headline": ["class/2/recall"]}, {}),
     "ordered": ({"ordered": True}, {}),
+    "scores": ({"scores": ["mean"]}, {}),
 }
 """By entry: the arguments of an evaluation that it changes, and those of the one that it is held against."""
 
