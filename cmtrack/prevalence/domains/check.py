@@ -24,7 +24,7 @@ cell.
 
 
 class Assumption(StrEnum):
-    """What is assumed about the scores of cells without enough labelled rows."""
+    """Assumption about the scores of cells without enough labelled rows."""
 
     SHIFT = "shift"
     CALIBRATION = "calibration"

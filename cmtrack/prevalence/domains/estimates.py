@@ -219,7 +219,7 @@ class ShiftEstimate:
 
     @property
     def is_identified(self) -> bool:
-        """Whether the scores distinguish all classes."""
+        """True if the scores distinguish all classes."""
         return self.binned.identified
 
     @property

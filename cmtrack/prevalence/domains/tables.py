@@ -156,7 +156,7 @@ class DomainTables:
 
     @property
     def has_periods(self) -> bool:
-        """Whether the last column is a period."""
+        """True if the last column is a period."""
         return len(self.columns) > 1
 
     @cached_property
@@ -178,7 +178,7 @@ class DomainTables:
 
     @cached_property
     def has_enough(self) -> BoolArray:
-        """Whether each cell has enough labelled rows, shape (C,)."""
+        """Array that is True for each cell with enough labelled rows, shape (C,)."""
         return self.n_labelled >= ENOUGH
 
     def cells_of_domain(self, cell: int) -> IntArray:
