@@ -245,7 +245,8 @@ class History:
     @cached_property
     def life(self) -> Life:
         """The months of the model, each data set once."""
-        return Life(_months_in(self.chain, self.metric), self.champion or "", self.bounds)
+        months = [month for _, month in _months_in(self.chain, self.metric)]
+        return Life(months, self.champion or "", self.bounds)
 
     @cached_property
     def gain(self) -> Gain | None:
@@ -437,11 +438,15 @@ class History:
 # -- months ----------------------------------------------------------------------------------------
 
 
-def _months_in(chain: Chain, metric: str) -> list[Month]:
-    """Return the months with rows and a champion, in order; equal rows are one month."""
+def _months_in(chain: Chain, metric: str) -> list[tuple[int, Month]]:
+    """Return the months with rows and a champion, in order; equal rows are one month.
+
+    Each month has the place of the first record with these rows.
+    """
     months: list[tuple[RowsFacts, Month]] = []
+    places: list[int] = []
     names: dict[str, None] = {}
-    for promotion in chain.promotions:
+    for number, promotion in enumerate(chain.promotions):
         record = promotion.record
         if record.rows is None or record.champion is None:
             continue
@@ -457,7 +462,8 @@ def _months_in(chain: Chain, metric: str) -> list[Month]:
         name = _unique(record.rows.name, names)
         names[name] = None
         months.append((record.rows, Month(name, record.champion, record.rows.n, pairs)))
-    return [month for _, month in months]
+        places.append(number)
+    return [(number, month) for number, (_, month) in zip(places, months, strict=True)]
 
 
 def _place_of(rows: RowsFacts, earlier: Sequence[RowsFacts]) -> int | None:
@@ -563,7 +569,27 @@ def _unique(name: str, taken: Mapping[str, Any]) -> str:
 
 
 def _terms(history: History) -> Iterator[Term]:
-    """Yield the champions in order."""
+    """Yield the champions in order, each with its gain on the months in which it served."""
+    changes = list(_changes(history))
+    if not changes:
+        return
+    months = _months_in(history.chain, history.metric)
+    starts = [start for start, _ in changes]
+    ends = [*starts[1:], len(history.chain.promotions)]
+    for (start, term), end in zip(changes, ends, strict=True):
+        if term.before is None:
+            yield term
+            continue
+        served = [
+            month
+            for place, month in months
+            if start <= place < end and month.champion == term.version
+        ]
+        yield replace(term, since=history.life.joined(served, term.version, term.before))
+
+
+def _changes(history: History) -> Iterator[tuple[int, Term]]:
+    """Yield the champions in order, each with the place of the first record that it can serve."""
     promotions = history.chain.promotions
     if not promotions:
         return
@@ -571,23 +597,24 @@ def _terms(history: History) -> Iterator[Term]:
     current: str | None = None
     if first.champion is not None:
         current = first.champion
-        yield Term(current, None, first.made[:10])
+        yield 0, Term(current, None, first.made[:10])
     last_date = first.made[:10]
     for place, promotion in enumerate(promotions):
         record = promotion.record
         if record.champion is not None and record.champion != current:
-            yield _term_by_hand(
-                history, record.champion, current, (last_date, record.made[:10]), promotions[:place]
-            )
+            dates = (last_date, record.made[:10])
+            term = _term_by_hand(history, record.champion, current, dates, promotions[:place])
+            yield place, term
             current = record.champion
         last_date = record.made[:10]
         after = promotion.champion_after
         if after is not None and after != current:
-            yield _term(history, after, current, promotion)
+            yield place + 1, _term(history, after, current, promotion)
             current = after
     if history.champion is not None and history.champion != current:
         dates = (last_date, history.as_of)
-        yield _term_by_hand(history, history.champion, current, dates, promotions)
+        term = _term_by_hand(history, history.champion, current, dates, promotions)
+        yield len(promotions), term
 
 
 def _term(history: History, version: str, before: str | None, promotion: RecordedPromotion) -> Term:
@@ -598,7 +625,6 @@ def _term(history: History, version: str, before: str | None, promotion: Recorde
         promotion=promotion,
         chosen_by=_chosen_by(promotion, version, before, history.metric),
         chosen_rows=_chosen_rows(history.chain, promotion, version),
-        since=_since(history, version, before),
     )
 
 
@@ -628,7 +654,6 @@ def _term_by_hand(
         by_hand=True,
         chosen_by=chosen_by,
         chosen_rows=chosen_rows,
-        since=_since(history, version, before),
     )
 
 
@@ -649,17 +674,6 @@ def _chosen_rows(chain: Chain, promotion: RecordedPromotion, version: str) -> fl
     joined = [one for one in chain.promotions if one.run_id in looks]
     sizes = [one.record.rows.n for one in (*joined, promotion) if one.record.rows is not None]
     return sum(sizes) if sizes else math.nan
-
-
-def _since(history: History, version: str, before: str | None) -> Gain | None:
-    """Return the gain over the champion before, from the months in which a version served.
-
-    A version that became champion twice has one gain, from all months in which it served.
-    """
-    if before is None:
-        return None
-    served = [month for month in history.life.months if month.champion == version]
-    return history.life.joined(served, version, before)
 
 
 def _row(term: Term, better: str) -> dict[str, Any]:

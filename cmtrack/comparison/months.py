@@ -365,9 +365,10 @@ class Gain:
     def shown(self, better: str = "higher") -> Shown:
         """Return whether the rows show that the version is better.
 
-        ``better``: "higher" or "lower", the values of the metric that are better.
+        ``better``: "higher" or "lower", the values of the metric that are better. With another
+        text, such as "", no direction is better and nothing is shown.
         """
-        if not self.low * self.high > 0:
+        if not self.low * self.high > 0 or better not in ("higher", "lower"):
             return Shown.NOT_SHOWN
         if (self.low > 0) == (better == "higher"):
             return Shown.BETTER
@@ -435,6 +436,14 @@ class Life:
         pairs = enumerate(pairwise(self.champions))
         return [place for place, (old, new) in pairs if old != new]
 
+    def anchor(self, over: str) -> str:
+        """Return the version that "first", "previous" or a version names."""
+        champions = self.champions
+        previous = self.champion
+        if self.changes:
+            previous = champions[self.changes[-1]]
+        return {"first": champions[0], "previous": previous}.get(over, over)
+
     def gain(self, over: str = "first") -> Gain | None:
         """Return the gain of today's champion, from months that did not choose it.
 
@@ -449,20 +458,21 @@ class Life:
             The direct gain if both versions were evaluated on the months after the champion was
             chosen. Otherwise the sum of the differences between successive champions, each on the
             next month with both. If no month has come since, the gain of the champion before, so
-            that ``version`` differs from today's champion. None if nothing can be stated.
+            that ``version`` differs from today's champion. None if nothing can be stated, and if
+            ``over`` is today's champion.
         """
         if not self.months:
             return None
         champions = self.champions
         start = 0
-        previous = self.champion
         if self.changes:
-            previous = champions[self.changes[-1]]
             start = self.changes[-1] + 1
         if start == len(self.months):
             # The newest rows chose the champion. Their difference would overstate its gain.
-            return replace(self, champion=previous).gain(over)
-        anchor = {"first": champions[0], "previous": previous}.get(over, over)
+            return replace(self, champion=self.anchor("previous")).gain(over)
+        anchor = self.anchor(over)
+        if anchor == self.champion:
+            return None
         direct = self.joined(self.months[start:], self.champion, anchor)
         if direct is not None or anchor not in champions[:start]:
             return direct

@@ -160,6 +160,8 @@ def paragraphs(history: History) -> Iterator[str]:
 def _gain(history: History) -> Iterator[str]:
     """Yield the gain of the champion over an earlier version."""
     gain = history.gain
+    if len(history.terms) > 1 and history.terms[0].version == history.champion:
+        yield "It is the first champion again."
     if not history.life.changes:
         return
     has_rows = history.life.changes[-1] + 1 < len(history.life.months)
@@ -170,7 +172,7 @@ def _gain(history: History) -> Iterator[str]:
     elif has_rows and not any(month.pairs for month in history.life.months):
         title = title_of_metric(history)
         yield f"The records contain no differences in {title}, so its gain is unknown."
-    elif has_rows:
+    elif has_rows and history.life.anchor(history.over) != history.champion:
         anchor = {"first": "the first champion", "previous": "the champion before"}
         other = anchor.get(history.over, f"version {history.over}")
         yield f"No later rows compare it with {other}, so its gain is unknown."

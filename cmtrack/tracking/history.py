@@ -12,7 +12,7 @@ from cmtrack import untrusted
 from cmtrack.comparison.criterion import FALLBACK
 from cmtrack.comparison.history import EvaluatedMonth, History, Problem, ProblemKind, problems_of
 from cmtrack.comparison.promotion import Chain, RecordedPromotion
-from cmtrack.evaluation.catalog import OPEN
+from cmtrack.evaluation.catalog import BUILT_IN, OPEN
 from cmtrack.metrics.names import near_metric
 from cmtrack.schemas import PROMOTION
 from cmtrack.tracking import names
@@ -99,6 +99,7 @@ def history(
     chain = Chain.from_promotions(
         [one for one in found if isinstance(one, RecordedPromotion)], current
     )
+    _check_over(over, name, chain, versions)
     evaluated = tuple(_evaluated(runs, name, chain))
     if metric is not None:
         _check_metric(metric, chain, evaluated)
@@ -129,13 +130,30 @@ def history(
     return replace(story, problems=tuple(problems), verified=verified)
 
 
+def _check_over(over: str, model: str, chain: Chain, versions: Sequence[Any]) -> None:
+    """Raise ValueError if neither the registry nor a record has a version."""
+    numbers = {str(version.version) for version in versions}
+    known = numbers.union(*(promotion.record.models for promotion in chain.promotions))
+    if over in ("first", "previous") or over in known:
+        return
+    newest = f", the newest is {max(numbers, key=int)}" if numbers else ""
+    raise ValueError(f"{model} has no version {over}{newest}")
+
+
 def _check_metric(metric: str, chain: Chain, evaluated: Sequence[EvaluatedMonth]) -> None:
-    """Raise ValueError if no record and no evaluation has a metric."""
+    """Raise ValueError if no record and no evaluation has a metric.
+
+    Without values in records and evaluations, the metric must be one that cmtrack knows.
+    """
     names = {name for month in evaluated for name in month.metrics if OPEN.has(name)}
     for promotion in chain.promotions:
         for values in promotion.record.values.values():
             names |= values.keys()
-    if names and metric not in names:
+    is_known = metric in names
+    if not names:
+        is_known = BUILT_IN.has(metric)
+        names = set(BUILT_IN.names)
+    if not is_known:
         raise ValueError(f"no version has {metric!r}{near_metric(metric, names)}")
 
 
@@ -217,6 +235,7 @@ def _against_versions(
 ) -> Iterator[Problem]:
     """Yield records that differ from the digests in the tags of the versions, and missing runs."""
     stated = _stated_digests(versions, alias)
+    numbers = {str(version.version) for version in versions}
     for promotion in chain.promotions:
         digests = {digest for (_, run_id), digest in stated.items() if run_id == promotion.run_id}
         if digests and digests != {promotion.sha256}:
@@ -230,7 +249,11 @@ def _against_versions(
                 f"No version has the digest of the record of run {promotion.run_id}, so a change "
                 "of this record cannot be noticed here."
             )
-            yield Problem(ProblemKind.GAP, sentence, promotion.run_id)
+            kind = ProblemKind.GAP
+            # Only challengers have the digest, and it is deleted with them.
+            if numbers.isdisjoint(promotion.record.challengers):
+                kind = ProblemKind.DELETED
+            yield Problem(kind, sentence, promotion.run_id)
     missing = {run_id: version for version, run_id in stated if run_id not in run_ids}
     for run_id, version in missing.items():
         sentence = f"The promotion run {run_id} of version {version} is gone."

@@ -184,6 +184,8 @@ def test_a_model_without_records(run):
     [
         (("models:/prty",), "did you mean 'party'?"),
         (("party", "--metric", "no such metric"), "no such metric"),
+        (("new", "--metric", "nonsense"), "no version has 'nonsense'"),
+        (("party", "--over", "99"), "party has no version 99, the newest is 3"),
     ],
 )
 def test_wrong_input_ends_with_2(run, args, expected):

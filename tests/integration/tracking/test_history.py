@@ -362,6 +362,24 @@ def test_a_move_by_hand_and_a_missing_alias(client) -> None:
         client.set_registered_model_alias("party", "champion", "5")
 
 
+def test_a_model_with_moves_by_force_only(client) -> None:
+    client.create_registered_model("forced")
+    source = client.get_model_version("party", "1").source
+    for _ in range(2):
+        client.create_model_version("forced", source)
+    promote("models:/forced/1", force="first champion", client=client)
+    promote("models:/forced/2", force="urgent", client=client)
+    assert history("forced", metric="binary/recall", client=client).metric == "binary/recall"
+    with pytest.raises(ValueError, match="no version has 'multiclass/accurcy'; did you mean"):
+        history("forced", metric="multiclass/accurcy", client=client)
+    # A deleted version takes the digest of its record with it.
+    client.set_registered_model_alias("forced", "champion", "1")
+    client.delete_model_version("forced", "2")
+    story = history("forced", verify=True, over="2", client=client)
+    assert ProblemKind.DELETED in {problem.kind for problem in story.problems}
+    assert not BROKEN & {problem.kind for problem in story.problems}
+
+
 def test_the_newest_digest_changes_with_every_earlier_record(client, store) -> None:
     # A consistent change of the newest record cannot be seen in the store, but its digest changes.
     before = history("party", client=client).chain.head
@@ -379,5 +397,7 @@ def test_unknown_models_and_invalid_options(client) -> None:
         history("models:/prty", client=client)
     with pytest.raises(ValueError, match="over must be 'first', 'previous' or a version"):
         history("party", over="last", client=client)
+    with pytest.raises(ValueError, match="party has no version 99, the newest is 5"):
+        history("party", over="99", client=client)
     with pytest.raises(ValueError, match="must have the form 'models:/name'"):
         history("models:/party/3", client=client)

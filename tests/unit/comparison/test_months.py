@@ -237,6 +237,20 @@ def test_without_later_rows_the_gain_of_the_champion_before_is_stated() -> None:
     assert Life(months, "3").since()[1] is None
 
 
+def test_a_champion_has_no_gain_over_itself() -> None:
+    months = months_in_order(
+        ("1", {("2", "1"): counted(200, 0)}),
+        ("2", {("2", "1"): counted(60, 40)}),
+        ("1", {("1", "2"): counted(50, 40)}),
+    )
+    back = Life(months, "1")
+    assert back.gain() is None
+    assert back.gain("1") is None
+    gain = back.gain("previous")
+    assert gain is not None
+    assert (gain.over, gain.rows) == ("2", 1000)
+
+
 def test_nothing_is_stated_without_two_evaluated_versions() -> None:
     assert Life([], "1").gain() is None
     assert Life([], "1").in_use() is None
@@ -261,6 +275,7 @@ def test_a_gain_is_shown_by_its_interval() -> None:
     assert gain(-0.02, -0.01).shown() is Shown.WORSE
     assert gain(-0.02, -0.01).shown("lower") is Shown.BETTER
     assert gain(-0.01, 0.01).shown() is Shown.NOT_SHOWN
+    assert gain(0.01, 0.02).shown("") is Shown.NOT_SHOWN
     assert gain(math.nan, math.nan).shown() is Shown.NOT_SHOWN
 
 

@@ -83,6 +83,28 @@ def test_the_gain_of_the_champion_before_is_stated_as_such() -> None:
     assert "12,000 rows evaluated since" in text
 
 
+def test_after_a_rollback_only_rows_of_this_term_count() -> None:
+    story = promoted(1)
+    story.move_by_hand("1")
+    story.add(
+        "month 2",
+        {"1": 0.8, "2": 0.84, "4": 0.8},
+        challenger="4",
+        made="2026-04-05T08:00:00Z",
+        answer=Answer.CANNOT_TELL,
+        also=("2",),
+    )
+    history = story.history()
+    since = history.terms[-1].since
+    pair = history.chain.promotions[-1].record.pair("1", "2", ACCURACY)
+    assert since is not None
+    assert pair is not None
+    # Month 0 chose version 2 over version 1, so it must not count for version 1.
+    assert (since.rows, since.difference) == (4000, pair.difference)
+    assert lead(history) == ("Version 1 of party is champion. It is the first champion again.")
+    assert history.gain is None
+
+
 def test_a_chain_says_that_it_is_a_sum_of_steps() -> None:
     story = promoted(1)
     accuracies = {"1": 0.8, "2": 0.84, "4": 0.87, "5": 0.8}
