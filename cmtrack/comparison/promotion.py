@@ -125,7 +125,7 @@ class Chain:
         return [one for one in self.promotions if _uses(one, rows)]
 
     def same_question(
-        self, challengers: Sequence[str], champion: str, rows: RowsFacts, sha256: str
+        self, challengers: Sequence[str], champion: str, rows: RowsFacts, question: str
     ) -> RecordedPromotion | None:
         """Return the newest promotion with the same versions, rows and rule, or None.
 
@@ -133,7 +133,7 @@ class Chain:
         """
         for promotion in reversed(self.promotions):
             record = promotion.record
-            is_same = _is_same_question(promotion, challengers, rows, sha256)
+            is_same = _is_same_question(promotion, challengers, rows, question)
             if record.champion == champion and is_same and not promotion.deleted:
                 return promotion
             if record.champion != champion or promotion.champion_after != champion:
@@ -146,7 +146,7 @@ class Chain:
         place = self.promotions.index(promotion)
         return Chain(self.promotions[:place])
 
-    def looks(self, new: str, old: str, sha256: str) -> Looks:
+    def looks(self, new: str, old: str, question: str) -> Looks:
         """Return the earlier looks at a challenger under a rule, since the champion was chosen.
 
         A promotion, a move of the alias by hand, and another rule for this pair close the series.
@@ -158,7 +158,7 @@ class Chain:
                 break
             if new not in record.challengers or record.rows is None or record.rule is None:
                 continue
-            if record.rule.sha256 != sha256:
+            if record.rule.question != question:
                 break
             looks.insert(0, promotion)
         return Looks(new, tuple(looks))
@@ -171,13 +171,13 @@ def _uses(promotion: RecordedPromotion, rows: RowsFacts) -> bool:
 
 
 def _is_same_question(
-    promotion: RecordedPromotion, challengers: Sequence[str], rows: RowsFacts, sha256: str
+    promotion: RecordedPromotion, challengers: Sequence[str], rows: RowsFacts, question: str
 ) -> bool:
     record = promotion.record
     return (
         _uses(promotion, rows)
         and record.rule is not None
-        and record.rule.sha256 == sha256
+        and record.rule.question == question
         and sorted(record.challengers) == sorted(challengers)
     )
 

@@ -61,6 +61,7 @@ class RuleFacts:
     ``sha256``: digest of the rule's file, or of the file that the arguments would give.
     ``require``: texts of the gates.
     ``level``: confidence level of the intervals, after the correction for several challengers.
+    ``options``: texts of the options that change an evaluation, such as the positive class.
     """
 
     file: str | None
@@ -68,6 +69,14 @@ class RuleFacts:
     rank_by: str
     require: tuple[str, ...]
     level: float
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def question(self) -> str:
+        """A digest that is equal for promotions whose numbers mean the same."""
+        if not self.options:
+            return self.sha256
+        return digest_of(canonical_json([self.sha256, dict(self.options)]))
 
 
 @dataclass(frozen=True)
@@ -378,6 +387,7 @@ def _rule_of(data: Mapping[str, Any]) -> RuleFacts:
         rank_by=_text(data["rank_by"]),
         require=tuple(map(_text, _list(data["require"]))),
         level=level,
+        options=_mapping(data["options"], _text),
     )
 
 

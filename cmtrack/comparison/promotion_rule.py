@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cmtrack.comparison.compare import CompareOptions, default_criterion
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.months import challenger_level
-from cmtrack.comparison.promotion_record import RuleFacts, digest_of
+from cmtrack.comparison.promotion_record import MAX_NAME, RuleFacts, digest_of
 from cmtrack.comparison.rule import Rule, as_rule, write_rule
 from cmtrack.comparison.spec import several
 from cmtrack.evaluation.gates import Gate
@@ -19,6 +20,10 @@ from cmtrack.metrics.own import near_or_own
 DEFAULT_LEVEL = 0.95
 NOT_OF_PROMOTIONS = ("require", "rank_by", "tie_breakers", "margin", "segments", "equivalence")
 """Options of a rule that do not change how an evaluation is prepared."""
+
+
+NO_NUMBERS = ("confidence_level", "headline")
+"""Options of an evaluation that the record states elsewhere, or that change no number."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +130,15 @@ class SettledRule:
         }
         return write_rule(options, CompareOptions.defaults())
 
-    def facts(self, challengers: int) -> RuleFacts:
-        """Return the facts for the record."""
+    def facts(self, challengers: int, options: Mapping[str, Any] | None = None) -> RuleFacts:
+        """Return the facts for the record; ``options``: options of the evaluations."""
         return RuleFacts(
             None if self.rule.file is None else self.rule.file.name,
             digest_of(self.content),
             self.rank_by,
             tuple(gate.text for gate in self.gates),
             challenger_level(max(challengers, 1), self.rule.confidence_level),
+            option_texts(options or {}),
         )
 
     def options(self, challengers: int, against: str | None) -> CompareOptions:
@@ -150,6 +156,18 @@ class SettledRule:
         return CompareOptions(
             **values | {"rank_by": self.rank_by, "confidence_level": level, "against": against}
         )
+
+
+def option_texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of an evaluation as texts, without those that change no number."""
+    texts = {}
+    for name, value in sorted(options.items()):
+        if value is None or name in NO_NUMBERS:
+            continue
+        plain = value.to_dict() if hasattr(value, "to_dict") else value
+        text = json.dumps(plain, sort_keys=True, default=repr)
+        texts[name] = text if len(text) <= MAX_NAME else digest_of(text.encode("utf-8"))
+    return texts
 
 
 def _improvement(metric: str, catalog: Catalog) -> str:

@@ -20,7 +20,13 @@ from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.promotion import records
 from cmtrack.tracking.promotion.verify import verify_promotion
-from cmtrack.tracking.registry import find_model, model_name, stated_experiment, version_of_alias
+from cmtrack.tracking.registry import (
+    filter_by_name,
+    find_model,
+    model_name,
+    stated_experiment,
+    version_of_alias,
+)
 from cmtrack.tracking.store import client_for
 
 if TYPE_CHECKING:
@@ -92,7 +98,7 @@ def history(
     name = model_name(model)
     entity = find_model(name, client)
     experiment_id = stated_experiment(entity)
-    versions = list(client.search_model_versions(f"name='{name}'"))
+    versions = list(client.search_model_versions(filter_by_name(name)))
     runs = [] if experiment_id is None else records.runs_of_history(client, experiment_id)
     found = list(records.read_promotions(runs, name, alias, client))
     current = version_of_alias(entity, alias)

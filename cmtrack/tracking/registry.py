@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 _URI = re.compile(r"models:/(?P<name>[^/@]+)(?:/(?P<version>[^/@]+)|@(?P<alias>[^/@]+))")
-_NAME = re.compile(r"[^/@'\"]+")
+_NAME = re.compile(r"[^/@]+")
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+"""Matches the number of a version as MLflow writes it; larger numbers do not fit a database."""
 _MODEL_SOURCE = re.compile(
     r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
 )
@@ -85,12 +87,22 @@ def find_version(uri: str, client: MlflowClient) -> ModelVersion:
             raise ValueError(f"{name} has no alias {parts['alias']!r}; {_existing_aliases(model)}")
     if number == "latest":
         number = _newest(name, client)
-    version = _fetched(lambda: client.get_model_version(name, number), client)
+    version = None
+    if number is not None and _NUMBER.fullmatch(number):
+        version = _fetched(lambda: client.get_model_version(name, number), client)
     if version is None:
         newest = _newest(name, client)
         known = f"the newest is {newest}" if newest else "it has no versions"
         raise ValueError(f"{name} has no version {number}, {known}")
     return from_entity(version, client)
+
+
+def filter_by_name(name: str) -> str:
+    """Return MLflow's filter for a model's versions; raise ValueError if it cannot be written."""
+    quote = '"' if "'" in name else "'"
+    if quote in name:
+        raise ValueError(f"a model's name must not contain both kinds of quotes, got {name!r}")
+    return f"name={quote}{name}{quote}"
 
 
 def find_model(name: str, client: MlflowClient) -> Any:
@@ -130,9 +142,22 @@ def history_experiment(version: ModelVersion, client: MlflowClient) -> str:
         run = _fetched(lambda: client.get_run(version.run_id), client)
         if run is not None:
             location = location_like(client.get_experiment(run.info.experiment_id))
-    experiment_id = experiment_named(client, f"{version.name}: history", location)
+    name = _free_name(f"{version.name}: history", client)
+    experiment_id = experiment_named(client, name, location)
     client.set_registered_model_tag(version.name, tag("history"), experiment_id)
     return experiment_id
+
+
+def _free_name(name: str, client: MlflowClient) -> str:
+    """Return an experiment's name, with a number if an experiment with this name was deleted."""
+    free = name
+    number = 1
+    while True:
+        experiment = client.get_experiment_by_name(free)
+        if experiment is None or experiment.lifecycle_stage == "active":
+            return free
+        number += 1
+        free = f"{name} ({number})"
 
 
 def from_entity(version: Any, client: MlflowClient) -> ModelVersion:
@@ -198,7 +223,7 @@ def _fetched(fetch: Any, client: MlflowClient) -> Any:
 
 def _newest(name: str, client: MlflowClient) -> str:
     """Return the number of a model's newest version; empty if it has no versions."""
-    versions = client.search_model_versions(f"name='{name}'")
+    versions = client.search_model_versions(filter_by_name(name))
     return str(max((int(version.version) for version in versions), default=""))
 
 

@@ -177,9 +177,12 @@ def with_missing_columns(
     if not isinstance(columns, Mapping):
         return predicted, ""
     n_rows = Counter(y_true.dropna().tolist())
-    known = {str(same_label(label)) for label in columns}
+    # Names of columns are texts: False may be the text "False" or "0".
+    known = {str(same_label(label)) for label in columns} | {str(label) for label in columns}
     missing = [
-        label for label in dict.fromkeys([*n_rows, *labels]) if str(same_label(label)) not in known
+        label
+        for label in dict.fromkeys([*n_rows, *labels])
+        if known.isdisjoint((str(label), str(same_label(label))))
     ]
     zeros = dict.fromkeys(missing, np.zeros(len(y_true)))
     unknown = [label for label in missing if label in n_rows]

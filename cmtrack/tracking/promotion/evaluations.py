@@ -99,7 +99,7 @@ def evaluate_versions(
                 raise
             notes.append(f"version {number}, the {role} champion, is missing: {error}")
             del numbers[number]
-    models = _with_equal_classes(models, request, rows, numbers)
+    models = _with_equal_classes(models, request, rows, numbers, notes)
     for model in models.values():
         notes += [note for note in model.notes if note not in notes]
     evaluations = [model.evaluation for model in models.values()]
@@ -161,26 +161,43 @@ def _with_equal_classes(
     models: dict[str, EvaluatedModel],
     request: Request,
     rows: LabelledRows,
-    roles: Mapping[str, str],
+    roles: dict[str, str],
+    notes: list[str],
 ) -> dict[str, EvaluatedModel]:
-    """Return the models, evaluated with the classes of all of them, so that they are paired."""
+    """Return the models, evaluated with the classes of those that decide, so that they are paired.
+
+    An earlier champion that has another class takes no part, because it must not change the
+    decision. It is removed from ``roles``, and ``notes`` receives the reason.
+    """
     classes: dict[Label, None] = {}
-    for model in models.values():
-        classes |= dict.fromkeys(model.evaluation.labels)
+    for number, model in models.items():
+        if roles[number] in DECIDING:
+            classes |= dict.fromkeys(model.evaluation.labels)
     labels = list(classes)
-    return {
-        number: model
-        if list(model.evaluation.labels) == labels
-        else evaluate_version(
-            model.version,
-            rows,
-            request.stored,
-            role=roles[number],
-            labels=labels,
-            options=request.options,
-        )
-        for number, model in models.items()
-    }
+    equal = {}
+    for number, model in models.items():
+        if list(model.evaluation.labels) == labels:
+            equal[number] = model
+            continue
+        role = roles[number]
+        try:
+            others = set(model.evaluation.labels) - set(labels)
+            if others:
+                raise ValueError(f"it has the class {min(map(str, others))!r}")
+            equal[number] = evaluate_version(
+                model.version,
+                rows,
+                request.stored,
+                role=role,
+                labels=labels,
+                options=request.options,
+            )
+        except (ValueError, OSError) as error:
+            if role in DECIDING:
+                raise
+            notes.append(f"version {number}, the {role} champion, is missing: {error}")
+            del roles[number]
+    return equal
 
 
 def _check_probabilities(rule: PromotionRule, models: Mapping[str, EvaluatedModel]) -> None:

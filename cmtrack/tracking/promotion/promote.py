@@ -195,6 +195,11 @@ def _promoted(
     evaluated = evaluate_versions(request, found, rows, also, client)
     evaluated.notes += found.notes
     facts = _rows_facts(evaluated.first, rows, name)
+    if facts.ids is None and found.chain.promotions:
+        evaluated.notes.append(
+            "Without row ids, rows that were used before are recognized by the order of their "
+            "labels only. Give row_ids."
+        )
     for promotion in found.chain.of_rows(facts):
         if promotion.moved:
             evaluated.notes.append(chosen_before(promotion.record))
@@ -230,27 +235,41 @@ def _recorded_before(
     if found.champion is None or request.force is not None:
         return None
     numbers = [version.number for version in found.challengers]
-    sha256 = evaluated.settled.facts(len(numbers)).sha256
-    recorded = found.chain.same_question(numbers, found.champion.number, rows, sha256)
+    question = evaluated.settled.facts(len(numbers), request.options).question
+    recorded = found.chain.same_question(numbers, found.champion.number, rows, question)
     if recorded is None or not request.move or recorded.record.chosen is None:
         return recorded
     return recorded if recorded == found.chain.promotions[-1] else None
 
 
 def _has_equal_numbers(recorded: RecordedPromotion, challenges: Sequence[Challenge]) -> bool:
-    """Return whether the differences on these rows are those of the record."""
+    """Return whether the differences and the gates on these rows are those of the record."""
+    record = recorded.record
     for pair in (pair for one in challenges for pair in one.pairs):
-        earlier = recorded.record.pair(pair.new, pair.old, pair.metric)
+        earlier = record.pair(pair.new, pair.old, pair.metric)
         if earlier is None:
             return False
         for name in ("difference", "standard_error", "low", "high"):
-            ours = getattr(pair, name)
-            theirs = getattr(earlier, name)
-            is_missing = math.isnan(ours) and math.isnan(theirs)
-            # The last digits may depend on the versions of NumPy and SciPy.
-            if not is_missing and not math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9):
+            if not _is_equal(getattr(pair, name), getattr(earlier, name)):
+                return False
+    outcomes = {(gate.version, gate.text): gate for gate in record.gates}
+    for challenge in challenges:
+        if record.models[challenge.version].answer is not challenge.answer:
+            return False
+        for check in challenge.checks:
+            gate = outcomes.get((challenge.version, check.gate.text))
+            if gate is None or gate.outcome is not check.outcome:
+                return False
+            if not _is_equal(gate.value, check.value):
                 return False
     return True
+
+
+def _is_equal(ours: float, theirs: float) -> bool:
+    """Return whether two numbers agree; the last digits may depend on the version of NumPy."""
+    if math.isnan(ours) and math.isnan(theirs):
+        return True
+    return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-9)
 
 
 def _name_of_rows(data: Any) -> str:
@@ -286,12 +305,12 @@ def _decide(
     if found.champion is None:
         return ()
     champion = found.champion.number
-    sha256 = evaluated.settled.facts(len(found.challengers)).sha256
+    question = evaluated.settled.facts(len(found.challengers), request.options).question
     candidate = Candidate(Run(champion, champion), evaluated.evaluations[champion])
     settled = evaluated.settled
     challenges = []
     for number in evaluated.challengers:
-        looks = chain.looks(number, champion, sha256).without_rows(facts)
+        looks = chain.looks(number, champion, question).without_rows(facts)
         if looks.n_months >= MOST_LOOKS and request.force is None:
             raise ValueError(f"version {number} had its three looks at version {champion}")
         challenges.append(
@@ -350,12 +369,13 @@ def _record(
         }
         for number, evaluation in evaluated.evaluations.items()
     }
-    numbers = [one.rows_more for one in challenges if one.answer is Answer.CANNOT_TELL]
+    undecided = [one.rows_more for one in challenges if one.answer is Answer.CANNOT_TELL]
+    numbers = list(filter(math.isfinite, undecided))
     return replace(
         empty_record(request, found),
         answer=_overall(challenges),
         chosen=_chosen(request, evaluated, challenges),
-        rule=evaluated.settled.facts(len(found.challengers)),
+        rule=evaluated.settled.facts(len(found.challengers), request.options),
         rows=rows,
         models=models,
         values=values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 CHALLENGER, CHAMPION, PREVIOUS, FIRST = "challenger", "champion", "previous", "first"
 
 
+_ALIAS = re.compile(r"(?!latest$|v[0-9]+$)[A-Za-z0-9_-]{1,255}", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Request:
     """The arguments of :func:`promote` that decide and that say what to write."""
@@ -65,6 +69,11 @@ class Request:
             raise ValueError("force must state a reason, such as 'first champion', got no text")
         if self.dry_run and self.move:
             raise ValueError("dry_run writes nothing: leave out move and force")
+        if not _ALIAS.fullmatch(self.alias):
+            raise ValueError(
+                "an alias must have letters, digits, '_' and '-', and must not be 'latest' or a "
+                f"version such as 'v3', got {self.alias!r:.60}"
+            )
         if also not in ("all", "none"):
             raise ValueError(f"also must be 'all' or 'none', got {also!r}")
         if (data is None) != (y_true is None):
@@ -143,6 +152,11 @@ def find(
                 f"count: {one.reason}"
             )
     chain = Chain.from_promotions(readable, current)
+    if chain.promotions and chain.promotions[-1].champion_after != current:
+        notes.append(
+            f"Since the last record, {alias} moved from version "
+            f"{chain.promotions[-1].champion_after} to version {current} without a record"
+        )
     return Found(tuple(versions), champion, chain, experiment_id, tuple(notes))
 
 

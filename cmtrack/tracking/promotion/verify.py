@@ -139,7 +139,7 @@ def _check_decisions(
     before = chain.before(promotion)
     joined: list[PairFacts] = []
     for version in record.challengers:
-        looks = before.looks(version, champion, record.rule.sha256)
+        looks = before.looks(version, champion, record.rule.question)
         challenge = decide(
             (version, evaluations[version]),
             (champion, candidate),

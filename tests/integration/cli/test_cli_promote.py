@@ -524,3 +524,13 @@ def test_an_interrupted_command_has_no_answer(
     result = promote("3", *APRIL)
     assert result.exit_code == 2
     assert result.stderr == "Error: interrupted: see the newest run of the model's history\n"
+
+
+def test_a_summary_that_cannot_be_written_stops_before_anything_is_recorded(registry) -> None:
+    alias = registry.alias()
+    before = registry.digest()
+    result = promote("4", *on("april", alias), "--move", "--summary=/nonexistent/summary.md")
+    assert result.exit_code == 2
+    assert "/nonexistent/summary.md" in result.stderr
+    assert registry.version_of(alias) == "1"
+    assert registry.digest() == before

@@ -483,3 +483,91 @@ def test_a_promotion_is_plain_data_and_a_frame(client) -> None:
         "cmtrack_rule.yaml",
         "cmtrack_review.html",
     } <= names
+
+
+# -- what changes a question -----------------------------------------------------------------------
+
+
+def test_a_gate_on_other_numbers_is_decided_again(client) -> None:
+    scored = {"rank_by": ACCURACY, "y_pred": None, "y_prob": "v{version}_p_*"}
+
+    def with_scores(frame: pd.DataFrame, certain: float) -> pd.DataFrame:
+        columns = {}
+        for version in (1, 2):
+            is_one = frame[f"v{version}_pred"] == 1
+            share = np.where(is_one, certain, 1 - certain)
+            columns |= {f"v{version}_p_0": 1 - share, f"v{version}_p_1": share}
+        return frame.assign(**columns)
+
+    scored["require"] = [f"{ACCURACY}.difference.low > 0", "probability/log_loss <= 0.5"]
+    assert promote(2, with_scores(JUNE, 0.8), **scored).answer is Answer.PROMOTE
+    # The same labels are predicted with far too much confidence.
+    again = promote(2, with_scores(JUNE, 0.9999999), move=True, **scored)
+    assert (again.answer, again.moved) == (Answer.KEEP, False)
+    assert any("with other numbers" in note for note in again.notes)
+
+
+def test_looks_with_another_positive_class_are_not_joined(client) -> None:
+    options = {"rank_by": "binary/recall"}
+    first = promote(3, JUNE, positive=1, **options)
+    other = promote(3, JULY, positive=0, **options)
+    assert first.record.rule.sha256 == other.record.rule.sha256
+    assert first.record.rule.question != other.record.rule.question
+    assert (other.challenge.look, other.challenge.looks) == (1, ())
+
+
+@pytest.mark.slow
+def test_an_earlier_champion_with_another_class_is_only_missing(client) -> None:
+    assert promote(2, JUNE, move=True).moved
+    labels = JULY.assign(v1_pred=JULY["v1_pred"].where(JULY["id"] % 50 > 0, 2))
+    promotion = promote(4, labels, rank_by="binary/recall")
+    assert promotion.answer is not None
+    assert set(promotion.record.models) == {"2", "4"}
+    assert any("version 1" in note and "it has the class '2'" in note for note in promotion.notes)
+
+
+@pytest.mark.slow
+def test_a_move_by_hand_is_noted_by_the_next_promotion(client) -> None:
+    promote(2, JUNE)
+    client.set_registered_model_alias("party", "champion", 3)
+    notes = promote(4, JULY).notes
+    assert "moved from version 1 to version 3 without a record" in " ".join(notes)
+
+
+@pytest.mark.parametrize("alias", ["the best", "latest", "v3", ""])
+def test_an_alias_that_mlflow_refuses_is_refused_before_anything_is_written(client, alias) -> None:
+    with pytest.raises(ValueError, match="an alias must have letters, digits"):
+        promote(2, JUNE, alias=alias, force="because")
+    assert len(chain_of(client).promotions) == 0
+
+
+def test_numbers_of_versions_that_cannot_exist(client) -> None:
+    for number in ("99999999999999999999", "01", "٢"):
+        with pytest.raises(ValueError, match=f"party has no version {number}, the newest is 4"):
+            cmtrack.promote(f"models:/party/{number}", force="first champion")
+
+
+@pytest.mark.slow
+def test_without_row_ids_a_note_asks_for_them(client) -> None:
+    promote(3, JUNE, row_ids=None)
+    notes = promote(3, JULY, row_ids=None).notes
+    assert any("Give row_ids." in note for note in notes)
+
+
+@pytest.mark.slow
+def test_a_deleted_history_experiment_gets_a_successor(client) -> None:
+    first = promote(3, JUNE)
+    client.delete_experiment(first.experiment_id)
+    second = promote(3, JULY)
+    assert client.get_experiment(second.experiment_id).name == "party: history (2)"
+
+
+@pytest.mark.slow
+def test_boolean_labels_with_stored_probabilities(client) -> None:
+    frame = JUNE.assign(y=JUNE["y"] == 1)
+    for version in (1, 2):
+        share = np.where(JUNE[f"v{version}_pred"] == 1, 0.9, 0.1)
+        frame[f"v{version}_p_False"] = 1 - share
+        frame[f"v{version}_p_True"] = share
+    promotion = promote(2, frame, y_pred=None, y_prob="v{version}_p_*")
+    assert promotion.answer is Answer.PROMOTE
