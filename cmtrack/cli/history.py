@@ -79,7 +79,7 @@ def history_command(
     csv_file: Path | None,
     tracking_uri: str | None,
 ) -> Answer:
-    """Print the champions of a registered model, what they gained, and what to check.
+    """Print the champions of a registered model, and what they gained.
 
     MODEL is the name of a registered model, such as models:/party. A gain is stated only from rows
     that did not choose the champion.

@@ -20,7 +20,8 @@ from sklearn.linear_model import LogisticRegression
 
 from cmtrack.tracking import quiet, tracking_store
 from support import ROOT
-from support.promotions import draw_no_reviews, month
+from support.faults import draw_no_review
+from support.promotions import month
 from support.scripts import environment_without, quick_commands
 from support.stores import sqlite_store
 
@@ -144,7 +145,7 @@ def party(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Party]:
         (commands / name).chmod(0o755)
     uri = sqlite_store(folder / "mlflow.db")
     with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(uri):
-        draw_no_reviews(patch)
+        draw_no_review(patch)
         patch.chdir(folder)
         mlflow.create_experiment("parties", artifact_location=(folder / "artifacts").as_uri())
         mlflow.set_experiment("parties")
