@@ -264,6 +264,61 @@ def test_tag_file_and_version_changed_alike_are_named(client, store) -> None:
         assert ProblemKind.CHANGED in found
 
 
+@contextmanager
+def forged(store, client, place: int, **changes):
+    """Change a record in its tag, in its file, and in the tag of its version for a while."""
+    promotion, run = promotion_at(client, place)
+    content = canonical_json(promotion.record.to_data() | changes)
+    digest = hashlib.sha256(content).hexdigest()
+    with (
+        record_tag_as(store, run, content.decode()),
+        version_tag_as(store, run, digest),
+        written(file_of(run, "cmtrack_promotion.json"), content),
+    ):
+        yield
+
+
+FORGED = {
+    "answer": {"answer": "promote"},
+    "chosen": {"chosen": "4"},
+    "values": {"values": {"1": {}, "3": {}, "4": {}, "5": {}}},
+    "versions": {"values": {}},
+    "pairs": {"pairs": []},
+    "gates": {"gates": []},
+    "more": {"rows_more": 1.0},
+    "looks": {"looks": {"4": ["a" * 32]}},
+    "bundle": {"bundle": None},
+    "empty": {
+        name: None if name in ("bundle", "rule", "rows") else []
+        for name in ("bundle", "rule", "rows", "pairs", "gates")
+    }
+    | {"values": {}, "rows_more": None},
+}
+"""Changes of the newest record, which did not promote version 4."""
+
+
+@pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED)
+def test_a_consistently_forged_record_is_named(client, store, changes) -> None:
+    with forged(store, client, 5, **changes):
+        found = kinds(client)
+    assert ProblemKind.CHANGED in found
+
+
+@pytest.mark.parametrize("name", ["n", "ids", "clusters"])
+def test_forged_rows_are_named(client, store, name) -> None:
+    rows = vars(promotion_at(client, 5)[0].record.rows)
+    changes = {"n": 6000, "ids": "9.A.B", "clusters": 7}
+    with forged(store, client, 5, rows={**rows, name: changes[name]}):
+        assert ProblemKind.CHANGED in kinds(client)
+
+
+def test_a_forged_choice_among_challengers_is_named(client, store) -> None:
+    with forged(store, client, 2, chosen=None):
+        story = history("party", verify=True, client=client)
+    sentences = [problem.sentence for problem in story.problems]
+    assert any("the chosen version is version 3 when recomputed" in one for one in sentences)
+
+
 def test_a_changed_bundle_is_named(client) -> None:
     _, run = promotion_at(client, 2)
     path = file_of(run, "cmtrack_review.zip")
@@ -381,7 +436,7 @@ def test_a_model_with_moves_by_force_only(client) -> None:
 
 
 def test_the_newest_digest_changes_with_every_earlier_record(client, store) -> None:
-    # A consistent change of the newest record cannot be seen in the store, but its digest changes.
+    # Without verify, a consistent change of the newest record is not seen, but its digest changes.
     before = history("party", client=client).chain.head
     promotion, run = promotion_at(client, 5)
     content = promotion.content.replace(b'"n":600', b'"n":601')
