@@ -15,9 +15,10 @@ from cmtrack import notebook
 from cmtrack._lazy import cached_property
 from cmtrack.comparison.months import Gain, Life, Month, MonthEstimate, Months, Shown, months_of
 from cmtrack.comparison.promotion import Chain, RecordedPromotion
-from cmtrack.comparison.promotion_record import PairFacts, RowsFacts
+from cmtrack.comparison.promotion_record import PairFacts, RowsFacts, RuleFacts
 from cmtrack.comparison.verdict import Answer
 from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.evaluation.gates import Gate
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -151,6 +152,9 @@ class Term:
         The difference on the rows that chose the version.
     chosen_rows : float
         Number of these rows; NaN if there are none.
+    level : float
+        Confidence level of the interval in ``chosen_by``; NaN if there is none. It is higher than
+        95% if several challengers were compared.
     since : Gain or None
         The difference from the champion before, on later rows while the version was champion.
     """
@@ -163,6 +167,7 @@ class Term:
     by_hand: bool = False
     chosen_by: PairFacts | None = None
     chosen_rows: float = math.nan
+    level: float = math.nan
     since: Gain | None = None
 
     @property
@@ -231,8 +236,17 @@ class History:
 
     @property
     def better(self) -> str:
-        """The values of the metric that are better: "higher" or "lower"."""
-        return BUILT_IN.lookup(self.metric).better if BUILT_IN.has(self.metric) else "higher"
+        """The values of the metric that are better: "higher", "lower", or empty if unknown.
+
+        For a metric of your own, the newest rule with a gate on its difference or interval tells.
+        """
+        if BUILT_IN.has(self.metric):
+            return BUILT_IN.lookup(self.metric).better
+        for promotion in reversed(self.chain.promotions):
+            rule = promotion.record.rule
+            if rule is not None and (better := _better_by(rule, self.metric)):
+                return better
+        return ""
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -369,8 +383,8 @@ class History:
         """Return a frame with one row for each champion.
 
         The columns are champion_from, until, version, before, answer, moved, forced, difference,
-        low, high and rows on the rows that chose the version, the same four with the ending
-        ``_since`` on later rows, and supported: "better", "worse" or "not shown".
+        low, high, rows and level on the rows that chose the version, the first four of these with
+        the ending ``_since`` on later rows, and supported: "better", "worse" or "not shown".
         """
         from cmtrack._pandas import pd
 
@@ -433,6 +447,19 @@ class History:
         return notebook.view(
             notebook.sentence(repr(self)), notebook.table(self.to_frame()), notes=notes
         )
+
+
+def _better_by(rule: RuleFacts, metric: str) -> str:
+    """Return the values of a metric that a rule takes as better; empty if no gate tells."""
+    for text in rule.require:
+        try:
+            gate = Gate.parse(text)
+        except ValueError:
+            # The record of another version may have a gate that this version does not know.
+            continue
+        if gate.metric == metric and not gate.absolute and (gate.difference or gate.end):
+            return "lower" if gate.operator.startswith("<") else "higher"
+    return ""
 
 
 # -- months ----------------------------------------------------------------------------------------
@@ -585,7 +612,12 @@ def _terms(history: History) -> Iterator[Term]:
             for place, month in months
             if start <= place < end and month.champion == term.version
         ]
-        yield replace(term, since=history.life.joined(served, term.version, term.before))
+        level = math.nan
+        if term.chosen_by is not None and term.promotion is not None:
+            rule = term.promotion.record.rule
+            level = math.nan if rule is None else rule.level
+        since = history.life.joined(served, term.version, term.before)
+        yield replace(term, level=level, since=since)
 
 
 def _changes(history: History) -> Iterator[tuple[int, Term]]:
@@ -695,6 +727,7 @@ def _row(term: Term, better: str) -> dict[str, Any]:
         "low": math.nan if chosen is None else chosen.low,
         "high": math.nan if chosen is None else chosen.high,
         "rows": math.nan if chosen is None else term.chosen_rows,
+        "level": term.level,
     }
     since = term.since
     for name in ("difference", "low", "high", "rows"):

@@ -343,7 +343,8 @@ class Gain:
         between successive champions, each on the next month. "in use": the mean over all months of
         the difference between that month's champion and ``over``.
     more_correct : float
-        Additional correct predictions; NaN if the metric is not a share.
+        For accuracy, additional correct predictions. For another share, additional rows that the
+        share counts. NaN if the metric is not a share.
 
     Examples
     --------

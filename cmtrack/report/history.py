@@ -16,6 +16,8 @@ from cmtrack.report.promotion import CHANCES, in_words, requires_improvement
 
 SIGNIFICANT = 0.05
 """Largest p-value that shows that months differ."""
+_OF_CORRECT = "multiclass/accuracy"
+"""Metric whose differences are numbers of correct predictions."""
 _WITHOUT_MIX = frozenset(
     (
         "multiclass/balanced_accuracy",
@@ -213,9 +215,14 @@ def _in_use(history: History) -> str:
         return ""
     over = f"on {fmt.counted(gain.rows, 'row')} of {_months(gain.months)}"
     size = _signed(history, gain.difference, (gain.low, gain.high))
-    if not math.isfinite(gain.more_correct):
+    if history.metric != _OF_CORRECT or not math.isfinite(gain.more_correct):
         title = title_of_metric(history)
-        return f"In use, the promotions changed {title} by {size} {over}, as a mean of the months."
+        unit = " percentage points" if is_share(history) else ""
+        value, bracket, interval = size.partition(" [")
+        return (
+            f"In use, the promotions changed {title} by {value}{unit}{bracket}{interval} {over}, "
+            "as a mean of the months."
+        )
     word = "more"
     if gain.more_correct < 0:
         word = "fewer"
@@ -281,7 +288,10 @@ def months_of_champion(history: History) -> tuple[str, Months] | None:
 
 
 def notes(history: History) -> Iterator[str]:
-    """Yield what the intervals assume, and the versions that were not promoted."""
+    """Yield the levels and assumptions of intervals, and the versions that were not promoted."""
+    for term in history.terms:
+        if math.isfinite(term.level) and abs(term.level - history.life.confidence_level) > 1e-9:
+            yield _level(term)
     if any(one.record.rows and one.record.rows.clusters for one in history.chain.promotions):
         yield (
             "The rows have clusters: intervals over several months assume other clusters, such as "
@@ -290,6 +300,18 @@ def notes(history: History) -> Iterator[str]:
     refused = not_promoted(history)
     if refused:
         yield refused
+
+
+def _level(term: Term) -> str:
+    """Return the level of an interval that differs from the other levels, and the reason."""
+    text = (
+        f"On the rows that chose version {term.version}, the interval has level "
+        f"{fmt.level(term.level)}"
+    )
+    challengers = term.promotion.record.challengers if term.promotion is not None else ()
+    if len(challengers) > 1:
+        text += f", because {fmt.in_words(len(challengers))} challengers were compared"
+    return f"{text}."
 
 
 def not_promoted(history: History) -> str:

@@ -105,6 +105,73 @@ def test_after_a_rollback_only_rows_of_this_term_count() -> None:
     assert history.gain is None
 
 
+OWN = "own/error"
+
+
+@pytest.mark.parametrize(
+    ("gate", "supported"),
+    [
+        (f"{OWN}.difference.high < 0", "worse"),
+        (f"{OWN}.high <= 0.3", "worse"),
+        (f"{OWN}.difference.low > 0", "better"),
+        (f"{ACCURACY}.difference.low > 0", "not shown"),
+    ],
+)
+def test_the_rule_states_the_better_values_of_an_own_metric(gate: str, supported: str) -> None:
+    story = promoted(2)
+    history = story.history()
+    promotions = []
+    for promotion in history.chain.promotions:
+        record = promotion.record
+        assert record.rule is not None
+        rule = replace(record.rule, rank_by=OWN, require=(gate,))
+        pairs = tuple(replace(pair, metric=OWN, counts=None) for pair in record.pairs)
+        record = replace(record, rule=rule, pairs=pairs)
+        promotions.append(replace(promotion, record=record))
+    changed = replace(history, chain=Chain(tuple(promotions)), metric=OWN)
+    assert changed.terms[-1].supported(changed.better) == supported
+    assert changed.to_frame()["supported"].tolist()[-1] == supported
+
+
+def test_only_accuracy_counts_correct_predictions() -> None:
+    history = promoted(2).history()
+    assert "more correct predictions on 12,000 rows" in " ".join(words.paragraphs(history))
+    story = Story(metric="binary/recall")
+    for place, answer in enumerate((Answer.PROMOTE, Answer.CANNOT_TELL)):
+        story.add(
+            f"month {place}",
+            {"1": 0.80, "2": 0.84, "3": 0.84},
+            challenger=str(place + 2),
+            made=f"2026-{place + 1:02}-05T08:00:00Z",
+            answer=answer,
+            also=("1",) if place else (),
+        )
+    text = " ".join(words.paragraphs(story.history()))
+    assert "correct predictions" not in text
+    assert "In use, the promotions changed recall by +" in text
+    assert " percentage points [" in text
+
+
+def test_another_level_is_stated_below_the_table() -> None:
+    history = promoted(1).history()
+    assert history.to_frame()["level"].tolist()[1:] == [0.95]
+    assert "has level" not in " ".join(words.notes(history))
+    first, *others = history.chain.promotions
+    record = first.record
+    assert record.rule is not None
+    models = {**record.models, "9": record.models["2"]}
+    rule = replace(record.rule, level=0.975)
+    several = replace(first, record=replace(record, rule=rule, models=models))
+    changed = replace(history, chain=Chain((several, *others)))
+    note = (
+        "On the rows that chose version 2, the interval has level 97.5%, because two challengers "
+        "were compared."
+    )
+    assert note in list(words.notes(changed))
+    assert note in history_page(changed)
+    assert changed.to_frame()["level"].tolist()[1:] == [0.975]
+
+
 def test_a_chain_says_that_it_is_a_sum_of_steps() -> None:
     story = promoted(1)
     accuracies = {"1": 0.8, "2": 0.84, "4": 0.87, "5": 0.8}
