@@ -279,14 +279,18 @@ class History:
 
     @cached_property
     def not_promoted(self) -> tuple[tuple[str, RecordedPromotion], ...]:
-        """The challengers that never became champion, each with its last promotion run."""
-        champions = {term.version for term in self.terms}
-        last: dict[str, RecordedPromotion] = {}
+        """The challengers that did not replace a champion, each with its last promotion run.
+
+        A version that was compared with several champions may occur several times.
+        """
+        replaced = {(term.version, term.before) for term in self.terms}
+        last: dict[tuple[str, str | None], RecordedPromotion] = {}
         for promotion in self.chain.promotions:
             for version in promotion.record.challengers:
-                if version not in champions and promotion.record.rows is not None:
-                    last[version] = promotion
-        return tuple(last.items())
+                pair = (version, promotion.record.champion)
+                if pair not in replaced and promotion.record.rows is not None:
+                    last[pair] = promotion
+        return tuple((version, promotion) for (version, _), promotion in last.items())
 
     @property
     def n_challenges(self) -> int:

@@ -272,7 +272,7 @@ def _months_of(history: History) -> Iterator[str]:
     if math.isfinite(months.p):
         yield f"It {_differs(months)}."
     if follows_mix(history):
-        yield "The mix of classes also changes it from month to month."
+        yield "A different mix of classes can also change it from month to month."
 
 
 def months_of_champion(history: History) -> tuple[str, Months] | None:
@@ -347,7 +347,13 @@ def false_promotions(history: History) -> str:
     if not number or not is_promised:
         return ""
     expected = fmt.fixed(CHANCES[0] * number, 1)
-    subject = f"{fmt.capital(fmt.in_words(number))} challengers were compared"
+    challengers = {
+        version for one in history.chain.promotions for version in one.record.challengers
+    }
+    noun = "challengers"
+    if number > len(challengers):
+        noun = "pairs of challenger and champion"
+    subject = f"{fmt.capital(fmt.in_words(number))} {noun} were compared"
     if number == 1:
         subject = "One challenger was compared"
     return (
