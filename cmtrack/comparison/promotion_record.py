@@ -387,7 +387,7 @@ def _rule_of(data: Mapping[str, Any]) -> RuleFacts:
         rank_by=_text(data["rank_by"]),
         require=tuple(map(_text, _list(data["require"]))),
         level=level,
-        options=_mapping(data["options"], _text),
+        options=_mapping(data.get("options", {}), _text),
     )
 
 
