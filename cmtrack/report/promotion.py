@@ -236,8 +236,12 @@ def gate_rows(promotion: Promotion) -> list[GateRow]:
 # -- Markdown --------------------------------------------------------------------------------------
 
 
-def promotion_markdown(promotion: Promotion, review: str = "") -> str:
-    """Return a promotion as Markdown; ``review``: address of the review's page."""
+def promotion_markdown(promotion: Promotion, review: str = "", *, with_alias: bool = True) -> str:
+    """Return a promotion as Markdown.
+
+    ``review``: address of the review's page.
+    ``with_alias``: whether to say if the alias moved, which is unknown before the move.
+    """
     lines = [f"### {fmt.markdown_text(title(promotion))}"]
     first = headline(promotion)
     if not _is_forced(promotion):
@@ -263,7 +267,10 @@ def promotion_markdown(promotion: Promotion, review: str = "") -> str:
         if has_versions:
             heads.insert(0, "version")
         lines += ["", *fmt.markdown_table(heads, cells)]
-    lines += _paragraphs([moved_sentence(promotion), *promotion.notes, look_sentence(promotion)])
+    last = [*promotion.notes, look_sentence(promotion)]
+    if with_alias:
+        last.insert(0, moved_sentence(promotion))
+    lines += _paragraphs(last)
     facts = _facts(promotion, review)
     if facts:
         lines += ["", " ".join(facts)]

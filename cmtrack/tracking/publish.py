@@ -131,6 +131,7 @@ def write_review(
     files: Mapping[str, bytes] | None = None,
     tags: Mapping[str, str] | None = None,
     link: bool = True,
+    first: str = "",
 ) -> str:
     """Write a review into a new run, and return the id of this run.
 
@@ -140,6 +141,7 @@ def write_review(
     ``files``, ``tags``: further files, and tags that are written after all files, so that a run
         with these tags is complete.
     ``link``: whether MLflow may print a link to the run.
+    ``first``: Markdown with which the run's description begins, before the review.
     """
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
@@ -147,6 +149,8 @@ def write_review(
         client.log_batch(run_id, *_numbers_and_question(comparison))
         filer = filing(client, review.info.artifact_uri)
         _upload(comparison, filer, run_id, problems, name, files or {})
+        if first:
+            client.set_tag(run_id, NOTE, _note(f"{first}\n{markdown(comparison)}"))
         _set_tags(client, run_id, tags or {})
     except BaseException:
         end_run(client, run_id, "FAILED", link=link)

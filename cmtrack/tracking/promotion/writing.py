@@ -27,7 +27,7 @@ from cmtrack.report.promotion import promotion_markdown, verdict_in_short
 from cmtrack.report.review import bundle
 from cmtrack.schemas import PROMOTION
 from cmtrack.tracking._warn import first_line, mlflow_errors_as
-from cmtrack.tracking.description import artifact_link
+from cmtrack.tracking.description import NOTE, artifact_link
 from cmtrack.tracking.log import log_evaluation
 from cmtrack.tracking.model_rows import EvaluatedModel
 from cmtrack.tracking.names import tag, tag_text
@@ -76,11 +76,13 @@ def write(
     sha256 = digest_of(record.to_bytes())
     promotion = promotion_of(record, challenges, comparison, evaluated.notes)
     problems: list[str] = []
+    # The alias moves after all files are written.
+    summary = promotion_markdown(promotion, with_alias=False)
     files = {
         records.RECORD_FILE: record.to_bytes(),
         records.BUNDLE_FILE: archive,
         records.RULE_FILE: evaluated.settled.content,
-        records.SUMMARY_FILE: promotion_markdown(promotion).encode("utf-8"),
+        records.SUMMARY_FILE: summary.encode("utf-8"),
     }
     run_id = write_review(
         comparison,
@@ -91,6 +93,7 @@ def write(
         files=files,
         tags=_run_tags(record),
         link=False,
+        first=summary,
     )
     promotion = replace(promotion, run_id=run_id, experiment_id=experiment_id, sha256=sha256)
     promotion = _finished(request, found, promotion, client)
@@ -175,7 +178,9 @@ def write_without_rows(request: Request, found: Found, client: MlflowClient) -> 
     run_id = str(run.info.run_id)
     try:
         client.log_text(run_id, record.to_bytes().decode("utf-8"), records.RECORD_FILE)
-        client.log_text(run_id, promotion_markdown(promotion), records.SUMMARY_FILE)
+        summary = promotion_markdown(promotion, with_alias=False)
+        client.log_text(run_id, summary, records.SUMMARY_FILE)
+        client.set_tag(run_id, NOTE, summary)
         for name, text in {tag("kind"): "review", **_run_tags(record)}.items():
             client.set_tag(run_id, name, text)
     except BaseException:

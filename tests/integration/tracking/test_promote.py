@@ -81,6 +81,15 @@ def test_the_alias_moves_only_if_the_answer_is_promote_and_the_user_agrees(clien
     assert chain_of(client).champions("2") == ["1", "2"]
 
 
+def test_the_description_of_a_promotion_run_begins_with_the_answer(client) -> None:
+    promotion = promote(2, JUNE, move=True)
+    tags = client.get_run(promotion.run_id).data.tags
+    note = tags["mlflow.note.content"]
+    assert note.startswith("### Promote: version 2 against version 1, champion of party")
+    assert "Review by accuracy" in note
+    assert "was not moved" not in note
+
+
 def test_a_dry_run_leaves_the_store_unchanged(client, tmp_path: Path) -> None:
     before = contents_of(tmp_path)
     first = promote(2, JUNE, dry_run=True)
