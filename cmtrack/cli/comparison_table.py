@@ -151,7 +151,11 @@ def print_decision(console: Console, comparison: Comparison, verbose: bool) -> N
     from cmtrack.report.review.record import rule_of
 
     review = Review(comparison)
-    paragraphs = [" ".join(filter(None, [*brief(review), rows_would_decide(review)]))]
+    sentences = brief(review)
+    if not any(candidate.run.tracking_uri for candidate in comparison.judged):
+        # Files have no page, which would say how many rows would decide.
+        sentences = [*filter(None, [*sentences, rows_would_decide(review)])]
+    paragraphs = [" ".join(sentences)]
     if verbose:
         paragraphs = evidence(review)
         ranking = review.ranking
