@@ -162,8 +162,11 @@ def promote_command(
     _check(options)
     for path in filter(None, (summary_file, comment_file)):
         # The decision must not be recorded if its files cannot be written afterwards.
-        with writing(path, NotDecided), path.open("a", encoding="utf-8"):
-            pass
+        is_new = not path.exists()
+        with writing(path, NotDecided):
+            path.open("a", encoding="utf-8").close()
+            if is_new:
+                path.unlink()
     source = click.get_current_context().get_parameter_source("confidence_level")
     if source is ParameterSource.DEFAULT:
         # A rule file may contain another level.
