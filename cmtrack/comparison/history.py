@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 
 class ProblemKind(Enum):
-    """Kind of problem in a history.
-
-    The value is True if somebody changed or removed something that belongs to a record.
-    """
+    """Kind of problem in a history."""
 
     UNREADABLE = "unreadable"
     CHANGED = "changed"
@@ -238,7 +235,7 @@ class History:
     def better(self) -> str:
         """The values of the metric that are better: "higher", "lower", or empty if unknown.
 
-        For a metric of your own, the newest rule with a gate on its difference or interval tells.
+        For a custom metric, the newest rule with a gate on its difference or interval decides.
         """
         if BUILT_IN.has(self.metric):
             return BUILT_IN.lookup(self.metric).better

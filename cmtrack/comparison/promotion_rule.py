@@ -20,8 +20,6 @@ from cmtrack.metrics.own import near_or_own
 DEFAULT_LEVEL = 0.95
 NOT_OF_PROMOTIONS = ("require", "rank_by", "tie_breakers", "margin", "segments", "equivalence")
 """Options of a rule that do not change how an evaluation is prepared."""
-
-
 NO_NUMBERS = ("confidence_level", "headline")
 """Options of an evaluation that the record states elsewhere, or that change no number."""
 
@@ -45,7 +43,7 @@ class PromotionRule:
     file: Rule | None = None
     rank_by: str | None = None
     require: tuple[str, ...] = ()
-    confidence_level: float = 0.95
+    confidence_level: float = DEFAULT_LEVEL
 
     @classmethod
     def from_arguments(

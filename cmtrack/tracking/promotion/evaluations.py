@@ -59,6 +59,11 @@ class Evaluated:
         return [number for number, role in self.roles.items() if role == CHALLENGER]
 
     @property
+    def champion(self) -> str | None:
+        """The version that the alias names; None if the alias is not set."""
+        return next((number for number, role in self.roles.items() if role == CHAMPION), None)
+
+    @property
     def first(self) -> Evaluation:
         """Any evaluation, because all have the same rows."""
         return next(iter(self.models.values())).evaluation

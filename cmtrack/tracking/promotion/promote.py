@@ -203,18 +203,19 @@ def _promoted(
     for promotion in found.chain.of_rows(facts):
         if promotion.moved:
             evaluated.notes.append(chosen_before(promotion.record))
-    recorded = _recorded_before(request, found, evaluated, facts)
+    rule = evaluated.settled.facts(len(found.challengers), request.options)
+    recorded = _recorded_before(request, found, facts, rule.question)
     if recorded is not None:
         before = found.chain.before(recorded)
-        challenges = _decide(request, evaluated, found, before, facts)
+        challenges = _decide(request, evaluated, before, facts, rule.question)
         if _has_equal_numbers(recorded, challenges):
             return complete(request, found, recorded, challenges, evaluated, client)
         evaluated.notes.append(
             f"Run {short_id(recorded.run_id)} compared the same versions on these rows, but with "
             "other numbers. Options or predictions have changed since."
         )
-    challenges = _decide(request, evaluated, found, found.chain, facts)
-    record = _record(request, found, evaluated, challenges, facts)
+    challenges = _decide(request, evaluated, found.chain, facts, rule.question)
+    record = replace(_record(request, found, evaluated, challenges, facts), rule=rule)
     # A record that cannot be read again must fail before anything is written.
     record.to_bytes()
     if request.dry_run:
@@ -225,7 +226,7 @@ def _promoted(
 
 
 def _recorded_before(
-    request: Request, found: Found, evaluated: Evaluated, rows: RowsFacts
+    request: Request, found: Found, rows: RowsFacts, question: str
 ) -> RecordedPromotion | None:
     """Return the recorded promotion that answers the request; None if there is no such record.
 
@@ -235,7 +236,6 @@ def _recorded_before(
     if found.champion is None or request.force is not None:
         return None
     numbers = [version.number for version in found.challengers]
-    question = evaluated.settled.facts(len(numbers), request.options).question
     recorded = found.chain.same_question(numbers, found.champion.number, rows, question)
     if recorded is None or not request.move or recorded.record.chosen is None:
         return recorded
@@ -296,16 +296,15 @@ def _rows_facts(evaluation: Evaluation, rows: LabelledRows, name: str) -> RowsFa
 
 
 def _decide(
-    request: Request, evaluated: Evaluated, found: Found, chain: Chain, facts: RowsFacts
+    request: Request, evaluated: Evaluated, chain: Chain, facts: RowsFacts, question: str
 ) -> tuple[Challenge, ...]:
     """Return the decision on each challenger; empty if there is no champion.
 
     A move by force needs no decision, so it is possible after three looks.
     """
-    if found.champion is None:
+    champion = evaluated.champion
+    if champion is None:
         return ()
-    champion = found.champion.number
-    question = evaluated.settled.facts(len(found.challengers), request.options).question
     candidate = Candidate(Run(champion, champion), evaluated.evaluations[champion])
     settled = evaluated.settled
     challenges = []
@@ -375,7 +374,6 @@ def _record(
         empty_record(request, found),
         answer=_overall(challenges),
         chosen=_chosen(request, evaluated, challenges),
-        rule=evaluated.settled.facts(len(found.challengers), request.options),
         rows=rows,
         models=models,
         values=values,
