@@ -458,16 +458,6 @@ def test_frames_on_a_cluster_are_refused(client) -> None:
 
 
 @pytest.mark.slow
-def test_the_experiment_of_the_history_may_be_deleted(client) -> None:
-    promotion = promote(3, JUNE)
-    client.delete_experiment(promotion.experiment_id)
-    with pytest.raises(
-        ValueError, match="'party: history' is deleted and accepts no runs: restore"
-    ):
-        promote(3, JULY)
-
-
-@pytest.mark.slow
 def test_a_promotion_is_plain_data_and_a_frame(client) -> None:
     promotion = promote(3, JUNE, name="june")
     data = promotion.to_dict()
