@@ -45,6 +45,21 @@ def join_names(names: Sequence[str], most: int = 3) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def plural(noun: str) -> str:
+    """Return the plural of a noun, such as the name of a column.
+
+    Examples
+    --------
+    >>> plural("year"), plural("country"), plural("class")
+    ('years', 'countries', 'classes')
+    """
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return ``; did you mean 'a' or 'b'?`` with similar names; empty if no name is similar."""
     alike = difflib.get_close_matches(name, known, n=3, cutoff=0.4)

@@ -107,3 +107,5 @@ BUNDLE = Stored("the bundle", 1)
 """The manifest of a review that is stored together with all of its inputs."""
 PROMOTION = Stored("the record", 1)
 """The record of a promotion."""
+COUNTS = Stored("the counts", 1)
+"""The file with estimated shares by cell, and the counts from which they are computed."""

@@ -20,6 +20,7 @@ from cmtrack._lazy import found_in, needs
 with needs("drawing figures", "matplotlib"):
     import matplotlib  # noqa: F401
 from .confusion import plot_confusion_matrix, plot_reduced_matrix
+from .counts import CountedCell, plot_counts
 from .decisions import plot_decision_curve, plot_gains, plot_risk_coverage
 from .evaluation import evaluation_figures, prevalence_figure, reliability_figure
 from .evaluation import evaluation_figures as family_figures
@@ -47,6 +48,7 @@ from .thresholds import plot_thresholds, threshold_figure
 __all__ = [
     "BLUE",
     "ORANGE",
+    "CountedCell",
     "FamilyPanel",
     "GainMonth",
     "PairSeparation",
@@ -64,6 +66,7 @@ __all__ = [
     "plot_at_prevalence",
     "plot_code_shares",
     "plot_confusion_matrix",
+    "plot_counts",
     "plot_decision_curve",
     "plot_family_matrix",
     "plot_gain_by_month",

@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import check_level
+from cmtrack.prevalence.domains import (
+    CellRows,
+    DomainCounter,
+    DomainPrevalence,
+    DomainShares,
+    read_assumption,
+    read_labelled,
+    unlike_sentences,
+)
 from cmtrack.prevalence.estimators import binned_estimate, class_estimate, modelled_estimate
 from cmtrack.prevalence.out_of_fold import Folds, calibration_parts
 from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.removed import RemovedFeature, reason
 from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.inputs import BoolArray, FloatArray, column_names, n_rows, to_float_array
+from cmtrack.statistics.inputs import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    column_names,
+    n_rows,
+    to_float_array,
+)
 from cmtrack.statistics.labels import number_as_they_come
 from cmtrack.statistics.probabilities import as_probabilities
 
 DENSITIES = ("auto", "bins")
 INTERVALS = ("adjusted", "naive")
+
+
+@overload
+def estimate_prevalence(
+    scores: Any,
+    *,
+    calibration: Any,
+    positive: Label | None = None,
+    density: str = "auto",
+    interval: str = "adjusted",
+    confidence_level: float = 0.95,
+) -> PrevalenceEstimate | ClassPrevalenceEstimate: ...
+
+
+@overload
+def estimate_prevalence(
+    scores: Any,
+    *,
+    by: Any,
+    calibration: Any,
+    calibration_by: Any = None,
+    positive: Label | None = None,
+    assumption: str = "auto",
+    half_width: float = 0.05,
+    confidence_level: float = 0.95,
+) -> DomainPrevalence: ...
 
 
 def estimate_prevalence(
@@ -29,8 +72,14 @@ def estimate_prevalence(
     density: str = "auto",
     interval: str = "adjusted",
     confidence_level: float = 0.95,
-) -> PrevalenceEstimate | ClassPrevalenceEstimate:
+    by: Any = None,
+    calibration_by: Any = None,
+    assumption: str = "auto",
+    half_width: float = 0.05,
+) -> PrevalenceEstimate | ClassPrevalenceEstimate | DomainPrevalence:
     """Estimate the share and the number of positives among unlabelled scores.
+
+    With ``by``, the result is a table with an estimate for each cell, such as a region in a month.
 
     Parameters
     ----------
@@ -76,10 +125,23 @@ def estimate_prevalence(
         ``count_high`` are the limits of the interval for the number of positives in this target,
         computed with the same method.
     confidence_level : float, default 0.95
+    by : array, list of arrays, mapping or frame of length n, optional
+        The columns that divide the target into cells, with the time last:
+        ``{"region": ..., "month": ...}``. If the last column contains numbers or dates in one form
+        (such as 2024-01), its values are sorted. Otherwise they keep their order.
+    calibration_by : like ``by``, of length m, optional
+        The same columns for the labelled rows. Without it, no cell has labelled rows of its own.
+        Fold ids cannot be combined with ``by``.
+    assumption : {"auto", "calibration", "shift"}, default "auto"
+        With ``by``: the assumption for cells with fewer than 20 labelled rows. "calibration": a
+        score means the same chance as in the labelled rows. "shift": within each class, the scores
+        are distributed as in the labelled rows. "auto" checks both on the labelled cells.
+    half_width : float, default 0.05
+        With ``by``: the half-width for which the table states how many labelled rows are missing.
 
     Returns
     -------
-    PrevalenceEstimate, or ClassPrevalenceEstimate for K > 2
+    PrevalenceEstimate, ClassPrevalenceEstimate for K > 2, or DomainPrevalence with ``by``
         ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` for this
         target; for K > 2 also ``by_class``. If the target's scores do not fit the labelled scores
         (``fit_pvalue`` below 0.01), all of these numbers are NaN, and ``undefined`` contains the
@@ -119,6 +181,7 @@ def estimate_prevalence(
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
     _check_options(density, interval)
+    _check_by(by, calibration_by, assumption, half_width, interval, fold_ids)
     is_binary = len(labels) == 2
     if is_binary:
         actual = (actual == labels.index(positive)).astype(np.int64)
@@ -134,6 +197,16 @@ def estimate_prevalence(
         raise ValueError(
             f"calibration needs one {rows} per label, "
             f"got {len(labelled_scores)} {rows}s and {len(actual)} labels"
+        )
+    if by is not None:
+        target = read("scores", scores)
+        return _estimate_by_cell(
+            target,
+            by,
+            CalibrationRows(labels, positive, actual, labelled_scores, calibration_by),
+            assumption=assumption,
+            half_width=half_width,
+            confidence_level=confidence_level,
         )
     folds = None if fold_ids is None else Folds.from_ids(fold_ids, len(actual))
     n_of_fold = None
@@ -181,6 +254,84 @@ def estimate_prevalence(
         remaining: list[Any] = [estimate(rows) for rows in folds.left_out(actual, len(labels))]
         whole = whole.exposed(remaining)
     return whole.unless_refused()
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationRows:
+    """Labelled rows: their classes as codes, their scores, and their columns ``by``."""
+
+    labels: tuple[Label, ...]
+    positive: Label
+    classes: IntArray
+    scores: FloatArray
+    by: Any
+
+
+def _estimate_by_cell(
+    target: FloatArray,
+    by: Any,
+    labelled: CalibrationRows,
+    assumption: str,
+    half_width: float,
+    confidence_level: float,
+) -> DomainPrevalence:
+    """Estimate the share of each cell."""
+    if not len(target):
+        raise ValueError("scores must have at least one row, got none")
+    rows = CellRows.read("by", by, len(target), "scores")
+    counter = counter_of(rows.columns, labelled)
+    counter.add(rows, target)
+    return domain_prevalence(counter, labelled, assumption, half_width, confidence_level)
+
+
+def counter_of(columns: tuple[str, ...], labelled: CalibrationRows) -> DomainCounter:
+    """Return a counter of target rows with these columns."""
+    placed = None
+    if labelled.by is not None:
+        placed = read_labelled(labelled.by, columns, len(labelled.classes))
+    return DomainCounter(columns, placed, labelled.classes, labelled.scores, len(labelled.labels))
+
+
+def domain_prevalence(
+    counter: DomainCounter,
+    labelled: CalibrationRows,
+    assumption: str,
+    half_width: float,
+    confidence_level: float,
+) -> DomainPrevalence:
+    """Return the table of all cells that a counter has counted."""
+    shares = DomainShares(
+        counter.tables(), read_assumption(assumption), half_width, confidence_level
+    )
+    labels = labelled.labels
+    if len(labels) == 2:
+        labels = tuple(sorted(labels, key=lambda label: label == labelled.positive))
+    warnings = (*counter.warnings(), *unlike_sentences(shares))
+    return DomainPrevalence(shares, labels, labelled.positive, warnings)
+
+
+def _check_by(
+    by: Any,
+    calibration_by: Any,
+    assumption: Any,
+    half_width: Any,
+    interval: str,
+    fold_ids: Any,
+) -> None:
+    """Raise ValueError if options for cells are given without cells, or options contradict."""
+    read_assumption(assumption)
+    if not 0 < half_width < 1:
+        raise ValueError(f"half_width must be between 0 and 1, got {half_width!r}")
+    if by is None:
+        if calibration_by is not None or assumption != "auto":
+            raise ValueError("calibration_by= and assumption= need by=")
+        return
+    if fold_ids is not None:
+        raise ValueError(
+            "fold ids are not taken together with by=; give labelled rows scored by the same model"
+        )
+    if interval != "adjusted":
+        raise ValueError(f"by= has only adjusted intervals, got interval={interval!r}")
 
 
 def _check_options(density: Any, interval: Any) -> None:

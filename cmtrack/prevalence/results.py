@@ -624,9 +624,9 @@ class PrevalenceEstimate(BasePrevalence):
 
     def figure(self) -> Figure:
         """Draw the likelihood of the prevalence, with the interval of the estimate."""
-        from cmtrack import plots
+        from cmtrack.prevalence.figures import likelihood_figure
 
-        return plots.prevalence_figure(self)
+        return likelihood_figure(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row: value, interval, count, shares of the variance, fit."""

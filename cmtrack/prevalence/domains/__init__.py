@@ -16,6 +16,7 @@ from cmtrack.prevalence.domains.estimates import (
     rows_to_tell,
     share_interval,
 )
+from cmtrack.prevalence.domains.inputs import CellRows, DomainCounter, is_ordered, read_labelled
 from cmtrack.prevalence.domains.joint import (
     NoChange,
     Quantity,
@@ -29,6 +30,7 @@ from cmtrack.prevalence.domains.joint import (
     score,
     total,
 )
+from cmtrack.prevalence.domains.result import DomainPrevalence, read_assumption
 from cmtrack.prevalence.domains.rule import Basis, CellShare, DomainShares, Source
 from cmtrack.prevalence.domains.tables import (
     ENOUGH,
@@ -37,14 +39,18 @@ from cmtrack.prevalence.domains.tables import (
     Key,
     tabulate,
 )
+from cmtrack.prevalence.domains.words import unlike_sentences
 
 __all__ = [
     "ENOUGH",
     "Assumption",
     "Basis",
     "CellCounts",
+    "CellRows",
     "CellShare",
     "DifferenceEstimate",
+    "DomainCounter",
+    "DomainPrevalence",
     "DomainShares",
     "DomainTables",
     "Estimate",
@@ -59,11 +65,14 @@ __all__ = [
     "changes",
     "combination",
     "difference_estimate",
+    "is_ordered",
     "leave_out",
     "neighbours",
     "no_change",
     "ratio",
     "ratio_interval",
+    "read_assumption",
+    "read_labelled",
     "rows_needed",
     "rows_to_tell",
     "score",
@@ -71,4 +80,5 @@ __all__ = [
     "shift_estimate",
     "tabulate",
     "total",
+    "unlike_sentences",
 ]

@@ -227,7 +227,7 @@ def change(
 
 def total(shares: DomainShares, cells: Iterable[Key] | None = None, own: bool = True) -> Quantity:
     """Return the number of rows of the second of two classes in several cells, or in all."""
-    weights = _sizes(shares.tables, cells)
+    weights = sizes(shares.tables, cells)
     return combination(shares, weights, own=own, additive=True)
 
 
@@ -238,13 +238,13 @@ def score(
     own: bool = False,
 ) -> Quantity:
     """Return the mean of class values over the rows of several cells, or of all."""
-    weights = _sizes(shares.tables, cells)
+    weights = sizes(shares.tables, cells)
     n = sum(weights.values())
     parts = {key: size / n for key, size in weights.items()}
     return combination(shares, parts, values, own=own, additive=True)
 
 
-def _sizes(tables: DomainTables, cells: Iterable[Key] | None) -> dict[Key, float]:
+def sizes(tables: DomainTables, cells: Iterable[Key] | None) -> dict[Key, float]:
     """Return the number of target rows of cells."""
     if cells is None:
         cells = [key for key, n in zip(tables.keys, tables.n, strict=True) if n > 0]
@@ -267,8 +267,8 @@ def ratio(
     y = terms[1].estimate.value
     factor = 1.0
     if counts:
-        sizes = _sizes(shares.tables, [second, first])
-        factor = sizes[second] / sizes[first]
+        rows = sizes(shares.tables, [second, first])
+        factor = rows[second] / rows[first]
     variances = (float(covariance[0, 0]), -float(covariance[0, 1]), float(covariance[1, 1]))
     low, high = ratio_interval(x, y, variances, normal_quantile(shares.confidence_level))
     why = ""

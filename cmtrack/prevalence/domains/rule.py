@@ -177,6 +177,11 @@ class DomainShares:
             self._checks[key] = leave_out(self.tables, step, assumption, values)
         return self._checks[key]
 
+    @property
+    def decisive_values(self) -> FloatArray:
+        """The class values whose checks decide: those of the share of the second class."""
+        return np.eye(self.tables.n_classes)[1]
+
     def allowance(self, cell: int, assumption: Assumption, values: FloatArray) -> float:
         """Return the variance to add for the steps that were checked for a cell."""
         steps = self.bases[cell].steps
@@ -194,11 +199,11 @@ class DomainShares:
             return Basis(Source.NONE, why=missing)
         # Leaving out domains has more power to refuse an assumption than leaving out cells.
         decisive = steps[0]
-        if self._is_checked(Step.DOMAINS):
+        if self.is_checked(Step.DOMAINS):
             decisive = Step.DOMAINS
         allowances = {}
         remaining = []
-        values = np.eye(tables.n_classes)[1]
+        values = self.decisive_values
         for assumption in self._possible(cell):
             checks = [self.check(step, assumption, values) for step in steps]
             allowance = math.fsum(check.allowance for check in checks)
@@ -217,7 +222,7 @@ class DomainShares:
         """Return the basis of a cell for which the assumption was requested."""
         remark = ""
         if missing:
-            remark = "as you ask; not checked"
+            remark = f"{self.assumption} is assumed as requested; not checked"
         if self.assumption is Assumption.CALIBRATION:
             if missing:
                 steps = ()
@@ -260,7 +265,7 @@ class DomainShares:
             return (Step.DOMAINS, Step.PERIODS)
         return (Step.DOMAINS,)
 
-    def _is_checked(self, step: Step) -> bool:
+    def is_checked(self, step: Step) -> bool:
         """Return whether there are enough labelled cells to check a step."""
         tables = self.tables
         if step is Step.DOMAINS:
@@ -270,10 +275,12 @@ class DomainShares:
 
     def _unchecked(self, cell: int, steps: tuple[Step, ...]) -> str:
         """Return the reason why a step was not checked; empty if all were checked."""
-        unchecked = [step for step in steps if not self._is_checked(step)]
+        unchecked = [step for step in steps if not self.is_checked(step)]
         if not unchecked:
             return ""
         tables = self.tables
+        if tables.is_unplaced:
+            return f"no labelled rows have values of {' and '.join(tables.columns)}"
         column = tables.columns[-1]
         least = _LEAST_PERIODS
         if unchecked[0] is Step.DOMAINS:

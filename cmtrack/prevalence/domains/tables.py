@@ -11,9 +11,8 @@ two tables can be computed from the counts by position.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +33,9 @@ ENOUGH = 20
 Ten rows would give intervals that contain the true share often enough, but their half-width is 22
 points. With five rows, these intervals contain the true share too rarely in some domains.
 """
+
+UNPLACED = "(unknown)"
+"""Value of every column for labelled rows whose cells are unknown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,8 @@ class DomainTables:
         labelled rows of the cell's domain.
     n_bins : int
         Number of bins of all labelled rows.
+    period_values : tuple
+        The values of the last column in their order; by default, they are sorted.
     """
 
     columns: tuple[str, ...]
@@ -103,6 +107,7 @@ class DomainTables:
     bins: IntArray
     own_bins: IntArray
     n_bins: int
+    period_values: tuple[Label, ...] = ()
 
     @classmethod
     def from_bins(
@@ -155,6 +160,11 @@ class DomainTables:
         return self.labelled.shape[2]
 
     @property
+    def is_unplaced(self) -> bool:
+        """True if it is unknown to which cells the labelled rows belong."""
+        return (UNPLACED,) * len(self.columns) in self.keys
+
+    @property
     def has_periods(self) -> bool:
         """True if the last column is a period."""
         return len(self.columns) > 1
@@ -166,13 +176,8 @@ class DomainTables:
 
     @cached_property
     def periods(self) -> IntArray:
-        """Rank of each cell's value in the last column, shape (C,).
-
-        If the values cannot be compared, they are ordered by their first appearance.
-        """
-        values = list(dict.fromkeys(key[-1] for key in self.keys))
-        with contextlib.suppress(TypeError):
-            values.sort()  # type: ignore[call-arg]
+        """Rank of each cell's value in the last column, shape (C,)."""
+        values = self.period_values or sorted({key[-1] for key in self.keys})  # type: ignore[type-var]
         ranks = {value: rank for rank, value in enumerate(values)}
         return np.array([ranks[key[-1]] for key in self.keys])
 
@@ -222,32 +227,63 @@ def domain_codes(keys: tuple[Key, ...]) -> IntArray:
     return np.array([codes.setdefault(key[:size], len(codes)) for key in keys])
 
 
+class DomainBins:
+    """The two bins of each score, which are made from labelled rows.
+
+    If there are two classes, bins are class-balanced quantiles (:func:`quantile_bins`). If there
+    are more classes, a bin is the most probable class with a quantile group of its probability.
+
+    ``labelled``: the labelled rows. ``domains``, shape (E,): the domain of each of its entries.
+    """
+
+    def __init__(self, labelled: CellCounts, domains: IntArray, n_classes: int) -> None:
+        make_bins: Callable[[CellCounts], Callable[[FloatArray], IntArray]] = _quantile_bins
+        if n_classes > 2:
+            make_bins = _top_bins(n_classes)
+        self._shared = make_bins(labelled)
+        self._own: dict[int, Callable[[FloatArray], IntArray]] = {}
+        for domain in np.unique(domains).tolist():
+            of_domain = labelled.chosen(domains == domain)
+            by_class = np.bincount(of_domain.classes, of_domain.counts, n_classes)
+            if by_class.min() >= ENOUGH:
+                self._own[domain] = make_bins(of_domain)
+
+    def of_scores(self, scores: FloatArray, domains: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the bin of each score among all labelled rows, and among those of its domain."""
+        own_bins = np.zeros(len(scores), dtype=np.int64)
+        for domain, bin_of in self._own.items():
+            inside = domains == domain
+            if inside.any():
+                own_bins[inside] = bin_of(scores[inside])
+        return self._shared(scores), own_bins
+
+    def merged(self, target: CellCounts, domains: IntArray) -> CellCounts:
+        """Merge the entries of a target that have the same cell and bins.
+
+        The merged entry keeps one of the scores, so that it still belongs to the same bins.
+        """
+        bins, own_bins = self.of_scores(target.scores, domains)
+        n_own = int(own_bins.max()) + 1
+        codes = (target.cells * (int(bins.max()) + 1) + bins) * n_own + own_bins
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        merged = target.chosen(first)
+        return replace(merged, counts=np.bincount(place, target.counts).astype(np.float64))
+
+
 def tabulate(
     columns: tuple[str, ...],
     keys: tuple[Key, ...],
     labelled: CellCounts,
     target: CellCounts,
     n_classes: int = 2,
+    period_values: tuple[Label, ...] = (),
 ) -> DomainTables:
-    """Count rows per cell, bin and class.
-
-    If there are two classes, bins are class-balanced quantiles (:func:`quantile_bins`). If there
-    are more classes, a bin is the most probable class with a quantile group of its probability.
-    """
-    make_bins: Callable[[CellCounts], Callable[[FloatArray], IntArray]] = _quantile_bins
-    if n_classes > 2:
-        make_bins = _top_bins(n_classes)
+    """Count rows per cell, bin and class; see :class:`DomainBins`."""
     domains = domain_codes(keys)
     domain_of_row = domains[np.concatenate((labelled.cells, target.cells))]
+    bin_pair = DomainBins(labelled, domains[labelled.cells], n_classes)
     scores = np.concatenate((labelled.scores, target.scores))
-    bins = make_bins(labelled)(scores)
-    own_bins = np.zeros_like(bins)
-    for domain in range(int(domains.max()) + 1):
-        of_domain = labelled.chosen(domains[labelled.cells] == domain)
-        by_class = np.bincount(of_domain.classes, of_domain.counts, n_classes)
-        if by_class.min() >= ENOUGH:
-            inside = domain_of_row == domain
-            own_bins[inside] = make_bins(of_domain)(scores[inside])
+    bins, own_bins = bin_pair.of_scores(scores, domain_of_row)
     n_bins = int(bins.max()) + 1
     n_own = int(own_bins.max()) + 1
     codes = (domain_of_row * n_bins + bins) * n_own + own_bins
@@ -265,7 +301,14 @@ def tabulate(
     target_counts = np.zeros((len(keys), size))
     np.add.at(target_counts, (target.cells, last), target.counts)
     return DomainTables(
-        columns, keys, counts, target_counts, maps[0][domains], maps[1][domains], n_bins
+        columns,
+        keys,
+        counts,
+        target_counts,
+        maps[0][domains],
+        maps[1][domains],
+        n_bins,
+        period_values,
     )
 
 

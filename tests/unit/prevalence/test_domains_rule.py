@@ -89,7 +89,9 @@ def test_one_labelled_period_checks_no_change_over_periods():
         assert math.isfinite(cell.calibration.value)
     for assumption in Assumption:
         forced = DomainShares(tables, assumption).cells[1::2]
-        assert all(cell.why == "as you ask; not checked" for cell in forced)
+        assert all(
+            cell.why == f"{assumption} is assumed as requested; not checked" for cell in forced
+        )
         assert all(cell.share == getattr(cell, assumption.value) for cell in forced)
     with_calibration = DomainShares(tables, Assumption.CALIBRATION)
     assert math.isfinite(change(with_calibration, KEYS[0], KEYS[1]).value)

@@ -1,0 +1,269 @@
+"""Reading of ``by`` columns, and counting of target rows in batches."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from cmtrack.grouping import Label
+from cmtrack.prevalence.domains.tables import (
+    UNPLACED,
+    CellCounts,
+    DomainBins,
+    DomainTables,
+    Key,
+    domain_codes,
+    tabulate,
+)
+from cmtrack.statistics.attributes import Called, attribute_columns, encode_attribute
+from cmtrack.statistics.inputs import FloatArray, IntArray, is_categorical, no_masked
+from cmtrack.statistics.segment_values import plain_value, value_order
+
+MOST_CELLS = 5_000
+"""Maximum number of cells of a table."""
+_PERIOD = re.compile(r"\d{4}(-\d\d(-\d\d)?|-?[QqWw]\d{1,2})?")
+"""A year, month, day, quarter or week in a form whose texts have the order of time."""
+_MONTH = re.compile(r"(\d{4})\D?(\d{1,2})")
+_BY = Called("by", "by column", "by")
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """The cell of each row.
+
+    Attributes
+    ----------
+    values : dict of str to tuple
+        The values of each column, in the order of their codes.
+    codes : dict of str to ndarray of shape (n,)
+        The code of each row's value.
+    declared : set of str
+        The columns whose values have a declared order, because they are categorical.
+    """
+
+    values: dict[str, tuple[Label, ...]]
+    codes: dict[str, IntArray]
+    declared: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, argument: str, by: Any, n_rows: int, unit: str) -> CellRows:
+        """Read columns, and check that they have a value for each row.
+
+        ``argument``: name of the argument for messages. ``unit``: "scores" or "labels".
+        """
+        values = {}
+        codes = {}
+        declared = set()
+        for name, column in _columns(by).items():
+            no_masked(f"{argument}[{name!r}]", column)
+            if len(column) != n_rows:
+                raise ValueError(
+                    f'{argument}["{name}"] has {len(column):,} values for {n_rows:,} {unit}'
+                )
+            values[name], codes[name] = _plain_values(*encode_attribute(name, column, _BY))
+            if is_categorical(column):
+                declared.add(name)
+            n_missing = int((codes[name] < 0).sum())
+            if n_missing:
+                raise ValueError(
+                    f"{n_missing:,} {_rows(n_missing)} no {name}; drop them or name them"
+                )
+        return cls(values, codes, frozenset(declared))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns; the last one is the period, unless there is only one."""
+        return tuple(self.values)
+
+    def keys(self) -> tuple[list[Key], IntArray]:
+        """Return the cells in order of their codes, and the cell of each row."""
+        sizes = tuple(len(values) for values in self.values.values())
+        codes = np.ravel_multi_index(tuple(self.codes[name] for name in self.values), sizes)
+        present, cells = np.unique(codes, return_inverse=True)
+        parts = np.unravel_index(present, sizes)
+        columns = [
+            [values[code] for code in part.tolist()]
+            for values, part in zip(self.values.values(), parts, strict=True)
+        ]
+        return list(zip(*columns, strict=True)), cells.astype(np.int64, copy=False)
+
+
+def _rows(n: int) -> str:
+    return "row has" if n == 1 else "rows have"
+
+
+def _columns(by: Any) -> dict[str, Any]:
+    """Return columns by name; unnamed columns of a list or an array are numbered."""
+    if isinstance(by, (list, tuple)) and by and all(_is_column(column) for column in by):
+        names = [getattr(column, "name", None) for column in by]
+        columns = {
+            str(number if name is None else name): column
+            for number, (name, column) in enumerate(zip(names, by, strict=True), start=1)
+        }
+        if len(columns) < len(by):
+            raise ValueError(f"the columns of by must have different names, got {names}")
+        return columns
+    columns = {str(name): column for name, column in attribute_columns(by, None, _BY).items()}
+    if list(columns) == ["0"]:
+        return {"domain": columns["0"]}
+    return columns
+
+
+def _is_column(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
+
+
+def cell_value(value: Any) -> Label:
+    """Return a value that can be a part of a key: a text, a number or a boolean.
+
+    A date, or a time at midnight, becomes the text of its date.
+    """
+    if isinstance(value, datetime):
+        return str(value.isoformat(" ").removesuffix(" 00:00:00"))
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if hasattr(value, "item"):
+        return cell_value(value.item())
+    return plain_value(value)
+
+
+def _plain_values(codes: IntArray, values: Sequence[Any]) -> tuple[tuple[Label, ...], IntArray]:
+    """Return distinct values and the code of each row, which is -1 if the value is missing."""
+    place: dict[Label, int] = {}
+    numbers = []
+    for value in values:
+        if value is None:
+            numbers.append(-1)
+        else:
+            numbers.append(place.setdefault(cell_value(value), len(place)))
+    return tuple(place), np.array(numbers, dtype=np.int64)[codes]
+
+
+class DomainCounter:
+    """Labelled rows, and target rows that are counted in batches.
+
+    ``placed``: the cells of the labelled rows; None if they are unknown. ``labelled``: the labelled
+    rows, whose ``cells`` are the codes of ``placed``.
+    """
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        placed: CellRows | None,
+        classes: IntArray,
+        scores: FloatArray,
+        n_classes: int,
+    ) -> None:
+        self.columns = columns
+        self.n_classes = n_classes
+        self._keys: dict[Key, int] = {}
+        self._declared: dict[str, tuple[Label, ...]] = {}
+        self._seen: dict[str, dict[Label, None]] = {name: {} for name in columns}
+        if placed is None:
+            self._keys[(UNPLACED,) * len(columns)] = 0
+            cells = np.zeros(len(classes), dtype=np.int64)
+        else:
+            cells = self._cells(placed)
+        self._labelled = CellCounts.from_rows(cells, classes, scores)
+        self._bins = DomainBins(self._labelled, self._domains[cells], n_classes)
+        self._target: list[CellCounts] = []
+
+    @property
+    def _domains(self) -> IntArray:
+        return domain_codes(tuple(self._keys))
+
+    def _cells(self, rows: CellRows) -> IntArray:
+        """Return the number of each row's cell, and add new cells."""
+        keys, cells = rows.keys()
+        for name in self.columns:
+            codes = rows.codes[name]
+            values = rows.values[name]
+            _, first = np.unique(codes, return_index=True)
+            self._seen[name].update((values[code], None) for code in codes[np.sort(first)].tolist())
+            if name in rows.declared:
+                self._declared.setdefault(name, values)
+        numbers = [self._keys.setdefault(key, len(self._keys)) for key in keys]
+        if len(self._keys) > MOST_CELLS:
+            raise ValueError(
+                f"by gives {len(self._keys):,} cells; more than {MOST_CELLS:,} are not a table"
+            )
+        return np.array(numbers, dtype=np.int64)[cells]
+
+    def add(self, rows: CellRows, scores: FloatArray) -> None:
+        """Count the rows of a batch. ``scores``, shape (n,), or probabilities, shape (n, K)."""
+        if not len(scores):
+            return
+        cells = self._cells(rows)
+        batch = CellCounts.from_rows(cells, np.zeros(len(cells), dtype=np.int64), scores)
+        self._target.append(self._bins.merged(batch, self._domains[cells]))
+
+    def tables(self) -> DomainTables:
+        """Return the counts of all rows, with the cells in the order of their values."""
+        orders = [self._order(name) for name in self.columns]
+        ranks = [{value: rank for rank, value in enumerate(order)} for order in orders]
+
+        def place(key: Key) -> tuple[int, ...]:
+            return tuple(rank.get(value, -1) for rank, value in zip(ranks, key, strict=True))
+
+        keys = sorted(self._keys, key=place)
+        number = np.zeros(len(keys), dtype=np.int64)
+        number[[self._keys[key] for key in keys]] = np.arange(len(keys))
+        target = self._target[0]
+        for batch in self._target[1:]:
+            target += batch
+        return tabulate(
+            self.columns,
+            tuple(keys),
+            replace(self._labelled, cells=number[self._labelled.cells]),
+            replace(target, cells=number[target.cells]),
+            self.n_classes,
+            tuple(dict.fromkeys([*orders[-1], *(key[-1] for key in keys)])),
+        )
+
+    def _order(self, name: str) -> list[Label]:
+        """Return the values of a column in their order."""
+        values = list(self._seen[name])
+        if name in self._declared:
+            return [value for value in self._declared[name] if value in values]
+        if name == self.columns[-1] and len(self.columns) > 1 and not is_ordered(values):
+            return values
+        return [values[place] for place in value_order(values)]
+
+    def warnings(self) -> list[str]:
+        """Return a warning for each pair of texts that may be the same month."""
+        forms = defaultdict(list)
+        for value in self._seen[self.columns[-1]]:
+            month = _MONTH.fullmatch(str(value))
+            if month is not None:
+                forms[int(month[1]), int(month[2])].append(str(value))
+        return [
+            f"{' and '.join(sorted(texts))} are different values of {self.columns[-1]}, but may "
+            "be the same month"
+            for texts in forms.values()
+            if len(texts) > 1
+        ]
+
+
+def is_ordered(values: Sequence[Label]) -> bool:
+    """Return whether values are numbers, or dates in one form, so that they can be sorted."""
+    if all(isinstance(value, (int, float)) for value in values):
+        return True
+    texts = [value for value in values if isinstance(value, str)]
+    is_date = all(_PERIOD.fullmatch(text) for text in texts)
+    return is_date and len(texts) == len(values) and len({len(text) for text in texts}) == 1
+
+
+def read_labelled(calibration_by: Any, columns: tuple[str, ...], n_rows: int) -> CellRows:
+    """Read the columns of the labelled rows, which must be those of the target in any order."""
+    rows = CellRows.read("calibration_by", calibration_by, n_rows, "labels")
+    if set(rows.columns) != set(columns):
+        raise ValueError(
+            f"calibration_by needs the columns {', '.join(columns)}; got {', '.join(rows.columns)}"
+        )
+    return replace(rows, values={name: rows.values[name] for name in columns})

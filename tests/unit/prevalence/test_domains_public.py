@@ -1,0 +1,425 @@
+"""``estimate_prevalence(by=)``: what it reads, what it returns, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from html import escape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cmtrack
+from cmtrack import estimate_prevalence
+from cmtrack.prevalence.domains import DomainPrevalence
+
+REGIONS = ("east", "north", "west")
+COLUMNS = [
+    *("region", "year", "n", "labelled", "value", "low", "high"),
+    *("count", "count_low", "count_high", "source", "assumption"),
+    *("shift", "shift_low", "shift_high", "calibration", "calibration_low", "calibration_high"),
+    *("fit_pvalue", "rows_needed", "why"),
+]
+
+
+def world(n: int = 9_000, seed: int = 0) -> pd.DataFrame:
+    """Rows of three regions in three years, whose scores are calibrated."""
+    rng = np.random.default_rng(seed)
+    region = rng.integers(0, 3, n)
+    score = 1 / (1 + np.exp(-rng.normal(np.array([-1.0, 0.0, 1.0])[region])))
+    return pd.DataFrame(
+        {
+            "region": np.array(REGIONS)[region],
+            "year": rng.integers(2017, 2020, n),
+            "score": score,
+            "y": rng.random(n) < score,
+        }
+    )
+
+
+ROWS = world()
+IS_LABELLED = (ROWS.index % 5 == 0) & (ROWS["year"] < 2019)
+LABELLED = ROWS[IS_LABELLED]
+TARGET = ROWS[~IS_LABELLED]
+
+
+def table_of(
+    target: pd.DataFrame = TARGET, labelled: pd.DataFrame = LABELLED, **options: Any
+) -> DomainPrevalence:
+    columns = options.pop("columns", ["region", "year"])
+    given: dict[str, Any] = {
+        "by": target[columns],
+        "calibration": (labelled["y"].to_numpy(), labelled["score"].to_numpy()),
+        "calibration_by": labelled[columns],
+        "positive": True,
+    }
+    return estimate_prevalence(target["score"].to_numpy(), **(given | options))
+
+
+TABLE = table_of()
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+def test_the_frame_has_a_row_for_each_cell_and_all_columns() -> None:
+    frame = TABLE.to_frame()
+    assert list(frame.columns) == COLUMNS
+    expected = TARGET.groupby(["region", "year"]).size()
+    assert frame.set_index(["region", "year"])["n"].to_dict() == expected.to_dict()
+    own = frame["source"] == "own rows"
+    assert (frame.loc[own, "labelled"] >= 20).all()
+    assert frame.loc[~own, "year"].eq(2019).all()
+    assert set(frame.loc[~own, "source"]) <= {
+        "undecided",
+        *(f"other years of {region}" for region in REGIONS),
+    }
+    stated = frame["value"].notna()
+    assert (frame["low"] < frame["value"])[stated].all()
+    assert np.allclose(frame["count"], frame["n"] * frame["value"], equal_nan=True)
+    assert frame[["shift", "calibration", "rows_needed"]].notna().all(axis=None)
+
+
+def test_the_printed_table_says_what_the_frame_says() -> None:
+    text = repr(TABLE)
+    frame = TABLE.to_frame()
+    lines = text.splitlines()
+    assert lines[0].split()[:4] == ["region", "year", "rows", "labelled"]
+    for line, row in zip(lines[1:], frame.to_dict("records"), strict=False):
+        assert line.startswith(f"{row['region']:<6}  {row['year']}")
+        assert f"{row['n']:,}" in line
+        assert row["source"] in line
+        if math.isfinite(row["value"]):
+            assert f"{100 * row['value']:.1f}% [{100 * row['low']:.1f}," in line
+            assert f"{row['count']:,.0f} [{row['count_low']:,.0f}," in line
+    mean_error = {
+        name: math.sqrt((part["error"] ** 2).mean())
+        for name, part in TABLE.check[TABLE.check["left_out"] == "domains"].groupby("assumption")
+    }
+    for name, error in mean_error.items():
+        assert f"by {100 * error:.1f} points (p " in text
+        assert f"under {name}" in text
+    assert "assume only that the labelled rows are a random part of their cell." in text
+
+
+def test_notebook_html_shows_the_total_the_figure_and_the_table() -> None:
+    html = TABLE._repr_html_()
+    frame = TABLE.to_frame()
+    assert "<img" in html
+    assert html.count("<tr>") == len(frame) + 1
+    for sentence in TABLE.sentences:
+        assert escape(sentence) in html
+
+
+def test_simultaneous_intervals_contain_the_others() -> None:
+    alone = TABLE.to_frame()
+    together = TABLE.to_frame(simultaneous=True)
+    stated = alone["value"].notna()
+    assert (together["low"] < alone["low"])[stated].all()
+    assert (together["high"] > alone["high"])[stated].all()
+    assert np.array_equal(together["value"], alone["value"], equal_nan=True)
+
+
+def test_numbers_cover_the_counts_of_most_cells() -> None:
+    frame = TABLE.to_frame().set_index(["region", "year"])
+    truth = TARGET.groupby(["region", "year"])["y"].sum()
+    stated = frame["count"].notna()
+    inside = (frame["count_low"] <= truth) & (truth <= frame["count_high"])
+    assert inside[stated].mean() > 0.8
+
+
+def test_every_form_of_columns_gives_the_same_table() -> None:
+    expected = repr(TABLE)
+    arrays = {name: TARGET[name].to_numpy() for name in ("region", "year")}
+    of_labelled = {name: LABELLED[name].tolist() for name in ("year", "region")}
+    assert repr(table_of(by=arrays, calibration_by=of_labelled)) == expected
+    series = [TARGET["region"], TARGET["year"]]
+    of_labelled_series = [LABELLED["region"], LABELLED["year"]]
+    assert repr(table_of(by=series, calibration_by=of_labelled_series)) == expected
+    categories = TARGET[["region", "year"]].astype({"region": "category"})
+    assert repr(table_of(by=categories)) == expected
+    unnamed = table_of(by=TARGET["region"].to_numpy(), calibration_by=LABELLED["region"].to_numpy())
+    assert unnamed.shares.tables.columns == ("domain",)
+
+
+def test_rows_and_cells_in_another_order_change_nothing() -> None:
+    shuffled = table_of(TARGET.sample(frac=1, random_state=1), LABELLED.sample(frac=1))
+    numbers = ["value", "low", "high", "count_low", "shift", "calibration", "fit_pvalue"]
+    assert np.allclose(
+        shuffled.to_frame()[numbers], TABLE.to_frame()[numbers], rtol=1e-12, equal_nan=True
+    )
+
+
+def test_categories_keep_their_order_and_dates_become_texts() -> None:
+    order = ["west", "north", "east"]
+    kind = pd.CategoricalDtype(order)
+    dates = {2017: "2017-03-01", 2018: "2018-03-01", 2019: "2019-03-01"}
+
+    def moved(frame: pd.DataFrame) -> pd.DataFrame:
+        days = pd.to_datetime(frame["year"].map(dates))
+        return frame.assign(region=frame["region"].astype(kind), year=days)
+
+    table = table_of(moved(TARGET), moved(LABELLED))
+    assert table.to_frame()["region"].tolist() == sorted(REGIONS * 3, key=order.index)
+    assert table.to_frame()["year"].unique().tolist() == list(dates.values())
+    day = pd.Timestamp("2018-03-01")
+    change = table.change(("east", "2017-03-01"), ("east", day))
+    assert change.value == pytest.approx(TABLE.change(("east", 2017), ("east", 2018)).value)
+
+
+# -- several cells ---------------------------------------------------------------------------------
+
+
+def test_changes_ratios_and_totals() -> None:
+    frame = TABLE.to_frame().set_index(["region", "year"])
+    first, second = ("east", 2017), ("east", 2018)
+    change = TABLE.change(first, second)
+    assert change.value == pytest.approx(frame["value"][second] - frame["value"][first])
+    assert change.low < change.value < change.high
+    ratio = TABLE.ratio(first, second)
+    assert ratio.value == pytest.approx(frame["value"][second] / frame["value"][first])
+    growth = TABLE.ratio(first, second, counts=True)
+    assert growth.value == pytest.approx(frame["count"][second] / frame["count"][first])
+    total = TABLE.total([first, second])
+    assert total.value == pytest.approx(frame["count"][first] + frame["count"][second])
+    changes = TABLE.changes().set_index(["region", "first", "second"])
+    row = changes.loc[("east", 2017, 2018)]
+    assert row["value"] == pytest.approx(change.value)
+    assert row["low"] < change.low
+    assert row["high"] > change.high
+    score = TABLE.score({True: 1, False: -1}, [first])
+    assert score.value == pytest.approx(2 * frame["value"][first] - 1)
+    moved = TABLE.score_change(first, second, {True: 1, False: -1})
+    assert moved.value == pytest.approx(2 * change.value)
+    own = TABLE.change(first, second, own=True)
+    assert own.value == change.value
+    assert own.standard_error != change.standard_error
+
+
+def test_no_change_is_tested_on_cells_with_numbers() -> None:
+    table = table_of(TARGET[TARGET["year"] < 2019])
+    test = table.no_change()
+    assert test.degrees == 3
+    assert 0 < test.pvalue < 1
+
+
+def test_a_change_with_a_cell_without_number_is_nan_with_its_reason() -> None:
+    few = LABELLED[LABELLED["year"] == 2017]
+    table = table_of(labelled=few)
+    missing = table.to_frame().set_index(["region", "year"])["value"].isna()
+    assert missing["east", 2019]
+    change = table.change(("east", 2017), ("east", 2019))
+    assert math.isnan(change.value)
+    assert "east, 2019" in change.why
+    total = table.total()
+    assert math.isnan(total.value)
+    assert total.why
+    assert "There is no total" in table.lead
+
+
+def test_one_labelled_year_states_nothing_for_later_years() -> None:
+    table = table_of(labelled=LABELLED[LABELLED["year"] == 2017])
+    frame = table.to_frame()
+    later = frame[frame["year"] > 2017]
+    assert later["value"].isna().all()
+    assert later["why"].str.contains("fewer than 2 values of year have 20").all()
+    assert later["why"].str.contains("more labelled rows of this cell give a number").all()
+    assert later[["shift", "calibration"]].notna().all(axis=None)
+    forced = table_of(labelled=LABELLED[LABELLED["year"] == 2017], assumption="calibration")
+    later = forced.to_frame().query("year > 2017")
+    assert later["value"].notna().all()
+    assert later["why"].str.contains("not checked").all()
+
+
+def test_shift_equals_the_single_estimate() -> None:
+    labelled = LABELLED[LABELLED["region"] == "east"]
+    target = TARGET[(TARGET["region"] == "east") & (TARGET["year"] == 2019)]
+    options: dict[str, Any] = {"assumption": "shift", "columns": ["year"]}
+    table = table_of(target, labelled, calibration_by=None, **options)
+    single = estimate_prevalence(
+        target["score"].to_numpy(),
+        calibration=(labelled["y"].to_numpy(), labelled["score"].to_numpy()),
+        positive=True,
+        density="bins",
+    )
+    row = table.to_frame().iloc[0]
+    assert row[["value", "low", "high", "count_low", "count_high"]].tolist() == [
+        *(single.value, single.low, single.high, single.count_low, single.count_high)
+    ]
+
+
+def test_several_classes_have_a_row_for_each_class() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet([1, 1, 1], 3_000)
+    y = np.array(["detractor", "passive", "promoter"])[
+        (rng.random(3_000)[:, None] > p.cumsum(axis=1)).sum(axis=1)
+    ]
+    month = rng.integers(1, 4, 3_000)
+    labelled = np.arange(3_000) % 4 == 0
+    table = estimate_prevalence(
+        p[~labelled],
+        by={"month": month[~labelled]},
+        calibration=(y[labelled], p[labelled]),
+        calibration_by={"month": month[labelled]},
+    )
+    frame = table.to_frame()
+    assert frame["label"].tolist() == ["detractor", "passive", "promoter"] * 3
+    assert frame.groupby("month")["value"].sum().to_numpy() == pytest.approx(np.ones(3))
+    nps = table.score("nps", [1])
+    shares = frame[frame["month"] == 1].set_index("label")["value"]
+    assert nps.value == pytest.approx(shares["promoter"] - shares["detractor"])
+    change = table.change(1, 2, label="passive")
+    shares = frame.set_index(["label", "month"])["value"]
+    assert change.value == pytest.approx(shares["passive", 2] - shares["passive", 1])
+    with pytest.raises(ValueError, match="total needs two classes, got 3"):
+        table.total()
+    with pytest.raises(ValueError, match="score has no value for 'passive'"):
+        table.score({"promoter": 1, "detractor": -1})
+    with pytest.raises(ValueError, match="label must be one of"):
+        table.change(1, 2, label="other")
+
+
+# -- plain data ------------------------------------------------------------------------------------
+
+
+def test_counts_read_from_json_give_the_same_answers() -> None:
+    data = json.loads(json.dumps(TABLE.to_dict()))
+    table = DomainPrevalence.from_dict(data)
+    pd.testing.assert_frame_equal(table.to_frame(), TABLE.to_frame())
+    assert table.total() == TABLE.total()
+    assert repr(table) == repr(TABLE)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": 2},
+        {"n_bins": 1},
+        {"keys": [["east", 2017]]},
+        {"positive": "other"},
+        {"tables": {}},
+        {"columns": ["region"]},
+        {"assumption": "other"},
+        {"labels": [False]},
+    ],
+)
+def test_counts_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"counts|schema|assumption|array"):
+        DomainPrevalence.from_dict(json.loads(json.dumps(TABLE.to_dict())) | change)
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"by": {"region": TARGET["region"].tolist()[:-10], "year": TARGET["year"]}},
+            rf'by\["region"\] has {len(TARGET) - 10:,} values for {len(TARGET):,} scores',
+        ),
+        (
+            {"calibration_by": {"region": LABELLED["region"], "month": LABELLED["year"]}},
+            "calibration_by needs the columns region, year; got region, month",
+        ),
+        (
+            {"calibration": (LABELLED["y"], LABELLED["score"], LABELLED["year"])},
+            "fold ids are not taken together with by=",
+        ),
+        (
+            {"by": TARGET[["region", "year"]].mask(TARGET["year"] == 2018).fillna({"region": "x"})},
+            r"rows have no year; drop them or name them",
+        ),
+        ({"by": {"row": np.arange(len(TARGET)), "year": TARGET["year"]}}, "calibration_by needs"),
+        ({"assumption": "both"}, "assumption must be one of"),
+        ({"half_width": 5}, "half_width must be between 0 and 1, got 5"),
+        ({"interval": "naive"}, "by= has only adjusted intervals"),
+        ({"by": None, "calibration_by": None, "assumption": "shift"}, "need by="),
+    ],
+)
+def test_bad_input_is_refused_with_the_rule_and_the_value(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        table_of(**options)
+
+
+def test_more_than_5000_cells_are_refused() -> None:
+    n = 5_001
+    rows = pd.DataFrame({"id": np.arange(n), "score": np.linspace(0, 1, n)})
+    with pytest.raises(ValueError, match=r"by gives 5,00\d cells; more than 5,000 are not a table"):
+        estimate_prevalence(
+            rows["score"].to_numpy(),
+            by={"id": rows["id"]},
+            calibration=(LABELLED["y"].to_numpy(), LABELLED["score"].to_numpy()),
+        )
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "weights", "clusters"])
+def test_rows_with_weights_or_clusters_are_a_type_error(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        table_of(**{name: np.ones(len(TARGET))})
+
+
+def test_without_calibration_by_no_cell_has_own_rows() -> None:
+    frame = table_of(calibration_by=None).to_frame()
+    assert frame["labelled"].eq(0).all()
+    assert frame["value"].isna().all()
+    assert frame["why"].eq("no labelled rows have values of region and year").all()
+
+
+def test_a_cell_without_target_rows_is_named_in_the_error() -> None:
+    with pytest.raises(
+        KeyError, match=r"no rows of \('north', 2031\); cells are \('north', 2017\)"
+    ):
+        TABLE.change(("north", 2031), ("north", 2017))
+    with pytest.raises(KeyError, match="no rows of"):
+        TABLE.total([("north", 2031)])
+
+
+def test_texts_that_may_be_the_same_month_give_a_warning_and_keep_their_order() -> None:
+    names = {2017: "2024-2", 2018: "2024-10", 2019: "2024-02"}
+
+    def moved(frame: pd.DataFrame) -> pd.DataFrame:
+        return frame.sort_values("year").assign(year=lambda rows: rows["year"].map(names))
+
+    table = table_of(moved(TARGET), moved(LABELLED))
+    assert table.warnings == (
+        "2024-02 and 2024-2 are different values of year, but may be the same month",
+    )
+    assert table.to_frame()["year"].unique().tolist() == list(names.values())
+
+
+def test_few_rows_and_own_rows_of_one_class_are_remarked() -> None:
+    target = TARGET.groupby(["region", "year"]).head(22)
+    assert table_of(target).to_frame()["why"].str.contains("only 22 rows: read the total").all()
+    is_east = (LABELLED["region"] == "east") & (LABELLED["year"] == 2017)
+    labelled = LABELLED[~is_east | ~LABELLED["y"]]
+    row = table_of(labelled=labelled).to_frame().set_index(["region", "year"]).loc["east", 2017]
+    assert row["why"] == f"all {row['labelled']} labelled rows belong to one class"
+    assert row["value"] > 0
+
+
+def test_labelled_rows_unlike_their_cell_give_a_warning() -> None:
+    is_east = (LABELLED["region"] == "east") & (LABELLED["year"] == 2017)
+    labelled = LABELLED[~is_east | (LABELLED["score"] > 0.3)]
+    table = table_of(labelled=labelled)
+    assert table.warnings == (
+        "the labelled rows of east, 2017 have other scores than its rows; check that they are a "
+        "random part of it",
+    )
+    assert table.warnings[0] in repr(table)
+
+
+def test_fewer_than_three_labelled_cells_check_nothing() -> None:
+    labelled = LABELLED[(LABELLED["region"] == "east") & (LABELLED["year"] == 2017)]
+    frame = table_of(labelled=labelled).to_frame()
+    others = frame[frame["source"] != "own rows"]
+    assert len(others) == len(frame) - 1
+    assert others["why"].str.contains("fewer than 3 cells have 20").all()
+
+
+def test_the_public_name_is_the_package_s() -> None:
+    assert cmtrack.estimate_prevalence is estimate_prevalence
