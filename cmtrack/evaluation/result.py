@@ -82,6 +82,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_RECALIBRATED = "prevalence/recalibrated"
+
+
 class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
     """The reduced matrices of all grouping steps, accessed by position or by the step's name."""
 
@@ -319,7 +322,11 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The requested headline metrics, then the default ones; mismatches only if any exist."""
+        """The requested headline metrics, then the default ones; mismatches only if any exist.
+
+        If the prevalence is estimated from a calibration set or for a target, the list includes the
+        recalibrated prevalence, because the calibrated prevalence may be refused.
+        """
         views = self._views
         fixed = {
             f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
@@ -328,6 +335,8 @@ class Evaluation(BaseEvaluation):
             fixed.add("binary/roc_auc_ceiling")
         asked = [name for name in self.spec.headline if name in self.metrics]
         default = [name for name in super().headline if name not in fixed]
+        if not self.calibrates_itself and _RECALIBRATED in self.metrics:
+            default.append(_RECALIBRATED)
         return tuple(dict.fromkeys([*asked, *default]))
 
     @property

@@ -69,7 +69,7 @@ BETTER = {
 """Texts that tell readers which values of a metric are better."""
 RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
 """The range of a metric by its kind of interval. For all other kinds, the range is unlimited."""
-WITHOUT_ERROR = ("", "profile", "square")
+WITHOUT_ERROR = ("", "profile", "effective", "square")
 """Kinds of interval that need no standard error. Either there is no interval, or the metric's
 function computes it.
 """
@@ -125,8 +125,8 @@ class Metric:
     interval : str, default "wald"
         Kind of interval: ``"wald"`` (value and standard error), ``"wilson"`` (a share of rows),
         ``"atanh"`` (a correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0).
-        Built-in sections also use ``"count"``, ``"profile"``, ``"square"``, and the empty text for
-        metrics without an interval.
+        Built-in sections also use ``"count"``, ``"profile"``, ``"effective"``, ``"square"``, and
+        the empty text for metrics without an interval.
     title : str, optional
         Title of the metric for people. By default, it is made from ``name``.
     source, formula : str, optional

@@ -625,6 +625,8 @@ def prevalence_figure(
     if doubt(estimate.fit_pvalue):
         pvalue = digits.p_equals(estimate.fit_pvalue)
         caption += f" They may not be ({pvalue}), so do not trust the estimate."
+    # Nobody needs to label rows whose labels are known.
+    caption = f"{caption} {estimate.other_share(advise=actual is None)}".rstrip()
     if title is None:
         title = f"Prevalence of “{text.brief(estimate.positive, 40)}”"
     return plot_prevalence(

@@ -202,7 +202,7 @@ def class_shares(
     labelled_scale, target_scale = scales
     if target is None:
         target_scale = labelled_scale
-    table, binned = _grouped(labelled, target, GROUPS)
+    table, binned = counts_by_bin(labelled, target, GROUPS)
     is_same = target is None
     return table_shares(labelled_scale * table, target_scale * binned, confidence_level, is_same)
 
@@ -384,7 +384,7 @@ def top_bins(labelled: TopScoreCounts, groups: int) -> IntArray:
     return (np.arange(size)[:, None] * groups + group).ravel()
 
 
-def _grouped(
+def counts_by_bin(
     labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return counts of the labelled rows, shape (K, bins), and of the target rows, (bins,).
@@ -430,7 +430,7 @@ class BinnedShares:
         cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None
     ) -> BinnedShares:
         """Create bins by the most probable class and the quantile group of its probability."""
-        counts, binned = _grouped(labelled, target, GROUPS)
+        counts, binned = counts_by_bin(labelled, target, GROUPS)
         bins = top_bins(labelled, GROUPS)
         is_used = np.zeros(len(bins), dtype=bool)
         is_used[labelled.cells[1]] = True

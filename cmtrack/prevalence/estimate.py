@@ -145,7 +145,9 @@ def estimate_prevalence(
         ``value``, ``low``, ``high``; ``count`` with ``count_low`` and ``count_high`` for this
         target; for K > 2 also ``by_class``. If the target's scores do not fit the labelled scores
         (``fit_pvalue`` below 0.01), all of these numbers are NaN, and ``undefined`` contains the
-        reason. In this case, ``shift`` contains the refused value and its interval.
+        reason. In this case, ``shift`` contains the refused value and its interval. ``calibration``
+        is the share with its interval if a score means the same as in the labelled rows. If this
+        interval and the interval of the estimate are disjoint, a warning states both shares.
 
     Raises
     ------

@@ -30,10 +30,17 @@ from cmtrack.prevalence._cross_fitting import (
     in_turn,
 )
 from cmtrack.prevalence.class_moments import fit_scaling, folds_for, scaled_shares
-from cmtrack.prevalence.class_shares import BinnedShares, ClassShares, class_shares
+from cmtrack.prevalence.class_shares import (
+    GROUPS,
+    BinnedShares,
+    ClassShares,
+    class_shares,
+    counts_by_bin,
+)
 from cmtrack.prevalence.densities import score_cells
 from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, variance
+from cmtrack.prevalence.recalibration import Recalibrated, recalibrated_classes
 from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -108,6 +115,7 @@ def binned_estimate(
         densities=bands,
         target_scores=target,
         density="bins",
+        recalibrated={positive: _recalibrated(bands, binned * (n / n_rows), confidence_level)},
     )
     value = math.nan if np.array_equal(bands.p, bands.q) else mixture.maximise()
     if math.isnan(value):
@@ -131,6 +139,17 @@ def binned_estimate(
         warnings=warnings_of(bands, spread, fit["fit_pvalue"], ends),
         **fit,
     )
+
+
+def _recalibrated(
+    bands: BinnedDensities, binned: FloatArray, confidence_level: float
+) -> Recalibrated:
+    """Return the share of positives if a score means the same as in the labelled rows.
+
+    ``binned``, shape (B,): effective number of target rows in each bin.
+    """
+    labelled = np.stack((bands.negatives, bands.positives), axis=1)
+    return Recalibrated.from_counts(labelled, binned, confidence_level)
 
 
 def _untested(fit: _Fit) -> dict[str, str]:
@@ -243,6 +262,16 @@ def modelled_estimate(
     )
     m1 = densities.m1
     m0 = densities.m0
+    # The fit is tested in bins of cells, because a single cell has too few rows.
+    ranks = ScoreCounts(
+        np.arange(len(counted), dtype=np.float64),
+        np.stack((cells.negatives, cells.positives)),
+        exact=True,
+    )
+    bands = quantile_bins(ranks)
+    binned = np.bincount(bands.bin_of(ranks.values), counted, len(bands.p)).astype(np.float64)
+    binned *= n / n_rows
+    make = partial(make, recalibrated={positive: _recalibrated(bands, binned, confidence_level)})
     if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
         mixture = Mixture(densities.p, densities.q, counted)
         return make(mixture=mixture, densities=densities, **_not_identified())
@@ -259,15 +288,7 @@ def modelled_estimate(
     if math.isfinite(spread.total):
         ends = match.interval(interval, confidence_level)
         realised = match.interval(interval, confidence_level, realised=True)
-    # The fit is tested in bins of cells, because a single cell has too few rows.
-    ranks = ScoreCounts(
-        np.arange(len(counted), dtype=np.float64),
-        np.stack((cells.negatives, cells.positives)),
-        exact=True,
-    )
-    bands = quantile_bins(ranks)
-    binned = np.bincount(bands.bin_of(ranks.values), counted, len(bands.p)).astype(np.float64)
-    fit = fit_diagnostic(bands, binned * (n / n_rows), value, m1, m0)
+    fit = fit_diagnostic(bands, binned, value, m1, m0)
     p, q = match.densities
     return make(
         value=value,
@@ -339,6 +360,8 @@ def class_estimate(
     k = labels.index(positive)
     value = float(shares.values[k])
     undefined: dict[str, str] = {}
+    counts, target_counts = counts_by_bin(labelled_tops, target_tops, GROUPS)
+    recalibrated = recalibrated_classes(counts, target_counts, confidence_level)
     binned = None
     fit: dict[str, Any] = {}
     if shares.identified.all():
@@ -384,6 +407,7 @@ def class_estimate(
         at_target=target,
         target_weights=weights,
         binned=binned,
+        recalibrated=dict(zip(labels, recalibrated, strict=True)),
         **fit,
     )
 

@@ -22,13 +22,21 @@ from cmtrack.metrics.moments import ScoreSamples, TwoClasses
 from cmtrack.metrics.samples import Samples
 from cmtrack.metrics.spcc import EachScore
 from cmtrack.metrics.views import EvaluationViews
-from cmtrack.prevalence.class_shares import BinnedShares, ClassShares, class_shares
+from cmtrack.prevalence.class_shares import (
+    GROUPS,
+    BinnedShares,
+    ClassShares,
+    class_shares,
+    counts_by_bin,
+)
 from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
 from cmtrack.prevalence.fit import doubt, refusal
 from cmtrack.prevalence.out_of_fold import EXPOSED, classes_of, pooled, without_each_fold
-from cmtrack.prevalence.results import PrevalenceEstimate
+from cmtrack.prevalence.recalibration import Recalibrated, recalibrated_classes
+from cmtrack.prevalence.results import PrevalenceEstimate, disagreement, shares_by_class
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
@@ -57,13 +65,20 @@ class Estimated(Samples):
 
 
 class EstimatedShares(Samples):
-    """Estimated shares of all classes, with their warnings."""
+    """Estimated shares of all classes, with their warnings.
+
+    ``recalibrated``, shape (3, K): the share of each class if a score means the same as in the
+        labelled rows, with its interval. NaN for classes without labelled rows.
+    """
 
     kinds = ("class shares",)
     by_level = by_pairs = True
 
-    def __init__(self, shares: ClassShares, warnings: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, shares: ClassShares, recalibrated: FloatArray, warnings: tuple[str, ...] = ()
+    ) -> None:
         self.shares = shares
+        self.recalibrated = recalibrated
         self.warnings = warnings
 
     @classmethod
@@ -72,10 +87,6 @@ class EstimatedShares(Samples):
         if views.seen(EachScore, "class means") is None:
             return None
         return estimated_shares(views.statistics, views.level)
-
-    def argument(self) -> ClassShares:
-        """Return the shares."""
-        return self.shares
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
@@ -111,8 +122,9 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
             n = float(target.counts.sum())
         sizes = (n, m1 * scale, m0 * scale)
         estimate = binned_estimate(labelled, target, sizes=sizes, **options)
-        return Estimated(estimate.unless_refused(), actual)
+        return Estimated(estimate.unless_refused(target is not None), actual)
     # The rows of a calibration set have no weights.
+    is_labelled = target is None
     if target is None:
         target = evaluated.channels((0, 1))
         options["effective"] = float(target.counts.sum()) * scale
@@ -124,7 +136,7 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
         estimate = estimate.exposed(
             [modelled_estimate(scores, target, **options) for scores in remaining]
         )
-    return Estimated(estimate.unless_refused(), actual)
+    return Estimated(estimate.unless_refused(not is_labelled), actual)
 
 
 def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
@@ -147,12 +159,17 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
         return None
     scales = (labelled_scale, target_scale)
     shares = class_shares(labelled, target, level, scales)
+    recalibrated = _recalibrated(labelled, target, level, scales)
     warnings = []
     remaining = without_each_fold(by_fold, size)
     if remaining:
         shares = shares.covering(
             [class_shares(scores, target, level, scales) for scores in remaining]
         )
+        of_folds = [_recalibrated(scores, target, level, scales) for scores in remaining]
+        for k, found in enumerate(recalibrated):
+            others = [estimates[k].share.value for estimates in of_folds]
+            recalibrated[k] = found.covering(others)
         warnings.append(EXPOSED)
     pvalue = math.nan
     if target is not None:
@@ -164,7 +181,26 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
     doubtful = doubt(pvalue)
     if doubtful:
         warnings.append(doubtful)
-    return EstimatedShares(shares, tuple(warnings))
+    labels = statistics.matrix.labels
+    by_class = shares_by_class(labels, shares)
+    of_labels = dict(zip(labels, recalibrated, strict=True))
+    differing = disagreement(by_class, of_labels, statistics.target_tops is not None)
+    if differing:
+        warnings.append(differing)
+    numbers = np.array([found.share for found in recalibrated]).T
+    return EstimatedShares(shares, numbers, tuple(warnings))
+
+
+def _recalibrated(
+    labelled: TopScoreCounts,
+    target: TopScoreCounts | None,
+    level: float,
+    scales: tuple[float, float],
+) -> list[Recalibrated]:
+    """Return the share of each class if a score means the same as in the labelled rows."""
+    labelled_scale, target_scale = scales
+    counts, binned = counts_by_bin(labelled, target, GROUPS)
+    return recalibrated_classes(labelled_scale * counts, target_scale * binned, level)
 
 
 def _fit_of_classes(
@@ -278,12 +314,20 @@ class Bias(OfEstimate):
 class OfShares(Read):
     """A number that describes the estimated share of each class."""
 
-    def why(self, shares: ClassShares, k: int) -> str:
+    def why(self, found: EstimatedShares, k: int) -> str:
         """Return the reason why it is undefined."""
-        if shares.refused:
-            return shares.refused
-        if not shares.identified[k]:
+        if found.shares.refused:
+            return found.shares.refused
+        if not found.shares.identified[k]:
             return "not identified: the scores do not separate this class from others"
+        return "no labelled rows of this class"
+
+
+class RecalibratedOfClass(Read):
+    """The share of each class if a score means the same as in the labelled rows."""
+
+    def why(self, found: EstimatedShares, k: int) -> str:
+        """Return the reason why it is undefined."""
         return "no labelled rows of this class"
 
 
@@ -295,6 +339,7 @@ def _bias_ends(e: Any) -> tuple[float, float]:
 
 _EXPECTED = "Gubbels (2023), section 1.2.3"
 _CALIBRATED = "Gubbels (2023), section 0.4"
+_DIFFERENCE = "Holt and Smith (1979)"
 
 
 def _share(
@@ -415,6 +460,21 @@ PREVALENCE = Section(
             brief="calibrated bias",
             **_ZERO,
         ),
+        _share(
+            "recalibrated",
+            OfEstimate(
+                attrgetter("calibration.value"),
+                attrgetter("estimate.calibration.low", "estimate.calibration.high"),
+                named="calibration",
+            ),
+            "calibrated",
+            "share of positives if a score means the same as in the labelled rows: the mean share "
+            "of labelled positives in the quantile bins of the target's scores",
+            _DIFFERENCE,
+            interval="effective",
+            title="recalibrated prevalence",
+            brief="recalibrated",
+        ),
         _variance_share(
             "share_target",
             0,
@@ -452,24 +512,35 @@ PREVALENCE = Section(
         _share("<label>/bias", _bias, "class means", "expected − actual", _EXPECTED, **_BIAS),
         _share(
             "<label>/calibrated",
-            OfShares(attrgetter("values"), attrgetter("low", "high")),
+            OfShares(attrgetter("shares.values"), attrgetter("shares.low", "shares.high")),
             "class shares",
             "maximum-likelihood share of the class, estimated jointly for all classes",
             interval="profile",
         ),
         _share(
             "<label>/calibrated_low",
-            OfShares(attrgetter("low")),
+            OfShares(attrgetter("shares.low")),
             "class shares",
             "lower end of its interval",
             interval="",
         ),
         _share(
             "<label>/calibrated_high",
-            OfShares(attrgetter("high")),
+            OfShares(attrgetter("shares.high")),
             "class shares",
             "upper end of its interval",
             interval="",
+        ),
+        _share(
+            "<label>/recalibrated",
+            RecalibratedOfClass(
+                lambda found: found.recalibrated[0], lambda found: tuple(found.recalibrated[1:])
+            ),
+            "class shares",
+            "share of the class if a score means the same as in the labelled rows: the mean share "
+            "of labelled rows of the class in the bins of the target's scores",
+            _DIFFERENCE,
+            interval="effective",
         ),
     ),
     of_positive=True,

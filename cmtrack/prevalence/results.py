@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -32,6 +32,7 @@ from cmtrack.digits import (
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
+from cmtrack.names import as_sentence
 from cmtrack.prevalence.class_moments import Scaling, matching_factors
 from cmtrack.prevalence.class_shares import BinnedShares, ClassShares
 from cmtrack.prevalence.fit import refusal
@@ -44,12 +45,22 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from cmtrack.prevalence.recalibration import Recalibrated
+
 
 ASSUMES = "assumes that within each class the scores are distributed as in the labelled rows"
 """The assumption of every estimate.
 
 The test of the fit detects only gross violations, so a large p-value does not confirm it.
 """
+_CALIBRATION = "a score means the same as in the labelled rows"
+"""The assumption of :attr:`BasePrevalence.calibration`, which needs no mixture of the classes."""
+_HALF_WIDTH = 0.05
+"""Half-width for which a refused estimate states the number of labelled rows."""
+_HALF_WIDTH_IN_POINTS = f"±{significant(_HALF_WIDTH, 3, 2)} percentage points"
+_CALIBRATION_COLUMNS = ["calibration", "calibration_low", "calibration_high"]
+_MOST_SHOWN = 12
+"""Largest number of classes whose shares a text lists."""
 
 
 class ClassShare(NamedTuple):
@@ -58,6 +69,54 @@ class ClassShare(NamedTuple):
     value: float
     low: float
     high: float
+
+    def in_percent(self) -> str:
+        """Return the share with its interval in percent."""
+        return percent_with_interval(self.value, (self.low, self.high))
+
+
+def farthest_apart(
+    shift: Mapping[Label, ClassShare], recalibrated: Mapping[Label, Recalibrated]
+) -> Label | None:
+    """Return the class whose two shares are farthest apart, if their intervals are disjoint.
+
+    Returns None if the two intervals of every class overlap.
+    """
+    distances = {}
+    for label, share in shift.items():
+        other = recalibrated[label].share
+        if max(share.low - other.high, other.low - share.high) > 0:
+            distances[label] = abs(share.value - other.value)
+    return max(distances, key=distances.__getitem__, default=None)
+
+
+def disagreement(
+    shift: Mapping[Label, ClassShare],
+    recalibrated: Mapping[Label, Recalibrated],
+    advise: bool = True,
+) -> str:
+    """Return the warning that two assumptions give different shares; empty if they do not.
+
+    ``advise``: whether to add how many labelled rows of the target show which share is correct.
+    """
+    label = farthest_apart(shift, recalibrated)
+    if label is None:
+        return ""
+    other = recalibrated[label]
+    subject = "the share" if len(shift) == 1 else f"the share of “{label}”"
+    text = (
+        f"{subject} is {shift[label].in_percent()} if within each class the scores are distributed "
+        f"as in the labelled rows, and {other.share.in_percent()} if {_CALIBRATION}"
+    )
+    if advise:
+        text += f"; {_rows_that_tell(shift[label], other)}"
+    return text
+
+
+def _rows_that_tell(share: ClassShare, other: Recalibrated) -> str:
+    """Return the words on the labelled rows that show which of two shares is correct."""
+    rows = significant(other.rows_to_tell(share.value), 2)
+    return f"about {rows} labelled rows of the target would show which share is correct"
 
 
 @dataclass(frozen=True)
@@ -171,6 +230,23 @@ class Likelihood(NamedTuple):
     naive: FloatArray
 
 
+def shares_by_class(classes: Sequence[Label], shares: ClassShares) -> dict[Label, ClassShare]:
+    """Return the share of each class with its interval."""
+    numbers = map(ClassShare, shares.values.tolist(), shares.low.tolist(), shares.high.tolist())
+    return dict(zip(classes, numbers, strict=True))
+
+
+def _listed(shares: Mapping[Label, ClassShare]) -> str:
+    """Return shares with intervals as fractions, with labels if there are several classes."""
+    if len(shares) == 1:
+        return significant_with_interval(*next(iter(shares.values())))
+    texts = [f"{label!r}: {significant_with_interval(*share)}" for label, share in shares.items()]
+    text = ", ".join(texts[:_MOST_SHOWN])
+    if len(texts) > _MOST_SHOWN:
+        text += f", … ({len(texts)} classes in all)"
+    return text
+
+
 # -- estimates ------------------------------------------------------------------------------------
 
 
@@ -208,6 +284,9 @@ class BasePrevalence(ABC):
     warnings : tuple of str
     refused : BasePrevalence or None
         The refused estimate, if the p-value of the fit is below 0.01. Do not use its numbers.
+    recalibrated : dict of label to Recalibrated
+        For each class, its share if a score means the same as in the labelled rows. If there are
+        two classes, the only key is the positive class.
 
     Examples
     --------
@@ -237,6 +316,7 @@ class BasePrevalence(ABC):
     undefined: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     refused: Self | None = field(default=None, repr=False)
+    recalibrated: dict[Label, Recalibrated] = field(default_factory=dict, repr=False)
 
     @property
     def shift(self) -> ClassShare:
@@ -244,11 +324,34 @@ class BasePrevalence(ABC):
         estimate = self.refused or self
         return ClassShare(estimate.value, estimate.low, estimate.high)
 
-    def unless_refused(self) -> Self:
-        """Return the estimate; if the test refuses it, a reason replaces its numbers."""
+    @property
+    def calibration(self) -> ClassShare:
+        """The share and its interval if a score means the same as in the labelled rows.
+
+        It is the mean share of labelled positives in the bins of the target's scores. This
+        assumption is different from the assumption of :attr:`shift`, and the test of the fit does
+        not depend on it.
+        """
+        return self.recalibrated[self.positive].share
+
+    @property
+    def _shift_by_class(self) -> dict[Label, ClassShare]:
+        """The shares that :attr:`recalibrated` is compared with."""
+        return {self.positive: ClassShare(self.value, self.low, self.high)}
+
+    def unless_refused(self, advise: bool = True) -> Self:
+        """Return the estimate; if the test refuses it, a reason replaces its numbers.
+
+        If the test does not refuse it, but the intervals of :attr:`shift` and :attr:`calibration`
+        are disjoint, a warning is added. ``advise``: whether the warning recommends to label rows
+        of the target.
+        """
         reason = refusal(self.fit_pvalue)
         if not reason:
-            return self
+            warning = disagreement(self._shift_by_class, self.recalibrated, advise)
+            if not warning:
+                return self
+            return replace(self, warnings=(*self.warnings, warning))
         numbers = ("value", "low", "high", "count", "count_low", "count_high")
         warnings = [warning for warning in self.warnings if warning == EXPOSED]
         return replace(
@@ -346,8 +449,12 @@ class BasePrevalence(ABC):
         scores.
         """
         warnings = (EXPOSED, *self.warnings)
+        recalibrated = {}
+        for label, share in self.recalibrated.items():
+            others = [estimate.recalibrated[label].share.value for estimate in left_out]
+            recalibrated[label] = share.covering(others)
         if math.isnan(self.value):
-            return replace(self, warnings=warnings)
+            return replace(self, warnings=warnings, recalibrated=recalibrated)
         values = [estimate.value for estimate in left_out if not math.isnan(estimate.value)]
         low, high = self.realised
         return replace(
@@ -356,6 +463,7 @@ class BasePrevalence(ABC):
             high=max([self.high, *values]),
             realised=(min([low, *values]), max([high, *values])),
             warnings=warnings,
+            recalibrated=recalibrated,
         )
 
     def plan(self, half_width: float) -> SamplePlan:
@@ -416,6 +524,33 @@ class BasePrevalence(ABC):
             raise ValueError(
                 f"{use} needs an identified prevalence; this estimate is NaN: {self.why}"
             )
+
+    @property
+    def _rows_needed(self) -> str:
+        """The beginning of a sentence on the labelled rows that result in the half-width."""
+        rows = [share.rows_needed(_HALF_WIDTH) for share in self.recalibrated.values()]
+        return f"About {significant(max(rows), 2)} labelled rows of this target would give"
+
+    @property
+    def _instead(self) -> str:
+        """The text that follows the reason why there is no estimate, with shares as fractions."""
+        if self.refused is None:
+            return ""
+        shares = _listed({label: found.share for label, found in self.recalibrated.items()})
+        return f". If {_CALIBRATION}: {shares}. {self._rows_needed} ±{_HALF_WIDTH:g}"
+
+    @property
+    def _disagreement(self) -> str:
+        """The text on a share that differs if a score means the same, as a fraction."""
+        shift = self._shift_by_class
+        label = farthest_apart(shift, self.recalibrated)
+        if label is None:
+            return ""
+        other = self.recalibrated[label]
+        share = significant_with_interval(*other.share)
+        if len(shift) > 1:
+            share = f"{label!r}: {share}"
+        return f"; {share} if {_CALIBRATION}; {_rows_that_tell(shift[label], other)}"
 
     @property
     def _notes(self) -> list[str]:
@@ -537,6 +672,23 @@ class PrevalenceEstimate(BasePrevalence):
             )
         return notes
 
+    def other_share(self, advise: bool = True) -> str:
+        """Return sentences on :attr:`calibration`, if readers need a second share.
+
+        They need it if the estimate is refused, or if the two intervals are disjoint. Otherwise the
+        text is empty. ``advise``: whether to recommend to label rows of the target.
+        """
+        if self.refused is not None:
+            advice = f"{self._rows_needed} {_HALF_WIDTH_IN_POINTS}"
+        elif farthest_apart(self._shift_by_class, self.recalibrated) is not None:
+            advice = _rows_that_tell(self.shift, self.recalibrated[self.positive])
+        else:
+            return ""
+        text = f"If {_CALIBRATION}, the share is {self.calibration.in_percent()}."
+        if advise:
+            text += f" {as_sentence(advice)}"
+        return text
+
     def likelihood(self, n_points: int = 401) -> Likelihood:
         """Return the deviance 2 (l_max - l) on a grid of prevalences, adjusted and naive.
 
@@ -642,6 +794,9 @@ class PrevalenceEstimate(BasePrevalence):
             "count_low": self.count_low,
             "count_high": self.count_high,
             "count_sd": self.count_sd,
+            "calibration": self.calibration.value,
+            "calibration_low": self.calibration.low,
+            "calibration_high": self.calibration.high,
             "fit_pvalue": self.fit_pvalue,
             "share_target": share_target,
             "share_positives": share_positives,
@@ -653,11 +808,12 @@ class PrevalenceEstimate(BasePrevalence):
     def __repr__(self) -> str:
         n = f"{self.n_target:,g}"
         if math.isnan(self.value):
-            return f"PrevalenceEstimate({self.positive!r}: no estimate of {n}; {self.why})"
+            why = f"{self.why}{self._instead}"
+            return f"PrevalenceEstimate({self.positive!r}: no estimate of {n}; {why})"
         share = significant_with_interval(self.value, self.low, self.high)
         return (
             f"PrevalenceEstimate({self.positive!r}: {share}, "
-            f"count {self._whole_count} of {n}; {ASSUMES})"
+            f"count {self._whole_count} of {n}; {ASSUMES}{self._disagreement})"
         )
 
     @property
@@ -668,8 +824,8 @@ class PrevalenceEstimate(BasePrevalence):
         """Return HTML that shows the numbers, the likelihood and the warnings."""
         subject = f"The share of “{self.positive}” in the population"
         if math.isnan(self.value):
-            sentence = notebook.sentence(f"{subject} is not estimated: {self.why}.")
-            return notebook.view(sentence, notes=self._notes)
+            text = f"{subject} is not estimated: {self.why}. {self.other_share()}".rstrip()
+            return notebook.view(notebook.sentence(text), notes=self._notes)
         n = f"{self.n_target:,g}"
         share = percent_with_interval(self.value, (self.low, self.high))
         numbers = (
@@ -764,9 +920,9 @@ class ClassPrevalenceEstimate(BasePrevalence):
         shares = self.class_shares.covering([estimate.class_shares for estimate in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
 
-    def unless_refused(self) -> Self:
+    def unless_refused(self, advise: bool = True) -> Self:
         """Return the estimate; if the test refuses it, the shares of the classes are removed."""
-        estimate = super().unless_refused()
+        estimate = super().unless_refused(advise)
         if estimate.refused is None:
             return estimate
         return replace(
@@ -778,9 +934,19 @@ class ClassPrevalenceEstimate(BasePrevalence):
     @property
     def by_class(self) -> dict[Label, ClassShare]:
         """The share of each class as (value, low, high)."""
-        shares = self.class_shares
-        numbers = map(ClassShare, shares.values.tolist(), shares.low.tolist(), shares.high.tolist())
-        return dict(zip(self.classes, numbers, strict=True))
+        return shares_by_class(self.classes, self.class_shares)
+
+    @property
+    def calibration_by_class(self) -> dict[Label, ClassShare]:
+        """The share of each class if a score means the same as in the labelled rows.
+
+        The entry of the class ``positive`` is :attr:`calibration`.
+        """
+        return {label: found.share for label, found in self.recalibrated.items()}
+
+    @property
+    def _shift_by_class(self) -> dict[Label, ClassShare]:
+        return self.by_class
 
     @property
     def n_positives(self) -> float:
@@ -843,15 +1009,23 @@ class ClassPrevalenceEstimate(BasePrevalence):
         return self.posterior(scores)[:, self.classes.index(self.positive)]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per class, with its label, share and number, and with both intervals."""
+        """Return one row per class, with its label, share and number, and with both intervals.
+
+        The columns ``calibration``, ``calibration_low`` and ``calibration_high`` contain
+        :attr:`calibration_by_class`.
+        """
         from cmtrack._pandas import pd
 
         rows = [{"label": label, **share._asdict()} for label, share in self.by_class.items()]
         low, high = self.class_shares.realised
+        recalibrated = np.array(list(self.calibration_by_class.values()))
         return pd.DataFrame(rows).assign(
             count=self.n_target * self.class_shares.values,
             count_low=self.n_target * low,
             count_high=self.n_target * high,
+            calibration=recalibrated[:, 0],
+            calibration_low=recalibrated[:, 1],
+            calibration_high=recalibrated[:, 2],
             why=self.why,
         )
 
@@ -860,22 +1034,18 @@ class ClassPrevalenceEstimate(BasePrevalence):
         n = f"{self.n_target:,g}"
         n_classes = len(self.classes)
         if self.refused is not None:
-            return f"{name}({n_classes} classes: no estimate of {n}; {self.why})"
-        shares = [
-            f"{label!r}: {significant_with_interval(*share)}"
-            for label, share in self.by_class.items()
-        ]
-        text = ", ".join(shares[:12])
-        if n_classes > 12:
-            text += f", … ({n_classes} classes in all)"
-        return f"{name}({text}, of {n}; {ASSUMES})"
+            return f"{name}({n_classes} classes: no estimate of {n}; {self.why}{self._instead})"
+        return f"{name}({_listed(self.by_class)}, of {n}; {ASSUMES}{self._disagreement})"
 
     def _repr_html_(self) -> str:
         """Return HTML that shows the results for each class, the assumption and the warnings."""
         if self.refused is not None:
             text = (
                 f"The shares of the {len(self.classes)} classes in the population "
-                f"are not estimated: {self.why}."
+                f"are not estimated: {self.why}. If {_CALIBRATION}, they are as listed below. "
+                f"{self._rows_needed} {_HALF_WIDTH_IN_POINTS}."
             )
-            return notebook.view(notebook.sentence(text), notes=self._notes)
-        return notebook.view(notebook.table(self.to_frame()), notes=self._notes)
+            shown = self.to_frame()[["label", *_CALIBRATION_COLUMNS]]
+            return notebook.view(notebook.sentence(text), notebook.table(shown), notes=self._notes)
+        shown = self.to_frame().drop(columns=_CALIBRATION_COLUMNS)
+        return notebook.view(notebook.table(shown), notes=self._notes)

@@ -611,8 +611,11 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
     if estimate is None or evaluation.calibrates_itself:
         return []
     positive = named(evaluation.positive)
+    # Nobody needs to label rows whose labels are known.
+    other = estimate.other_share(advise=evaluation.statistics.target is not None)
     if math.isnan(estimate.value):
-        return [f"The prevalence of {positive} is not estimated: {estimate.undefined['value']}."]
+        text = f"The prevalence of {positive} is not estimated: {estimate.undefined['value']}."
+        return [f"{text} {other}".rstrip()]
     share = percent_with_interval(estimate.value, (estimate.low, estimate.high))
     if evaluation.statistics.target is not None:
         rows = "the target"
@@ -626,13 +629,14 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
     )
     if doubt(estimate.fit_pvalue):
         pvalue = p_equals(estimate.fit_pvalue)
-        return [f"{text}. This assumption may not hold ({pvalue}), so do not trust the estimate."]
+        text += f". This assumption may not hold ({pvalue}), so do not trust the estimate."
+        return [f"{text} {other}".rstrip()]
     if all(map(math.isfinite, estimate.shares)):
         text += f". {_largest_uncertainty(evaluation, estimate)}"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
         text += f". A change too small for a test to notice can move the estimate by up to {most}"
-    return [f"{text}."]
+    return [f"{text}. {other}".rstrip()]
 
 
 def _largest_uncertainty(evaluation: Evaluation, estimate: PrevalenceEstimate) -> str:

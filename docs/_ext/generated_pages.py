@@ -64,6 +64,7 @@ SCALES = {
     "logit": "logit",
     "log": "log",
     "profile": "profile likelihood",
+    "effective": "Wilson, at the effective number of rows",
     "square": "of its square",
 }
 """Names of the kinds of intervals; ``reference/metrics.md`` explains them."""

@@ -432,6 +432,9 @@ def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_prin
         "count",
         "count_low",
         "count_high",
+        "calibration",
+        "calibration_low",
+        "calibration_high",
         "why",
     ]
     assert found.by_class[0].low == found.low == frame["low"][0]

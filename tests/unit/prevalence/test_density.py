@@ -12,6 +12,7 @@ from scipy.stats import chi2
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
 from cmtrack.metrics import lookup
+from cmtrack.plots import prevalence_figure
 
 # the equation by hand, the folds and what joins them: estimates show neither folds nor parts of the equation
 from cmtrack.prevalence._cross_fitting import (
@@ -267,11 +268,21 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
     assert {estimate.undefined[name] for name in ("value", "low", "high", "count")} == {reason}
     assert estimate.shift == cmtrack.estimate_prevalence(target, calibration=(y, s)).refused.shift
     assert np.isfinite(estimate.shift).all()
-    assert repr(estimate) == f"PrevalenceEstimate(1: no estimate of 400; {reason})"
+    other = estimate.to_frame().iloc[0][["calibration", "calibration_low", "calibration_high"]]
+    assert tuple(other) == estimate.calibration
+    assert repr(estimate) == (
+        f"PrevalenceEstimate(1: no estimate of 400; {reason}. If a score means the same as in the "
+        "labelled rows: 0.196 [0.161, 0.237]. About 83 labelled rows of this target would give "
+        "±0.05)"
+    )
     assert estimate.to_frame()["why"][0] == reason
     page = estimate._repr_html_()
     assert "The share of “1” in the population is not estimated: the target" in page
     assert page.count("do not fit") == 1
+    assert (
+        "If a score means the same as in the labelled rows, the share is 19.6% [16.1, 23.7]. "
+        "About 83 labelled rows of this target would give ±5 percentage points." in page
+    )
     assert "<img" not in page
     for use in (
         lambda: estimate.plan(0.05),
@@ -289,12 +300,20 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
     assert all("do not fit" in evaluation.undefined[name] for name in names)
     assert not evaluation.intervals.keys() & set(names)
     assert evaluation.metrics["prevalence/fit_pvalue"] < 0.01
+    other = evaluation.prevalence.calibration
+    assert evaluation.metrics["prevalence/recalibrated"] == other.value
+    assert evaluation.intervals["prevalence/recalibrated"] == other[1:]
+    assert "prevalence/recalibrated" in evaluation.headline
     assert [text for text in evaluation.warnings if "do not fit" in text] == [
         f"no calibrated prevalence: {evaluation.undefined[names[0]]}"
     ]
     assert "prevalence_likelihood" not in evaluation.figures()
     words = " ".join(verdict(evaluation))
     assert f"The prevalence of “1” is not estimated: {evaluation.undefined[names[0]]}." in words
+    assert evaluation.prevalence.other_share() in words
+    caption = prevalence_figure(evaluation.prevalence).axes[0].texts
+    drawn = " ".join(text.get_text() for text in caption).replace("\n", " ")
+    assert evaluation.prevalence.other_share() in drawn
 
     there = evaluation.at(estimate)
     assert there.withdrawn
