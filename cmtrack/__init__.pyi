@@ -16,6 +16,7 @@ from cmtrack.families.result import FamilyEvaluation as FamilyEvaluation
 from cmtrack.grouping import Costs as Costs
 from cmtrack.grouping import Grouping as Grouping
 from cmtrack.metrics import Metric as Metric
+from cmtrack.prevalence import DomainPrevalence as DomainPrevalence
 from cmtrack.prevalence import PrevalenceEstimate as PrevalenceEstimate
 from cmtrack.prevalence import estimate_prevalence as estimate_prevalence
 from cmtrack.rough import GranuleTable as GranuleTable
@@ -31,6 +32,8 @@ from cmtrack.tracking import log_evaluation as log_evaluation
 from cmtrack.tracking import regroup_runs as regroup_runs
 from cmtrack.tracking import segment_runs as segment_runs
 from cmtrack.tracking.comparing import compare as compare
+from cmtrack.tracking.counts import LoggedCounts as LoggedCounts
+from cmtrack.tracking.counts import log_counts as log_counts
 from cmtrack.tracking.history import history as history
 from cmtrack.tracking.model_rows import evaluate_model as evaluate_model
 from cmtrack.tracking.promotion.promote import promote as promote

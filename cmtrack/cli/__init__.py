@@ -12,6 +12,7 @@ which is a short command.
 from cmtrack.cli import (  # noqa: F401
     at,
     compare,
+    count,
     demo,
     evaluate,
     gate,

@@ -12,7 +12,7 @@ from cmtrack.cli.spellings import Command
 from cmtrack.removed import reason
 
 TASKS: Mapping[str, Sequence[str]] = {
-    "Evaluate and log": ("demo", "evaluate", "regroup"),
+    "Evaluate and log": ("demo", "evaluate", "regroup", "count"),
     "Look at a run": ("show", "rows", "segments", "at"),
     "Compare and choose": ("compare", "gate", "threshold", "price", "plan"),
     "Share and check the decision": ("review", "view", "verify"),

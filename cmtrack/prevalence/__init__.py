@@ -10,6 +10,7 @@ classes), ``mixture`` (maximum likelihood of shares), ``class_shares`` (K classe
 ``cmtrack.evaluation`` converts the metrics of an evaluation to an estimated prevalence.
 """
 
+from cmtrack.prevalence.domains import DomainPrevalence
 from cmtrack.prevalence.estimate import estimate_prevalence
 from cmtrack.prevalence.mixture import em_shares, prior_corrected
 from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
@@ -17,6 +18,7 @@ from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate, 
 __all__ = [
     "BasePrevalence",
     "ClassPrevalenceEstimate",
+    "DomainPrevalence",
     "PrevalenceEstimate",
     "em_shares",
     "estimate_prevalence",

@@ -16,7 +16,7 @@ from cmtrack.prevalence.domains import (
     DomainShares,
     read_assumption,
     read_labelled,
-    unlike_sentences,
+    unlike_warning,
 )
 from cmtrack.prevalence.estimators import binned_estimate, class_estimate, modelled_estimate
 from cmtrack.prevalence.out_of_fold import Folds, calibration_parts
@@ -183,7 +183,7 @@ def estimate_prevalence(
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
     _check_options(density, interval)
-    _check_by(by, calibration_by, assumption, half_width, interval, fold_ids)
+    _check_by(by, calibration_by, assumption, interval, fold_ids)
     is_binary = len(labels) == 2
     if is_binary:
         actual = (actual == labels.index(positive)).astype(np.int64)
@@ -205,7 +205,8 @@ def estimate_prevalence(
         return _estimate_by_cell(
             target,
             by,
-            CalibrationRows(labels, positive, actual, labelled_scores, calibration_by),
+            CalibrationRows(labels, positive, actual, labelled_scores),
+            calibration_by,
             assumption=assumption,
             half_width=half_width,
             confidence_level=confidence_level,
@@ -260,19 +261,26 @@ def estimate_prevalence(
 
 @dataclass(frozen=True, eq=False)
 class CalibrationRows:
-    """Labelled rows: their classes as codes, their scores, and their columns ``by``."""
+    """Labelled rows: their classes as codes, and their scores.
+
+    If there are two classes, the code of the positive class is 1.
+    """
 
     labels: tuple[Label, ...]
     positive: Label
     classes: IntArray
     scores: FloatArray
-    by: Any
+
+    def counter(self, columns: tuple[str, ...], placed: CellRows | None) -> DomainCounter:
+        """Return a counter of target rows; ``placed``: the cells of the labelled rows."""
+        return DomainCounter(columns, placed, self.classes, self.scores, len(self.labels))
 
 
 def _estimate_by_cell(
     target: FloatArray,
     by: Any,
     labelled: CalibrationRows,
+    calibration_by: Any,
     assumption: str,
     half_width: float,
     confidence_level: float,
@@ -281,17 +289,12 @@ def _estimate_by_cell(
     if not len(target):
         raise ValueError("scores must have at least one row, got none")
     rows = CellRows.read("by", by, len(target), "scores")
-    counter = counter_of(rows.columns, labelled)
+    placed = None
+    if calibration_by is not None:
+        placed = read_labelled(calibration_by, rows.columns, len(labelled.classes))
+    counter = labelled.counter(rows.columns, placed)
     counter.add(rows, target)
     return domain_prevalence(counter, labelled, assumption, half_width, confidence_level)
-
-
-def counter_of(columns: tuple[str, ...], labelled: CalibrationRows) -> DomainCounter:
-    """Return a counter of target rows with these columns."""
-    placed = None
-    if labelled.by is not None:
-        placed = read_labelled(labelled.by, columns, len(labelled.classes))
-    return DomainCounter(columns, placed, labelled.classes, labelled.scores, len(labelled.labels))
 
 
 def domain_prevalence(
@@ -308,7 +311,7 @@ def domain_prevalence(
     labels = labelled.labels
     if len(labels) == 2:
         labels = tuple(sorted(labels, key=lambda label: label == labelled.positive))
-    warnings = (*counter.warnings(), *unlike_sentences(shares))
+    warnings = tuple(filter(None, (*counter.warnings(), unlike_warning(shares))))
     return DomainPrevalence(shares, labels, labelled.positive, warnings)
 
 
@@ -316,14 +319,11 @@ def _check_by(
     by: Any,
     calibration_by: Any,
     assumption: Any,
-    half_width: Any,
     interval: str,
     fold_ids: Any,
 ) -> None:
     """Raise ValueError if options for cells are given without cells, or options contradict."""
     read_assumption(assumption)
-    if not 0 < half_width < 1:
-        raise ValueError(f"half_width must be between 0 and 1, got {half_width!r}")
     if by is None:
         if calibration_by is not None or assumption != "auto":
             raise ValueError("calibration_by= and assumption= need by=")

@@ -139,7 +139,7 @@ def history_page(history: History) -> str:
     figures = _figures(history, problems)
     promotions = history.chain.promotions
     return render_page(
-        "history.html",
+        "tables.html",
         tab=f"{history.model}: history",
         title=f"History of {history.model}",
         facts=[

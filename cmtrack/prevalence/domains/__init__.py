@@ -39,7 +39,7 @@ from cmtrack.prevalence.domains.tables import (
     Key,
     tabulate,
 )
-from cmtrack.prevalence.domains.words import unlike_sentences
+from cmtrack.prevalence.domains.words import unlike_warning
 
 __all__ = [
     "ENOUGH",
@@ -80,5 +80,5 @@ __all__ = [
     "shift_estimate",
     "tabulate",
     "total",
-    "unlike_sentences",
+    "unlike_warning",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -57,8 +57,7 @@ class CellRows:
 
         ``argument``: name of the argument for messages. ``unit``: "scores" or "labels".
         """
-        values = {}
-        codes = {}
+        columns = {}
         declared = set()
         for name, column in _columns(by).items():
             no_masked(f"{argument}[{name!r}]", column)
@@ -66,15 +65,41 @@ class CellRows:
                 raise ValueError(
                     f'{argument}["{name}"] has {len(column):,} values for {n_rows:,} {unit}'
                 )
-            values[name], codes[name] = _plain_values(*encode_attribute(name, column, _BY))
+            columns[name] = encode_attribute(name, column, _BY)
             if is_categorical(column):
                 declared.add(name)
+        return cls.of_columns(columns, frozenset(declared))
+
+    @classmethod
+    def of_columns(
+        cls,
+        columns: Mapping[str, tuple[IntArray, Sequence[Any]]],
+        declared: frozenset[str] = frozenset(),
+    ) -> CellRows:
+        """Return rows from the codes and values of each column, in which None means missing."""
+        values = {}
+        codes = {}
+        for name, (numbers, found) in columns.items():
+            values[name], codes[name] = _plain_values(numbers, found)
             n_missing = int((codes[name] < 0).sum())
             if n_missing:
                 raise ValueError(
                     f"{n_missing:,} {_rows(n_missing)} no {name}; drop them or name them"
                 )
-        return cls(values, codes, frozenset(declared))
+        return cls(values, codes, declared)
+
+    @classmethod
+    def joined(cls, parts: Sequence[CellRows]) -> CellRows:
+        """Concatenate the rows of several batches."""
+        columns = {}
+        for name in parts[0].values:
+            values: list[Label] = []
+            codes = []
+            for part in parts:
+                codes.append(part.codes[name] + len(values))
+                values += part.values[name]
+            columns[name] = (np.concatenate(codes), values)
+        return cls.of_columns(columns)
 
     @property
     def columns(self) -> tuple[str, ...]:

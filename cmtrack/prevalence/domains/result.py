@@ -372,7 +372,7 @@ class DomainPrevalence:
             *columns,
             ("rows", True),
             ("labelled", True),
-            (f"share, {interval} interval", False),
+            (f"share [{interval} interval]", False),
             ("number", False),
             ("from", False),
             (words.half_width_heading(self.shares), True),
@@ -396,13 +396,13 @@ class DomainPrevalence:
             lines.append(line)
         return lines
 
-    def notes(self, most: int | None = None) -> list[str]:
-        """Return the warnings, and the reasons of cells without a number."""
+    def remarks(self, most: int | None = None) -> list[str]:
+        """Return the reasons of cells without a number, and other remarks about cells."""
         found = words.reasons(self.shares)
         shown = found[:most]
         if len(shown) < len(found):
-            shown.append(f"{len(found) - len(shown):,} more cells have a remark in the column why")
-        return [*self.warnings, *shown]
+            shown.append(f"{len(found) - len(shown):,} more remarks are in the column why")
+        return shown
 
     def __repr__(self) -> str:
         heads = [name for name, _ in self.headings]
@@ -418,7 +418,7 @@ class DomainPrevalence:
         n_cells = len(self.shares.cells)
         if n_cells > _MOST_LINES:
             texts.append(f"{_MOST_LINES} of {n_cells:,} rows; .to_frame() returns all.")
-        remarks = [f"{note}." for note in self.notes(_MOST_REASONS)]
+        remarks = [f"{note}." for note in (*self.warnings, *self.remarks(_MOST_REASONS))]
         return "\n".join([*texts, *self.sentences, *remarks])
 
     def _repr_html_(self) -> str:
@@ -429,7 +429,7 @@ class DomainPrevalence:
             notebook.picture(self.figure()),
             notebook.table(frame, _MOST_LINES),
             *(notebook.sentence(sentence) for sentence in self.sentences),
-            notes=self.notes(_MOST_REASONS),
+            notes=(*self.warnings, *self.remarks(_MOST_REASONS)),
         )
 
     def _shown_frame(self) -> pd.DataFrame:

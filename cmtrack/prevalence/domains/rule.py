@@ -21,7 +21,7 @@ from scipy.special import chdtrc
 
 from cmtrack._lazy import cached_property
 from cmtrack.digits import short_percent, significant
-from cmtrack.metrics.intervals import holm
+from cmtrack.metrics.intervals import check_level, holm
 from cmtrack.prevalence.domains.check import Assumption, LeftOut, Step, leave_out, shift_estimate
 from cmtrack.prevalence.domains.estimates import (
     DifferenceEstimate,
@@ -137,6 +137,11 @@ class DomainShares:
     _calibrated: dict[tuple[int, bytes], DifferenceEstimate] = field(
         default_factory=dict, repr=False
     )
+
+    def __post_init__(self) -> None:
+        check_level(self.confidence_level)
+        if not 0 < self.half_width < 1:
+            raise ValueError(f"half_width must be between 0 and 1, got {self.half_width!r}")
 
     # -- what is decided --------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ from cmtrack.prevalence.domains.rule import CellShare, DomainShares, Source
 from cmtrack.prevalence.domains.tables import Key
 from cmtrack.prevalence.results import ClassShare
 
+_MOST_NAMES = 3
+"""Maximum number of cells that a warning names."""
 NONE = "–"
 """Text of a table cell without a number."""
 
@@ -156,13 +158,17 @@ def check_rows(shares: DomainShares) -> list[dict[str, object]]:
     return rows
 
 
-def unlike_sentences(shares: DomainShares) -> list[str]:
-    """Return a warning for each cell whose labelled rows have other scores than its rows."""
-    return [
-        f"the labelled rows of {cell_name(key)} have other scores than its rows; check that they "
+def unlike_warning(shares: DomainShares) -> str:
+    """Return a warning about cells whose labelled rows have other scores than their rows."""
+    if not shares.unlike:
+        return ""
+    names = "; ".join(map(cell_name, shares.unlike[:_MOST_NAMES]))
+    if len(shares.unlike) > _MOST_NAMES:
+        names += f" and {len(shares.unlike) - _MOST_NAMES} more cells"
+    return (
+        f"labelled rows have other scores than all rows of the cell in {names}; check that they "
         "are a random part of it"
-        for key in shares.unlike
-    ]
+    )
 
 
 def reasons(shares: DomainShares) -> list[str]:

@@ -407,8 +407,8 @@ def test_labelled_rows_unlike_their_cell_give_a_warning() -> None:
     labelled = LABELLED[~is_east | (LABELLED["score"] > 0.3)]
     table = table_of(labelled=labelled)
     assert table.warnings == (
-        "the labelled rows of east, 2017 have other scores than its rows; check that they are a "
-        "random part of it",
+        "labelled rows have other scores than all rows of the cell in east, 2017; check that they "
+        "are a random part of it",
     )
     assert table.warnings[0] in repr(table)
 
