@@ -34,6 +34,7 @@ _MOST_REMARKS = 5
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--by",
+    "columns",
     required=True,
     metavar="A,B",
     help="Columns that form the cells, with the time last, such as region,month.",
@@ -41,8 +42,9 @@ _MOST_REMARKS = 5
 @click.option(
     "--y-prob",
     required=True,
-    metavar="COLUMN|'p_*'",
-    help="Column with the score of the positive class, or columns of probabilities of all classes.",
+    metavar="'p_*'|COLUMN",
+    help="Column with the score of the positive class, or columns with the probabilities of all "
+    "classes.",
 )
 @click.option(
     "--labelled",
@@ -88,7 +90,7 @@ _MOST_REMARKS = 5
 @answering
 def count_command(
     files: Sequence[str],
-    by: str,
+    columns: str,
     labelled: str,
     total: bool,
     changes: bool,
@@ -111,7 +113,7 @@ def count_command(
         step("reading and counting", 0, 0)
         from cmtrack.prevalence.from_tables import count_table
 
-        table = count_table(list(files), labelled, by=by.split(","), **options)
+        table = count_table(list(files), labelled, by=columns.split(","), **options)
         table.lead  # noqa: B018 - computed here, under the progress bar
         if output is not None:
             from cmtrack.report.counts_page import write_page
@@ -130,11 +132,10 @@ def count_command(
 
 def _with_flags(text: str) -> str:
     """Return a message of the library with flags instead of arguments."""
-    for argument, flag in (
-        ("half_width", "--half-width"),
-        ("confidence_level", "--confidence-level"),
-    ):
-        text = text.replace(argument, flag)
+    text = text.replace("half_width", "--half-width")
+    text = text.replace("confidence_level", "--confidence-level")
+    if text.startswith("by "):
+        return f"--{text}"
     return text
 
 

@@ -280,7 +280,8 @@ def _handles(cells: Sequence[CountedCell], level: str) -> list[Line2D]:
     ):
         if any(cell.has_own_rows == has_own_rows and math.isfinite(cell.value) for cell in cells):
             label = f"{words}, with {level} interval"
-            handles.append(Line2D([], [], linewidth=1.6, label=label, **_dot(has_own_rows)))
+            look = {**_dot(has_own_rows), "linestyle": "-", "linewidth": 1.6}
+            handles.append(Line2D([], [], label=label, **look))
     if any(math.isnan(cell.value) and math.isfinite(cell.low) for cell in cells):
         handles.append(
             Line2D([], [], color=EMPTY, linewidth=7.0, label="undecided: range of possible shares")

@@ -138,7 +138,7 @@ def count_table(
     >>> rows["y"] = rng.random(2_000) < rows["p"]
     >>> table = count_table(rows[200:], rows[:200], by=["month"], y_true="y", y_prob="p")
     >>> table.to_frame()["n"].tolist(), table.positive
-    ([892, 908], True)
+    ([868, 932], True)
     """
     rows, placed = _labelled_rows(
         _labelled_table(labelled, by, y_true, y_prob, missing), by, positive

@@ -42,6 +42,12 @@ class LoggedCounts:
         The local folder with the files, if they could not be sent.
     error : str
         The reason why the files are not in the run; empty if they are.
+
+    Examples
+    --------
+    >>> from cmtrack import LoggedCounts
+    >>> LoggedCounts(None, error="no run is active").path is None
+    True
     """
 
     run_id: str | None

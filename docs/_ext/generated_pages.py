@@ -262,6 +262,7 @@ FILES = {
     "REVIEW": "a review as JSON",
     "BUNDLE": "`manifest.json` of a bundle",
     "PROMOTION": "`cmtrack_promotion.json` of a promotion",
+    "COUNTS": "`counts.json` of counts by cell",
 }
 """Files by the name of their schema in :mod:`cmtrack.schemas`."""
 

@@ -353,7 +353,7 @@ class DomainPrevalence:
         share = percent_with_interval(total.value / n, (total.low / n, total.high / n))
         return (
             f"About {total.value:,.0f} [{total.low:,.0f}, {total.high:,.0f}] of the {n:,.0f} rows "
-            f"in {where} are “{self.positive}”: {share}."
+            f"in {where} are “{self.positive}” ({share})."
         )
 
     @property

@@ -74,6 +74,11 @@ def closing_sentences(shares: DomainShares) -> list[str]:
         for step in Step
         if shares.is_checked(step) and (step in steps or step is Step.DOMAINS)
     ]
+    if sentences:
+        sentences.append(
+            "Calibration means that a score stands for the same chance in all cells. Shift means "
+            "that the scores of each class look alike in all cells."
+        )
     if sources & {Source.OTHER_DOMAINS, Source.OTHER_PERIODS}:
         sentences.append(_used_sentence(shares))
     if Source.UNDECIDED in sources:
@@ -91,9 +96,11 @@ def closing_sentences(shares: DomainShares) -> list[str]:
 
 def _check_sentence(shares: DomainShares, step: Step) -> str:
     """Return how far the estimates of labelled cells were off without their own labelled rows."""
-    unit = "cell"
-    if step is Step.DOMAINS:
-        unit = _domain_word(shares)
+    unit = _domain_word(shares)
+    others = plural(unit)
+    if step is Step.PERIODS:
+        unit = "cell"
+        others = plural(shares.tables.columns[-1])
     errors = []
     for assumption in Assumption:
         check = shares.check(step, assumption, shares.decisive_values)
@@ -101,8 +108,8 @@ def _check_sentence(shares: DomainShares, step: Step) -> str:
             error = f"{_points(check.mean_error)} ({p_equals(check.pvalue)})"
             errors.append(f"by {error} under {assumption}")
     return (
-        f"As a check, each labelled {unit} was also estimated without its own labelled rows. These "
-        f"estimates were off {' and '.join(errors)}."
+        f"To check numbers from other {others}, each labelled {unit} was also estimated without "
+        f"its own labelled rows. These estimates were off {' and '.join(errors)}."
     )
 
 
