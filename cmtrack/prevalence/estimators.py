@@ -361,7 +361,6 @@ def class_estimate(
     value = float(shares.values[k])
     undefined: dict[str, str] = {}
     counts, target_counts = counts_by_bin(labelled_tops, target_tops, GROUPS)
-    recalibrated = recalibrated_classes(counts, target_counts, confidence_level)
     binned = None
     fit: dict[str, Any] = {}
     if shares.identified.all():
@@ -407,7 +406,7 @@ def class_estimate(
         at_target=target,
         target_weights=weights,
         binned=binned,
-        recalibrated=dict(zip(labels, recalibrated, strict=True)),
+        recalibrated=recalibrated_classes(labels, counts, target_counts, confidence_level),
         **fit,
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.grouping import ComposedStep
+from cmtrack.grouping import ComposedStep, Label
 from cmtrack.metrics.binary import PREDICTED_POSITIVE, Proportion
 from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
@@ -33,7 +33,7 @@ from cmtrack.prevalence.estimators import binned_estimate, modelled_estimate
 from cmtrack.prevalence.fit import doubt, refusal
 from cmtrack.prevalence.out_of_fold import EXPOSED, classes_of, pooled, without_each_fold
 from cmtrack.prevalence.recalibration import Recalibrated, recalibrated_classes
-from cmtrack.prevalence.results import PrevalenceEstimate, disagreement, shares_by_class
+from cmtrack.prevalence.results import PrevalenceEstimate, covering, disagreement, shares_by_class
 from cmtrack.statistics import BinaryCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.inputs import FloatArray
@@ -122,7 +122,9 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
             n = float(target.counts.sum())
         sizes = (n, m1 * scale, m0 * scale)
         estimate = binned_estimate(labelled, target, sizes=sizes, **options)
-        return Estimated(estimate.unless_refused(target is not None), actual)
+        if target is not None:
+            estimate = estimate.unless_refused()
+        return Estimated(estimate, actual)
     # The rows of a calibration set have no weights.
     is_labelled = target is None
     if target is None:
@@ -154,22 +156,26 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
         if target is None:
             target = statistics.tops.pooled()
     size = statistics.tops.n_rows
+    labels = statistics.matrix.labels
     labelled = pooled(by_fold, size)
     if len(classes_of(labelled)) < 2:
         return None
     scales = (labelled_scale, target_scale)
     shares = class_shares(labelled, target, level, scales)
-    recalibrated = _recalibrated(labelled, target, level, scales)
+
+    def recalibrate(scores: TopScoreCounts) -> dict[Label, Recalibrated]:
+        """Return the share of each class if a score means the same as in labelled rows."""
+        counts, binned = counts_by_bin(scores, target, GROUPS)
+        return recalibrated_classes(labels, labelled_scale * counts, target_scale * binned, level)
+
+    recalibrated = recalibrate(labelled)
     warnings = []
     remaining = without_each_fold(by_fold, size)
     if remaining:
         shares = shares.covering(
             [class_shares(scores, target, level, scales) for scores in remaining]
         )
-        of_folds = [_recalibrated(scores, target, level, scales) for scores in remaining]
-        for k, found in enumerate(recalibrated):
-            others = [estimates[k].share.value for estimates in of_folds]
-            recalibrated[k] = found.covering(others)
+        recalibrated = covering(recalibrated, [recalibrate(scores) for scores in remaining])
         warnings.append(EXPOSED)
     pvalue = math.nan
     if target is not None:
@@ -178,29 +184,13 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
     if reason:
         shares = shares.withdrawn(reason)
         warnings.append(f"no calibrated prevalence of the classes: {reason}")
-    doubtful = doubt(pvalue)
-    if doubtful:
-        warnings.append(doubtful)
-    labels = statistics.matrix.labels
-    by_class = shares_by_class(labels, shares)
-    of_labels = dict(zip(labels, recalibrated, strict=True))
-    differing = disagreement(by_class, of_labels, statistics.target_tops is not None)
-    if differing:
-        warnings.append(differing)
-    numbers = np.array([found.share for found in recalibrated]).T
-    return EstimatedShares(shares, numbers, tuple(warnings))
-
-
-def _recalibrated(
-    labelled: TopScoreCounts,
-    target: TopScoreCounts | None,
-    level: float,
-    scales: tuple[float, float],
-) -> list[Recalibrated]:
-    """Return the share of each class if a score means the same as in the labelled rows."""
-    labelled_scale, target_scale = scales
-    counts, binned = counts_by_bin(labelled, target, GROUPS)
-    return recalibrated_classes(labelled_scale * counts, target_scale * binned, level)
+    warnings.append(doubt(pvalue))
+    if target is not None:
+        by_class = shares_by_class(labels, shares)
+        advise = statistics.target_tops is not None
+        warnings.append(disagreement(by_class, recalibrated, advise))
+    numbers = np.array([found.share for found in recalibrated.values()]).T
+    return EstimatedShares(shares, numbers, tuple(filter(None, warnings)))
 
 
 def _fit_of_classes(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cmtrack.grouping import Label
 from cmtrack.prevalence.domains.estimates import (
     difference_estimate,
     rows_needed,
@@ -73,16 +74,16 @@ class Recalibrated:
 
 
 def recalibrated_classes(
-    counts: FloatArray, target: FloatArray, confidence_level: float
-) -> list[Recalibrated]:
+    labels: Sequence[Label], counts: FloatArray, target: FloatArray, confidence_level: float
+) -> dict[Label, Recalibrated]:
     """Estimate the share of every class.
 
     ``counts``, shape (K, B): labelled rows by class and bin. ``target``, shape (B,): target rows by
         bin.
     """
-    found = []
     rows = counts.sum(axis=0)
-    for of_class in counts:
+    found = {}
+    for label, of_class in zip(labels, counts, strict=True):
         labelled = np.stack((rows - of_class, of_class), axis=1)
-        found.append(Recalibrated.from_counts(labelled, target, confidence_level))
+        found[label] = Recalibrated.from_counts(labelled, target, confidence_level)
     return found

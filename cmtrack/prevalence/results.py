@@ -32,7 +32,7 @@ from cmtrack.digits import (
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
-from cmtrack.names import as_sentence
+from cmtrack.names import as_sentence, quoted
 from cmtrack.prevalence.class_moments import Scaling, matching_factors
 from cmtrack.prevalence.class_shares import BinnedShares, ClassShares
 from cmtrack.prevalence.fit import refusal
@@ -90,6 +90,16 @@ def farthest_apart(
     return max(distances, key=distances.__getitem__, default=None)
 
 
+def covering(
+    recalibrated: Mapping[Label, Recalibrated], left_out: Sequence[Mapping[Label, Recalibrated]]
+) -> dict[Label, Recalibrated]:
+    """Return estimates with intervals that are widened to include the estimates in ``left_out``."""
+    return {
+        label: found.covering([others[label].share.value for others in left_out])
+        for label, found in recalibrated.items()
+    }
+
+
 def disagreement(
     shift: Mapping[Label, ClassShare],
     recalibrated: Mapping[Label, Recalibrated],
@@ -103,10 +113,10 @@ def disagreement(
     if label is None:
         return ""
     other = recalibrated[label]
-    subject = "the share" if len(shift) == 1 else f"the share of “{label}”"
     text = (
-        f"{subject} is {shift[label].in_percent()} if within each class the scores are distributed "
-        f"as in the labelled rows, and {other.share.in_percent()} if {_CALIBRATION}"
+        f"the share of {quoted(label)} is {shift[label].in_percent()} if within each class the "
+        "scores are distributed as in the labelled rows, and "
+        f"{other.share.in_percent()} if {_CALIBRATION}"
     )
     if advise:
         text += f"; {_rows_that_tell(shift[label], other)}"
@@ -449,10 +459,8 @@ class BasePrevalence(ABC):
         scores.
         """
         warnings = (EXPOSED, *self.warnings)
-        recalibrated = {}
-        for label, share in self.recalibrated.items():
-            others = [estimate.recalibrated[label].share.value for estimate in left_out]
-            recalibrated[label] = share.covering(others)
+        others = [estimate.recalibrated for estimate in left_out]
+        recalibrated = covering(self.recalibrated, others)
         if math.isnan(self.value):
             return replace(self, warnings=warnings, recalibrated=recalibrated)
         values = [estimate.value for estimate in left_out if not math.isnan(estimate.value)]
@@ -684,7 +692,8 @@ class PrevalenceEstimate(BasePrevalence):
             advice = _rows_that_tell(self.shift, self.recalibrated[self.positive])
         else:
             return ""
-        text = f"If {_CALIBRATION}, the share is {self.calibration.in_percent()}."
+        share = self.calibration.in_percent()
+        text = f"If {_CALIBRATION}, the share of {quoted(self.positive)} is {share}."
         if advise:
             text += f" {as_sentence(advice)}"
         return text

@@ -280,8 +280,8 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
     assert "The share of “1” in the population is not estimated: the target" in page
     assert page.count("do not fit") == 1
     assert (
-        "If a score means the same as in the labelled rows, the share is 19.6% [16.1, 23.7]. "
-        "About 83 labelled rows of this target would give ±5 percentage points." in page
+        "If a score means the same as in the labelled rows, the share of “1” is 19.6% [16.1, "
+        "23.7]. About 83 labelled rows of this target would give ±5 percentage points." in page
     )
     assert "<img" not in page
     for use in (

@@ -40,7 +40,7 @@ def test_both_shares_of_a_target_whose_intervals_are_disjoint() -> None:
     assert (low, high) == pytest.approx((middle - reach, middle + reach))
     assert estimate.value == estimate.shift.value
     assert estimate.warnings[-1] == (
-        "the share is 4.2% [0.9, 8.5] if within each class the scores are distributed as in the "
+        "the share of “1” is 4.2% [0.9, 8.5] if within each class the scores are distributed as in the "
         "labelled rows, and 14.9% [12.1, 18.3] if a score means the same as in the labelled rows; "
         f"about 44 {ADVICE}"
     )
@@ -58,7 +58,8 @@ def test_both_shares_of_a_target_whose_intervals_are_disjoint() -> None:
     assert evaluation.warnings.count(estimate.warnings[-1]) == 1
     words = " ".join(verdict(evaluation))
     assert (
-        "If a score means the same as in the labelled rows, the share is 14.9% [12.1, 18.3]. "
+        "If a score means the same as in the labelled rows, the share of “1” is 14.9% [12.1, "
+        "18.3]. "
         f"About 44 {ADVICE}." in words
     )
 
@@ -83,7 +84,7 @@ def test_a_refused_estimate_states_the_other_share() -> None:
     assert "labelled rows: 0.473 [0.314, 0.639]. About 280 labelled rows of this" in repr(estimate)
     page = estimate._repr_html_()
     assert "<img" not in page
-    assert "the share is 47.3% [31.4, 63.9]. About 280 labelled rows of this target" in page
+    assert "the share of “1” is 47.3% [31.4, 63.9]. About 280 labelled rows of this target" in page
 
 
 def test_the_number_does_not_depend_on_the_labels_of_the_classes() -> None:
@@ -159,7 +160,7 @@ def test_neither_number_of_a_refused_estimate_is_ranked() -> None:
     assert np.isfinite(evaluation.metrics["prevalence/recalibrated"])
     # The labels of these rows are known, so nobody needs to label more of them.
     words = " ".join(verdict(evaluation))
-    assert "the share is 48.1% [38.8, 57.6]." in words
+    assert "the share of “1” is 48.1% [38.8, 57.6]." in words
     assert "About" not in words.partition("48.1%")[2]
     runs = {"a": evaluation, "b": cmtrack.evaluate(y, y_prob=np.sqrt(OTHER_SCORES), **options)}
     for name in ("prevalence/calibrated", "prevalence/recalibrated"):
