@@ -112,6 +112,10 @@ def may_be_own(name: str) -> bool:
     return OWN_NAME.fullmatch(name) is not None and name.split("/")[0] not in RESERVED
 
 
+_TITLES = {"score": "Scores of the predictions"}
+"""Titles of parts whose metrics are declared by the options of an evaluation."""
+
+
 @dataclass(frozen=True)
 class Catalog:
     """All metrics of an evaluation or a comparison, including custom metrics.
@@ -255,7 +259,7 @@ class Catalog:
         metric, parts = self.find(name)
         section = self.sections.of(metric)
         if section is None:
-            return metric.section
+            return _TITLES.get(metric.section, metric.section)
         title = section.title.format(step=show(decode_label(parts.get("step", ""))))
         if positive and section.of_positive:
             return f"{title} · positive: {positive}"
