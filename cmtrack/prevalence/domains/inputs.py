@@ -19,9 +19,10 @@ from cmtrack.prevalence.domains.tables import (
     DomainTables,
     Key,
     domain_codes,
+    first_rows,
     tabulate,
 )
-from cmtrack.statistics.attributes import Called, attribute_columns, encode_attribute
+from cmtrack.statistics.attributes import Called, attribute_columns, distinct, encode_attribute
 from cmtrack.statistics.inputs import FloatArray, IntArray, is_categorical, no_masked
 from cmtrack.statistics.segment_values import plain_value, value_order
 
@@ -110,13 +111,13 @@ class CellRows:
         """Return the cells in order of their codes, and the cell of each row."""
         sizes = tuple(len(values) for values in self.values.values())
         codes = np.ravel_multi_index(tuple(self.codes[name] for name in self.values), sizes)
-        present, cells = np.unique(codes, return_inverse=True)
+        present, cells = distinct(codes)
         parts = np.unravel_index(present, sizes)
         columns = [
             [values[code] for code in part.tolist()]
             for values, part in zip(self.values.values(), parts, strict=True)
         ]
-        return list(zip(*columns, strict=True)), cells.astype(np.int64, copy=False)
+        return list(zip(*columns, strict=True)), cells
 
 
 def _rows(n: int) -> str:
@@ -209,8 +210,8 @@ class DomainCounter:
         for name in self.columns:
             codes = rows.codes[name]
             values = rows.values[name]
-            _, first = np.unique(codes, return_index=True)
-            self._seen[name].update((values[code], None) for code in codes[np.sort(first)].tolist())
+            first = np.sort(first_rows(distinct(codes)[1]))
+            self._seen[name].update((values[code], None) for code in codes[first].tolist())
             if name in rows.declared:
                 self._declared.setdefault(name, values)
         numbers = [self._keys.setdefault(key, len(self._keys)) for key in keys]
