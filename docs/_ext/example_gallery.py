@@ -28,6 +28,7 @@ ORDER = (
     "segments",
     "digits_groups",
     "digits_count",
+    "nps_by_month",
     "code_families",
     "rough_decision_table",
     "wrong_labels",

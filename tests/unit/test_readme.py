@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -87,23 +88,24 @@ def test_the_script_logs_a_run_and_writes_a_review(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_count_is_that_of_the_guide() -> None:
-    guide = (ROOT / "docs" / "guide" / "count_positives.md").read_text(encoding="utf-8")
+def test_the_count_is_that_of_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_pages")
+    guide = (ROOT / "docs" / "guide" / "count_cells.md").read_text(encoding="utf-8")
     cells = re.findall(r"```{code-cell}[^\n]*\n(?::[^\n]*\n)*(.*?)```", guide, re.DOTALL)
-    made: dict[str, Any] = {}
-    for cell in cells[:2]:
+    made: dict[str, Any] = {"doctors": importlib.import_module("doctors")}
+    for cell in cells[1:3]:
         exec(cell, made)
-    target, scores, estimate = made["y_target"], made["scores"], made["estimate"]
-    predicted = (made["model"].predict(made["x_target"]) == 8).sum()
-    interval = f"[{estimate.count_low:.0f}, {estimate.count_high:.0f}]"
+    table, target = made["table"], made["target"]
+    total = table.total()
+    truth = (target["visit"] == "visit").sum()
     words = " ".join(README.split())
-    truth = (target == 8).sum()
-    assert f"{len(scores)} digits with {truth} eights" in words
-    assert f"predicts {predicted} eights" in words
-    said = f"cmtrack estimates {estimate.count:.0f} eights, with a 95% interval of {interval}"
-    assert said in words
-    assert predicted > 1.5 * truth
-    assert estimate.count_low <= truth <= estimate.count_high < predicted
+    assert f"{len(made['labelled'])} of {len(made['rows']):,} rows are labelled" in words
+    interval = f"[{total.low:,.0f}, {total.high:,.0f}]"
+    said = f"estimates {total.value:,.0f} visits in the others, with a 95% interval of {interval}"
+    assert f"{said}. The truth is {truth:,}." in words
+    assert total.low <= truth <= total.high
+    sources = set(table.to_frame()["source"])
+    assert {"own rows", "other years of OH", "other states"} <= sources
 
 
 YAML = [
