@@ -475,7 +475,13 @@ class BinnedShares:
         """True if the scores distinguish all classes well enough to estimate their shares."""
         gap = self.densities[:, :-1] - self.densities[:, -1:]
         scaled = gap / (self.densities @ self.shares)[:, None]
-        return bool(np.isfinite(self.shares).all() and inverse_information(scaled.T @ gap)[1].all())
+        information = scaled.T @ gap
+        if not np.isfinite(self.shares).all():
+            return False
+        if information.size == 1:
+            # The only eigenvalue is the number itself, which is faster in a table of many cells.
+            return float(information[0, 0]) > _LEAST
+        return bool(inverse_information(information)[1].all())
 
     # -- the fit ----------------------------------------------------------------------------------
 

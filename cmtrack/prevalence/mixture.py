@@ -52,7 +52,14 @@ class Mixture:
     def log_likelihood(self, prevalence: float) -> float:
         """Return the log-likelihood at a prevalence; -inf if an observed point is impossible."""
         with np.errstate(divide="ignore"):
-            return float(xlogy(self.w, self.mix(prevalence)).sum())
+            return self.unguarded_log_likelihood(prevalence)
+
+    def unguarded_log_likelihood(self, prevalence: float) -> float:
+        """Return the log-likelihood; NumPy warns if an observed point is impossible.
+
+        Root finding calls it often, and :func:`numpy.errstate` takes a fifth of the time.
+        """
+        return float(xlogy(self.w, self.mix(prevalence)).sum())
 
     def maximise(self) -> float:
         """Return the maximum-likelihood prevalence in [0, 1]; NaN if the densities are equal.
@@ -64,35 +71,42 @@ class Mixture:
         p = self.p[used]
         q = self.q[used]
         w = self.w[used]
-        gap = p - q
-        if not np.any(gap):
+        if np.array_equal(p, q):
             return math.nan
 
-        def score(prevalence: float) -> tuple[float, float]:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = np.where(gap == 0, 0.0, gap / (prevalence * p + (1 - prevalence) * q))
-                return float(w @ ratio), -float(w @ ratio**2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _root_of_score(p, q, w)
 
-        if score(0.0)[0] <= 0:
-            return 0.0
-        if score(1.0)[0] >= 0:
-            return 1.0
-        low = 0.0
-        high = 1.0
-        prevalence = 0.5
-        for _ in range(60):
-            value, slope = score(prevalence)
-            if value > 0:
-                low = prevalence
-            else:
-                high = prevalence
-            following = prevalence - value / slope
-            if not low < following < high:
-                following = (low + high) / 2
-            if abs(following - prevalence) < 1e-12:
-                return following
-            prevalence = following
-        return prevalence
+
+def _root_of_score(p: FloatArray, q: FloatArray, w: FloatArray) -> float:
+    """Return the prevalence at which the derivative of the log-likelihood is 0, or an end."""
+    gap = p - q
+    is_equal = gap == 0
+
+    def score(prevalence: float) -> tuple[float, float]:
+        ratio = np.where(is_equal, 0.0, gap / (prevalence * p + (1 - prevalence) * q))
+        return float(w @ ratio), -float(w @ ratio**2)
+
+    if score(0.0)[0] <= 0:
+        return 0.0
+    if score(1.0)[0] >= 0:
+        return 1.0
+    low = 0.0
+    high = 1.0
+    prevalence = 0.5
+    for _ in range(60):
+        value, slope = score(prevalence)
+        if value > 0:
+            low = prevalence
+        else:
+            high = prevalence
+        following = prevalence - value / slope
+        if not low < following < high:
+            following = (low + high) / 2
+        if abs(following - prevalence) < 1e-12:
+            return following
+        prevalence = following
+    return prevalence
 
 
 @dataclass(frozen=True)
@@ -161,12 +175,13 @@ def profile_interval(
     lowest = mixture.log_likelihood(estimate) - limit
 
     def excess(prevalence: float) -> float:
-        return max(mixture.log_likelihood(prevalence) - lowest, -1e300)
+        return max(mixture.unguarded_log_likelihood(prevalence) - lowest, -1e300)
 
-    low, high = (
-        end if excess(end) >= 0 else brentq(excess, estimate, end, xtol=1e-16, rtol=1e-15)
-        for end in (0.0, 1.0)
-    )
+    with np.errstate(divide="ignore"):
+        low, high = (
+            end if excess(end) >= 0 else brentq(excess, estimate, end, xtol=1e-16, rtol=1e-15)
+            for end in (0.0, 1.0)
+        )
     return low, high
 
 

@@ -27,7 +27,6 @@ from cmtrack.prevalence.domains.estimates import (
     DifferenceEstimate,
     ShiftEstimate,
     difference_estimate,
-    possible_share,
     rows_needed,
     rows_to_tell,
     share_interval,
@@ -186,7 +185,7 @@ class DomainShares:
     @property
     def decisive_values(self) -> FloatArray:
         """The class values whose checks decide: those of the share of the second class."""
-        return np.eye(self.tables.n_classes)[1]
+        return self.indicators[1]
 
     def allowance(self, cell: int, assumption: Assumption, values: FloatArray) -> float:
         """Return the variance to add for the steps that were checked for a cell."""
@@ -296,13 +295,11 @@ class DomainShares:
         if tables.has_enough.sum() < _LEAST_CELLS:
             reason = f"fewer than {_LEAST_CELLS} cells"
         n_labelled = float(tables.n_labelled[cell])
-        needed = self._rows_needed(cell, self.calibrated(cell, np.eye(tables.n_classes)[-1]))
-        present = "no labelled rows"
-        if n_labelled:
-            noun = "row" if n_labelled == 1 else "rows"
-            present = f"only {significant(n_labelled)} labelled {noun}"
+        needed = self._rows_needed(cell, self.calibrated(cell, self.indicators[-1]))
+        name = ", ".join(map(str, tables.keys[cell]))
         return (
-            f"{present}, and {reason} have {ENOUGH}, so nothing checks a number from other rows; "
+            f"{name} has {significant(n_labelled)} labelled rows, and {reason} have {ENOUGH}, "
+            "so nothing checks a number from other rows; "
             f"{significant(ENOUGH - n_labelled)} more labelled rows of this cell give a number, "
             f"and about {significant(needed, 2)} more give ±{short_percent(self.half_width)}"
         )
@@ -340,6 +337,11 @@ class DomainShares:
             pvalues[cell] = shift.fit_pvalue
         return pvalues
 
+    @cached_property
+    def indicators(self) -> FloatArray:
+        """The class values whose mean is the share of each class, shape (K, K)."""
+        return np.eye(self.tables.n_classes)
+
     def calibrated(self, cell: int, values: FloatArray) -> DifferenceEstimate:
         """Return the mean of class values in a cell by calibration."""
         key = (cell, values.tobytes())
@@ -364,14 +366,14 @@ class DomainShares:
             if cell not in self.shifts:
                 return _NOTHING
             return self.shifts[cell].share(k, own, allowance, self.confidence_level)
-        estimate = self.calibrated(cell, np.eye(self.tables.n_classes)[k])
+        estimate = self.calibrated(cell, self.indicators[k])
         ends = share_interval(estimate, own, allowance, self.confidence_level)
-        return ClassShare(possible_share(estimate.value), *ends)
+        return ClassShare(estimate.value, *ends)
 
     def _stated(self, cell: int, k: int, own: bool) -> ClassShare:
         """Return the share that the rule states, or the range of both assumptions."""
         basis = self.bases[cell]
-        values = np.eye(self.tables.n_classes)[k]
+        values = self.indicators[k]
         if basis.source is Source.NONE:
             return _NOTHING
         shares = [
@@ -392,7 +394,7 @@ class DomainShares:
 
     def _cell_share(self, cell: int, k: int) -> CellShare:
         tables = self.tables
-        estimate = self.calibrated(cell, np.eye(tables.n_classes)[k])
+        estimate = self.calibrated(cell, self.indicators[k])
         shares = {
             assumption: self.share(cell, k, assumption, own=False) for assumption in Assumption
         }
@@ -436,8 +438,6 @@ def _two_samples(first: FloatArray, second: FloatArray) -> float:
     both = first + second
     share = first.sum() / both.sum()
     used = both > 0
-    if np.count_nonzero(used) == 1:
-        return 1.0  # in a single bin, rounding must not make a difference
     spread = share * (1 - share) * both[used]
     statistic = float(((first - share * both)[used] ** 2 / spread).sum())
     return float(chdtrc(np.count_nonzero(used) - 1, statistic))
