@@ -204,6 +204,28 @@ def test_the_example_of_counts_has_the_truth_in_its_interval(tmp_path: Path) -> 
     assert abs(value - truth) < abs(summed - truth)
 
 
+def test_the_example_of_scores_by_month_has_the_truth_in_its_intervals(tmp_path: Path) -> None:
+    done = subprocess.run(
+        warm("python", str(ROOT / "examples" / "nps_by_month.py")),
+        cwd=tmp_path,
+        env=environment_without(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    months = re.findall(
+        r"^2026-0\d  ([+-]\d+) \[([+-]\d+), ([+-]\d+)\]  in truth ([+-]\d+)$", done.stdout, re.M
+    )
+    assert len(months) == 3
+    for _, low, high, truth in months:
+        assert int(low) <= int(truth) <= int(high)
+    last_change = re.search(r"2026-02 to 2026-03  \S+ \[(\S+), (\S+)\]", done.stdout)
+    assert last_change is not None
+    assert int(last_change[2]) < 0, "customers are less happy in March"
+
+
 def test_the_example_of_segments_finds_tests_draws_and_tells(tmp_path: Path) -> None:
     done = subprocess.run(
         warm("python", str(ROOT / "examples" / "segments.py")),
