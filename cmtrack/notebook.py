@@ -112,7 +112,7 @@ def matrix(frame: pd.DataFrame) -> str:
 def picture(figure: Figure) -> str:
     """Return a figure as an HTML image that contains the PNG data."""
     content = base64.b64encode(figure._repr_png_()).decode()  # type: ignore[attr-defined]
-    return f'<img alt="" src="data:image/png;base64,{content}" style="max-width: 480px">'
+    return f'<img alt="" src="data:image/png;base64,{content}" style="max-width: min(100%, 480px)">'
 
 
 def _is_empty(cells: Iterable[str]) -> bool:

@@ -423,10 +423,14 @@ class DomainPrevalence:
 
     def _repr_html_(self) -> str:
         """Return HTML with the total, the figure, the table and the check."""
+        from cmtrack.prevalence.figures import counts_figure
+
         frame = self._shown_frame()
+        # The sentences are below the table, so the figure does not repeat them.
+        figure = counts_figure(self, with_notes=False)
         return notebook.view(
             notebook.sentence(self.lead),
-            notebook.picture(self.figure()),
+            notebook.picture(figure),
             notebook.table(frame, _MOST_LINES),
             *(notebook.sentence(sentence) for sentence in self.sentences),
             notes=(*self.warnings, *self.remarks(_MOST_REASONS)),
