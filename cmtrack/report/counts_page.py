@@ -47,8 +47,8 @@ def counts_page(table: DomainPrevalence) -> str:
             f"{fmt.level(table.shares.confidence_level)} intervals",
         ],
         lead=table.lead,
-        sentences=table.sentences,
-        notes=[f"{note}." for note in table.remarks(MOST_NOTES)],
+        sentences=[],
+        notes=[*table.sentences, *(f"{note}." for note in table.remarks(MOST_NOTES))],
         problems=[fmt.capital(problem) + "." for problem in problems],
         figures=figures,
         tables=list(_tables(table)),
@@ -71,7 +71,7 @@ def _figures(table: DomainPrevalence, problems: list[str]) -> list[dict[str, Any
         title = "Shares of the classes by cell"
     svg = as_svg(figure, "counts", title)
     width = float(figure.get_size_inches()[0]) * CSS_DPI
-    reading = "A cell without a dot has no number; the table and the remarks below say why."
+    reading = "A cell without a dot has no number; the remarks below the table say why."
     if all(math.isfinite(cell.share.value) for cell in table.shares.cells):
         reading = ""
     return [figure_block(Picture("counts", title, reading, "", svg=svg, width=width))]

@@ -184,10 +184,19 @@ def share_interval(
     """
     if math.isnan(estimate.value):
         return math.nan, math.nan
-    share = min(max(estimate.value, _LEAST_CHANCE), 1 - _LEAST_CHANCE)
-    size = share * (1 - share) / (estimate.variance(own) + allowance)
+    variance = estimate.variance(own) + allowance
+    # A share below the usual limit keeps its own interval if its standard error is small.
+    least = min(_LEAST_CHANCE, math.sqrt(variance))
+    share = min(max(estimate.value, least), 1 - least)
+    size = share * (1 - share) / variance
     low, high = wilson_ends(share, size, normal_quantile(confidence_level))
-    return float(low), float(high)
+    value = possible_share(estimate.value)
+    return min(float(low), value), max(float(high), value)
+
+
+def possible_share(value: float) -> float:
+    """Return the share from 0 to 1 that is closest to an estimate, which residuals may exceed."""
+    return min(max(value, 0.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,7 +172,8 @@ def _terms(
     for cell in map(shares.tables.find, keys):
         if shares.bases[cell].assumption is None:
             key = ", ".join(map(str, shares.tables.keys[cell]))
-            return [], shares.bases[cell].why or f"{key}: the two assumptions disagree"
+            reason = shares.bases[cell].why or "undecided, the check refuses neither assumption"
+            return [], f"{key}: {reason}"
         terms.append(_term(shares, cell, class_values))
     return terms, ""
 
@@ -220,9 +221,9 @@ def change(
     confidence_level: float | None = None,
 ) -> Quantity:
     """Return the estimate of the second cell less the estimate of the first."""
-    return combination(
-        shares, {second: 1.0, first: -1.0}, values, own=own, confidence_level=confidence_level
-    )
+    weights = {first: 0.0, second: 1.0}
+    weights[first] -= 1.0  # a cell less itself has the weight 0
+    return combination(shares, weights, values, own=own, confidence_level=confidence_level)
 
 
 def total(shares: DomainShares, cells: Iterable[Key] | None = None, own: bool = True) -> Quantity:

@@ -312,7 +312,10 @@ class DomainPrevalence:
     def _keys(self, cells: Iterable[Any] | None) -> list[Key] | None:
         if cells is None:
             return None
-        return [self._key(cell) for cell in cells]
+        keys = [] if isinstance(cells, str) else [self._key(cell) for cell in cells]
+        if not keys:
+            raise ValueError(f"cells must be a list of one or more cells, got {cells!r:.40}")
+        return keys
 
     def _values(self, label: Label | None) -> FloatArray:
         wanted = self.positive if label is None else label
@@ -401,7 +404,8 @@ class DomainPrevalence:
         found = words.reasons(self.shares)
         shown = found[:most]
         if len(shown) < len(found):
-            shown.append(f"{len(found) - len(shown):,} more remarks are in the column why")
+            n_more = len(found) - len(shown)
+            shown.append(f"{n_more:,} more remarks are in the column why of the frame and the JSON")
         return shown
 
     def __repr__(self) -> str:
@@ -550,11 +554,12 @@ def read_assumption(assumption: Any) -> Assumption | None:
 
 
 def _within(quantity: Quantity, lowest: float, highest: float) -> Quantity:
-    """Return a quantity whose interval does not leave its possible range."""
+    """Return a quantity that does not leave its possible range."""
     if math.isnan(quantity.value):
         return quantity
     return replace(
         quantity,
+        value=min(max(quantity.value, lowest), highest),
         low=max(quantity.low, lowest),
         high=min(quantity.high, highest),
     )

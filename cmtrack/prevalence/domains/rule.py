@@ -27,6 +27,7 @@ from cmtrack.prevalence.domains.estimates import (
     DifferenceEstimate,
     ShiftEstimate,
     difference_estimate,
+    possible_share,
     rows_needed,
     rows_to_tell,
     share_interval,
@@ -296,10 +297,12 @@ class DomainShares:
             reason = f"fewer than {_LEAST_CELLS} cells"
         n_labelled = float(tables.n_labelled[cell])
         needed = self._rows_needed(cell, self.calibrated(cell, self.indicators[-1]))
-        name = ", ".join(map(str, tables.keys[cell]))
+        present = "no labelled rows"
+        if n_labelled:
+            noun = "row" if n_labelled == 1 else "rows"
+            present = f"only {significant(n_labelled)} labelled {noun}"
         return (
-            f"{name} has {significant(n_labelled)} labelled rows, and {reason} have {ENOUGH}, "
-            "so nothing checks a number from other rows; "
+            f"{present}, and {reason} have {ENOUGH}, so nothing checks a number from other rows; "
             f"{significant(ENOUGH - n_labelled)} more labelled rows of this cell give a number, "
             f"and about {significant(needed, 2)} more give ±{short_percent(self.half_width)}"
         )
@@ -368,7 +371,7 @@ class DomainShares:
             return self.shifts[cell].share(k, own, allowance, self.confidence_level)
         estimate = self.calibrated(cell, self.indicators[k])
         ends = share_interval(estimate, own, allowance, self.confidence_level)
-        return ClassShare(estimate.value, *ends)
+        return ClassShare(possible_share(estimate.value), *ends)
 
     def _stated(self, cell: int, k: int, own: bool) -> ClassShare:
         """Return the share that the rule states, or the range of both assumptions."""
@@ -438,6 +441,8 @@ def _two_samples(first: FloatArray, second: FloatArray) -> float:
     both = first + second
     share = first.sum() / both.sum()
     used = both > 0
+    if np.count_nonzero(used) == 1:
+        return 1.0  # in a single bin, rounding must not make a difference
     spread = share * (1 - share) * both[used]
     statistic = float(((first - share * both)[used] ** 2 / spread).sum())
     return float(chdtrc(np.count_nonzero(used) - 1, statistic))

@@ -214,6 +214,9 @@ class DomainTables:
 
     def find(self, key: Key) -> int:
         """Return the index of a cell with target rows, or raise KeyError with similar keys."""
+        if len(key) != len(self.columns):
+            wanted = ", ".join(self.columns)
+            raise KeyError(f"a cell needs a value for each of the columns {wanted}; got {key}")
         if key in self.keys and self.n[self.keys.index(key)] > 0:
             return self.keys.index(key)
         keys = [known for known, n in zip(self.keys, self.n, strict=True) if n > 0]

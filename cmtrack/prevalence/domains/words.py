@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from cmtrack.digits import (
     fixed,
@@ -19,7 +20,7 @@ from cmtrack.prevalence.domains.tables import Key
 from cmtrack.prevalence.results import ClassShare
 
 _MOST_NAMES = 3
-"""Maximum number of cells that a warning names."""
+"""Maximum number of cells that a sentence names."""
 NONE = "–"
 """Text of a table cell without a number."""
 
@@ -27,6 +28,14 @@ NONE = "–"
 def cell_name(key: Key) -> str:
     """Return the name of a cell in a sentence: "65+, 2018"."""
     return ", ".join(map(str, key))
+
+
+def _cell_names(keys: Sequence[Key]) -> str:
+    """Return the first cells, separated by semicolons because names contain commas."""
+    names = "; ".join(map(cell_name, keys[:_MOST_NAMES]))
+    if len(keys) > _MOST_NAMES:
+        names += f" and {len(keys) - _MOST_NAMES:,} more cells"
+    return names
 
 
 def source_text(shares: DomainShares, cell: CellShare) -> str:
@@ -169,25 +178,19 @@ def unlike_warning(shares: DomainShares) -> str:
     """Return a warning about cells whose labelled rows have other scores than their rows."""
     if not shares.unlike:
         return ""
-    names = "; ".join(map(cell_name, shares.unlike[:_MOST_NAMES]))
-    if len(shares.unlike) > _MOST_NAMES:
-        names += f" and {len(shares.unlike) - _MOST_NAMES} more cells"
     return (
-        f"labelled rows have other scores than all rows of the cell in {names}; check that they "
-        "are a random part of it"
+        "labelled rows have other scores than all rows of the cell in "
+        f"{_cell_names(shares.unlike)}; check that they are a random part of it"
     )
 
 
 def reasons(shares: DomainShares) -> list[str]:
     """Return the remarks about cells, each with the names of the cells that share it."""
-    names: dict[str, list[str]] = {}
+    keys: dict[str, dict[Key, None]] = {}
     for cell in shares.cells:
-        name = cell_name(cell.key)
         if cell.why:
-            names.setdefault(cell.why.removeprefix(f"{name} "), []).append(name)
-    return [
-        f"{join_names(list(dict.fromkeys(cells)))}: {reason}" for reason, cells in names.items()
-    ]
+            keys.setdefault(cell.why, {})[cell.key] = None
+    return [f"{_cell_names(list(cells))}: {reason}" for reason, cells in keys.items()]
 
 
 def _domain_word(shares: DomainShares) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import cmtrack
 from cmtrack import estimate_prevalence
-from cmtrack.prevalence.domains import CellCounts, DomainPrevalence, tabulate
+from cmtrack.prevalence.domains import CellCounts, DomainPrevalence, Quantity, tabulate
 
 REGIONS = ("east", "north", "west")
 COLUMNS = [
@@ -445,3 +445,67 @@ def test_fewer_than_three_labelled_cells_check_nothing() -> None:
 
 def test_the_public_name_is_the_package_s() -> None:
     assert cmtrack.estimate_prevalence is estimate_prevalence
+
+
+def test_a_cell_has_no_change_to_itself() -> None:
+    cell = ("north", 2017)
+    assert TABLE.change(cell, cell) == Quantity(0.0, 0.0, 0.0, 0.0)
+    assert TABLE.ratio(cell, cell).value == 1
+
+
+@pytest.mark.parametrize("cells", [[], "north", ()])
+def test_a_total_needs_a_list_of_cells(cells: Any) -> None:
+    with pytest.raises(ValueError, match="cells must be a list of one or more cells"):
+        TABLE.total(cells)
+    with pytest.raises(ValueError, match="cells must be a list of one or more cells"):
+        TABLE.score("mean", cells)
+
+
+def test_a_cell_with_too_few_values_is_named_with_the_columns() -> None:
+    with pytest.raises(KeyError, match=r"each of the columns region, year; got \('north',\)"):
+        TABLE.total(("north", 2017))
+
+
+def test_shares_and_totals_stay_in_their_range() -> None:
+    """Residuals of own rows can exceed the mean chance of other scores in the target."""
+    scores = np.repeat([0.1, 0.9], [20, 400])
+    y = np.r_[np.arange(20) < 2, np.arange(400) < 360]
+    cell = np.repeat([1, 2], [20, 400])
+    y[:20] = False
+    scores[:20] = 0.9
+    table = estimate_prevalence(
+        np.r_[np.full(100, 0.1), np.full(100, 0.9)],
+        by={"cell": np.repeat([1, 2], 100)},
+        calibration=(np.r_[y, np.repeat([False, True], [95, 5])], np.r_[scores, np.full(100, 0.1)]),
+        calibration_by={"cell": np.r_[cell, np.full(100, 3)]},
+    )
+    row = table.to_frame().iloc[0]
+    assert table.shares.calibrated(table.shares.tables.keys.index((1,)), np.eye(2)[1]).value < -0.5
+    assert (row["value"], row["low"], row["count"]) == (0, 0, 0)
+    assert table.total([1]).value == 0
+
+
+def test_a_tiny_share_is_inside_its_interval() -> None:
+    rng = np.random.default_rng(0)
+    score = rng.choice([1e-5, 1e-4, 5e-4], 200_000)
+    y = rng.random(len(score)) < score
+    table = estimate_prevalence(
+        score, by={"cell": np.ones(len(score))}, calibration=(y, score),
+        calibration_by={"cell": np.ones(len(score))},
+    )  # fmt: skip
+    row = table.to_frame().iloc[0]
+    assert row["low"] < row["value"] == pytest.approx(y.mean(), rel=0.01)
+    assert row["count_low"] <= row["count"] <= row["count_high"] < 3 * row["count"]
+
+
+def test_constant_scores_are_alike_in_all_cells() -> None:
+    table = table_of(TARGET.assign(score=0.5), LABELLED.assign(score=0.5))
+    assert table.warnings == ()
+
+
+def test_a_remark_names_three_of_its_cells() -> None:
+    table = table_of(calibration_by=None)
+    assert table.remarks() == [
+        "east, 2017; east, 2018; east, 2019 and 6 more cells: "
+        "no labelled rows have values of region and year"
+    ]

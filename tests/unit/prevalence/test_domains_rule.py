@@ -84,7 +84,7 @@ def test_one_labelled_period_checks_no_change_over_periods():
     for cell in cells[1::2]:
         assert math.isnan(cell.share.value)
         assert math.isnan(cell.share.low)
-        assert "2018 has 0 labelled rows, and fewer than 2 values of year have 20" in cell.why
+        assert cell.why.startswith("no labelled rows, and fewer than 2 values of year have 20")
         assert math.isfinite(cell.shift.value)
         assert math.isfinite(cell.calibration.value)
     for assumption in Assumption:
@@ -97,7 +97,7 @@ def test_one_labelled_period_checks_no_change_over_periods():
     assert math.isfinite(change(with_calibration, KEYS[0], KEYS[1]).value)
     unstated = change(DomainShares(tables), KEYS[0], KEYS[1])
     assert math.isnan(unstated.value)
-    assert unstated.why.startswith("north, 2018 has 0")
+    assert unstated.why.startswith("north, 2018: no labelled rows")
 
 
 def test_a_period_step_adds_the_allowance():
