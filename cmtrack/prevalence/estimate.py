@@ -183,7 +183,7 @@ def estimate_prevalence(
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
     _check_options(density, interval)
-    _check_by(by, calibration_by, assumption, interval, fold_ids)
+    _check_by(by, calibration_by, assumption, (density, interval), fold_ids)
     is_binary = len(labels) == 2
     if is_binary:
         actual = (actual == labels.index(positive)).astype(np.int64)
@@ -319,7 +319,7 @@ def _check_by(
     by: Any,
     calibration_by: Any,
     assumption: Any,
-    interval: str,
+    options: tuple[str, str],
     fold_ids: Any,
 ) -> None:
     """Raise ValueError if options for cells are given without cells, or options contradict."""
@@ -332,8 +332,11 @@ def _check_by(
         raise ValueError(
             "fold ids are not taken together with by=; give labelled rows scored by the same model"
         )
-    if interval != "adjusted":
-        raise ValueError(f"by= has only adjusted intervals, got interval={interval!r}")
+    if options != ("auto", "adjusted"):
+        density, interval = options
+        raise ValueError(
+            f"by= does not take density= and interval=, got {density!r} and {interval!r}"
+        )
 
 
 def _check_options(density: Any, interval: Any) -> None:

@@ -34,6 +34,17 @@ _MONTH = re.compile(r"(\d{4})\D?(\d{1,2})")
 _BY = Called("by", "by column", "by")
 
 
+RESERVED = frozenset(
+    [
+        *("label", "n", "labelled", "value", "low", "high", "count", "count_low", "count_high"),
+        *("source", "assumption", "shift", "shift_low", "shift_high", "calibration"),
+        *("calibration_low", "calibration_high", "fit_pvalue", "rows_needed", "why"),
+        *("first", "second", "standard_error", "left_out", "error"),
+    ]
+)
+"""Names of columns of the results, which a by column would replace."""
+
+
 @dataclass(frozen=True, eq=False)
 class CellRows:
     """The cell of each row.
@@ -151,12 +162,24 @@ def cell_value(value: Any) -> Label:
     A date, or a time at midnight, becomes the text of its date.
     """
     if isinstance(value, datetime):
-        return str(value.isoformat(" ").removesuffix(" 00:00:00"))
+        return cell_value(value.isoformat(" "))
+    if isinstance(value, str):
+        return value.removesuffix(" 00:00:00")
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if hasattr(value, "item"):
         return cell_value(value.item())
     return plain_value(value)
+
+
+def cell_text(value: Label) -> str:
+    """Return the text by which values of two tables are matched, such as the year 2017 and "2017".
+
+    A boolean matches the numbers 0 and 1.
+    """
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value)
 
 
 def _plain_values(codes: IntArray, values: Sequence[Any]) -> tuple[tuple[Label, ...], IntArray]:
@@ -188,14 +211,24 @@ class DomainCounter:
     ) -> None:
         self.columns = columns
         self.n_classes = n_classes
-        self._keys: dict[Key, int] = {}
-        self._declared: dict[str, tuple[Label, ...]] = {}
-        self._seen: dict[str, dict[Label, None]] = {name: {} for name in columns}
+        reserved = sorted(RESERVED & set(columns))
+        if reserved:
+            raise ValueError(
+                f"by cannot have the column {reserved[0]!r}, because the table has a column of "
+                "this name; rename it"
+            )
+        # Values are known by their texts, because they may be numbers in one of two files only.
+        self._keys: dict[tuple[str, ...], int] = {}
+        self._declared: dict[str, list[str]] = {}
+        self._seen: dict[str, dict[str, Label]] = {name: {} for name in columns}
+        self._labelled_texts: dict[str, set[str]] = {}
+        self._target_texts: dict[str, set[str]] = {name: set() for name in columns}
         if placed is None:
             self._keys[(UNPLACED,) * len(columns)] = 0
             cells = np.zeros(len(classes), dtype=np.int64)
         else:
             cells = self._cells(placed)
+            self._labelled_texts = {name: set(texts) for name, texts in self._seen.items()}
         self._labelled = CellCounts.from_rows(cells, classes, scores)
         self._bins = DomainBins(self._labelled, self._domains[cells], n_classes)
         self._target: list[CellCounts] = []
@@ -210,11 +243,17 @@ class DomainCounter:
         for name in self.columns:
             codes = rows.codes[name]
             values = rows.values[name]
+            seen = self._seen[name]
             first = np.sort(first_rows(distinct(codes)[1]))
-            self._seen[name].update((values[code], None) for code in codes[first].tolist())
+            for code in codes[first].tolist():
+                text = cell_text(values[code])
+                if isinstance(seen.setdefault(text, values[code]), str):
+                    seen[text] = values[code]
             if name in rows.declared:
-                self._declared.setdefault(name, values)
-        numbers = [self._keys.setdefault(key, len(self._keys)) for key in keys]
+                self._declared.setdefault(name, list(map(cell_text, values)))
+        numbers = [
+            self._keys.setdefault(tuple(map(cell_text, key)), len(self._keys)) for key in keys
+        ]
         if len(self._keys) > MOST_CELLS:
             raise ValueError(
                 f"by gives {len(self._keys):,} cells; more than {MOST_CELLS:,} are not a table"
@@ -226,6 +265,8 @@ class DomainCounter:
         if not len(scores):
             return
         cells = self._cells(rows)
+        for name, values in rows.values.items():
+            self._target_texts[name].update(map(cell_text, values))
         batch = CellCounts.from_rows(cells, np.zeros(len(cells), dtype=np.int64), scores)
         self._target.append(self._bins.merged(batch, self._domains[cells]))
 
@@ -234,12 +275,17 @@ class DomainCounter:
         orders = [self._order(name) for name in self.columns]
         ranks = [{value: rank for rank, value in enumerate(order)} for order in orders]
 
-        def place(key: Key) -> tuple[int, ...]:
-            return tuple(rank.get(value, -1) for rank, value in zip(ranks, key, strict=True))
+        def place(key: tuple[str, ...]) -> tuple[int, ...]:
+            return tuple(rank.get(text, -1) for rank, text in zip(ranks, key, strict=True))
 
-        keys = sorted(self._keys, key=place)
-        number = np.zeros(len(keys), dtype=np.int64)
-        number[[self._keys[key] for key in keys]] = np.arange(len(keys))
+        texts = sorted(self._keys, key=place)
+        number = np.zeros(len(texts), dtype=np.int64)
+        number[[self._keys[key] for key in texts]] = np.arange(len(texts))
+        values = list(self._seen.values())
+        keys = [
+            tuple(seen.get(text, text) for seen, text in zip(values, key, strict=True))
+            for key in texts
+        ]
         target = self._target[0]
         for batch in self._target[1:]:
             target += batch
@@ -249,31 +295,47 @@ class DomainCounter:
             replace(self._labelled, cells=number[self._labelled.cells]),
             replace(target, cells=number[target.cells]),
             self.n_classes,
-            tuple(dict.fromkeys([*orders[-1], *(key[-1] for key in keys)])),
+            tuple(
+                dict.fromkeys([*(values[-1][text] for text in orders[-1]), *(k[-1] for k in keys)])
+            ),
         )
 
-    def _order(self, name: str) -> list[Label]:
-        """Return the values of a column in their order."""
-        values = list(self._seen[name])
+    def _order(self, name: str) -> list[str]:
+        """Return the texts of a column's values in their order."""
+        seen = self._seen[name]
+        texts = list(seen)
+        values = list(seen.values())
         if name in self._declared:
-            return [value for value in self._declared[name] if value in values]
+            declared = [text for text in self._declared[name] if text in seen]
+            return list(dict.fromkeys([*declared, *texts]))
         if name == self.columns[-1] and len(self.columns) > 1 and not is_ordered(values):
-            return values
-        return [values[place] for place in value_order(values)]
+            return texts
+        return [texts[place] for place in value_order(values)]
 
     def warnings(self) -> list[str]:
-        """Return a warning for each pair of texts that may be the same month."""
+        """Return warnings about values that may have been meant to be equal."""
         forms = defaultdict(list)
-        for value in self._seen[self.columns[-1]]:
-            month = _MONTH.fullmatch(str(value))
+        for text in self._seen[self.columns[-1]]:
+            month = _MONTH.fullmatch(text)
             if month is not None:
-                forms[int(month[1]), int(month[2])].append(str(value))
-        return [
+                forms[int(month[1]), int(month[2])].append(text)
+        found = [
             f"{' and '.join(sorted(texts))} are different values of {self.columns[-1]}, but may "
             "be the same month"
             for texts in forms.values()
             if len(texts) > 1
         ]
+        # Without a common domain, every number would come from other domains. Labelled rows of
+        # other periods only are usual.
+        for name in self.columns[:-1]:
+            labelled = self._labelled_texts.get(name, set())
+            target = self._target_texts[name]
+            if labelled and not labelled & target:
+                found.append(
+                    f"no labelled row has a {name} of the rows to count: the labelled rows have "
+                    f"{min(labelled)!r}, and the rows to count have {min(target)!r}"
+                )
+        return found
 
 
 def is_ordered(values: Sequence[Label]) -> bool:

@@ -357,7 +357,7 @@ def test_counts_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
         ({"by": {"row": np.arange(len(TARGET)), "year": TARGET["year"]}}, "calibration_by needs"),
         ({"assumption": "both"}, "assumption must be one of"),
         ({"half_width": 5}, "half_width must be between 0 and 1, got 5"),
-        ({"interval": "naive"}, "by= has only adjusted intervals"),
+        ({"interval": "naive"}, "by= does not take density= and interval=, got 'auto' and 'naive'"),
         ({"by": None, "calibration_by": None, "assumption": "shift"}, "need by="),
     ],
 )
