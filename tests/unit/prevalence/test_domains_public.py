@@ -509,3 +509,54 @@ def test_a_remark_names_three_of_its_cells() -> None:
         "east, 2017; east, 2018; east, 2019 and 6 more cells: "
         "no labelled rows have values of region and year"
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "labelled"),
+    [
+        (lambda year: year, lambda year: year.astype(str)),
+        (lambda year: year.astype(str), lambda year: year),
+        (lambda year: year.astype(float), lambda year: year.astype(str)),
+        (lambda year: year.astype(str) + "-01-01", lambda year: year.astype(str) + "-01-01 00:00:00"),
+    ],
+)  # fmt: skip
+def test_values_of_other_types_are_the_same_cells(target: Any, labelled: Any) -> None:
+    table = table_of(
+        TARGET.assign(year=target(TARGET["year"])), LABELLED.assign(year=labelled(LABELLED["year"]))
+    )
+    assert table.warnings == ()
+    assert table.to_frame()["labelled"].tolist() == TABLE.to_frame()["labelled"].tolist()
+    assert table.to_frame()["value"].tolist() == TABLE.to_frame()["value"].tolist()
+
+
+def test_flags_are_the_same_cells_as_numbers() -> None:
+    table = table_of(
+        TARGET.assign(region=TARGET["region"] == "east"),
+        LABELLED.assign(region=(LABELLED["region"] == "east").astype(int)),
+    )
+    assert table.to_frame()["labelled"].sum() == len(LABELLED)
+
+
+def test_labelled_rows_of_other_domains_only_give_a_warning() -> None:
+    table = table_of(labelled=LABELLED.assign(region=LABELLED["region"].str.upper()))
+    assert table.warnings == (
+        "no labelled row has a region of the rows to count: the labelled rows have 'EAST', and "
+        "the rows to count have 'east'",
+    )
+
+
+def test_categories_of_the_other_table_follow_the_declared_ones() -> None:
+    years = pd.Categorical(LABELLED["year"], categories=[2018, 2017], ordered=True)
+    frame = table_of(labelled=LABELLED.assign(year=years)).to_frame()
+    assert frame["year"].unique().tolist() == [2018, 2017, 2019]
+
+
+@pytest.mark.parametrize("name", ["value", "n", "why", "source"])
+def test_a_column_of_the_result_cannot_be_a_by_column(name: str) -> None:
+    columns = {"region": name}
+    with pytest.raises(ValueError, match=f"by cannot have the column '{name}'"):
+        table_of(
+            TARGET.rename(columns=columns),
+            LABELLED.rename(columns=columns),
+            columns=[name, "year"],
+        )
