@@ -6,6 +6,7 @@ import json
 import math
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,10 @@ def log_counts(
     ['count/1/share', 'count/2/share', 'count/3/share']
     """
     if not isinstance(table, DomainPrevalence):
-        tell(f"the counts were not logged: log_counts needs a table by cell, got {table!r:.80}")
+        tell(
+            "the counts were not logged: log_counts needs a table by cell, got "
+            f"{type(table).__name__}"
+        )
         return LoggedCounts(None, error="not a table by cell")
     try:
         chosen = chosen_run(run_id)
@@ -150,7 +154,9 @@ def _send(table: DomainPrevalence, run_id: str, client: MlflowClient) -> None:
 
 def _saved(table: DomainPrevalence) -> Path | None:
     """Save the files in a local folder; None if no folder is writable."""
-    name = time.strftime("counts-%Y%m%dT%H%M%S", time.gmtime())
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    # Tables that fail in the same second, or in two processes, have folders of their own.
+    name = f"counts-{stamp}-{uuid.uuid4().hex[:8]}"
     contents = {}
     for file, make in _files(table).items():
         try:

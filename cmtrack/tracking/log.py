@@ -433,8 +433,7 @@ def chosen_run(run_id: str | None) -> str:
     active = mlflow.active_run()
     if active is None:
         raise ValueError(
-            "no run is active in this thread: call log_evaluation inside "
-            "`with mlflow.start_run():` or pass run_id="
+            "no run is active in this thread: log inside `with mlflow.start_run():` or pass run_id="
         )
     return str(active.info.run_id)
 

@@ -500,9 +500,10 @@ class DomainPrevalence:
 
     @classmethod
     def _from_plain(cls, data: dict[str, Any]) -> DomainPrevalence:
-        keys = tuple(tuple(map(cell_value, key)) for key in data["keys"])
-        labels = tuple(data["labels"])
+        keys = tuple(map(_labels, data["keys"]))
+        labels = _labels(data["labels"])
         columns = tuple(map(str, data["columns"]))
+        period_values = _labels(data["period_values"])
         n_bins = data["n_bins"]
         arrays = plain.decode_fields(
             data["tables"],
@@ -515,12 +516,24 @@ class DomainPrevalence:
         )
         sizes = {array.shape[1] for array in arrays.values()}
         is_bin = all(arrays[name].dtype.kind == "i" for name in ("bins", "own_bins"))
+        if not (arrays["labelled"].any() and arrays["target"].any()):
+            raise ValueError("the counts cannot be read: they contain no rows")
+        size = min(sizes)
         if type(n_bins) is not int or len(sizes) != 1 or not is_bin or not len(keys):
             raise ValueError("the counts cannot be read: their tables do not fit together")
-        if arrays["bins"].max() >= n_bins or len(set(keys)) < len(keys):
+        # A table has at least as many positions as bins, so that no larger array is made.
+        highest = max(int(arrays["own_bins"].max()) + 1, n_bins)
+        if arrays["bins"].max() >= n_bins or highest > size or len(set(keys)) < len(keys):
             raise ValueError("the counts cannot be read: their bins or cells are not valid")
-        if {len(key) for key in keys} != {len(columns)} or data["positive"] not in labels:
-            raise ValueError("the counts cannot be read: their columns or classes are not valid")
+        if {len(key) for key in keys} != {len(columns)} or len(set(columns)) < len(columns):
+            raise ValueError("the counts cannot be read: their columns are not valid")
+        if not {key[-1] for key in keys} <= set(period_values or (key[-1] for key in keys)):
+            raise ValueError("the counts cannot be read: their periods are not valid")
+        is_positive = data["positive"] in labels
+        if len(labels) == 2:
+            is_positive = data["positive"] == labels[1]
+        if not is_positive or len(set(labels)) < len(labels):
+            raise ValueError("the counts cannot be read: their classes are not valid")
         tables = DomainTables(
             columns,
             keys,
@@ -529,7 +542,7 @@ class DomainPrevalence:
             arrays["bins"],
             arrays["own_bins"],
             n_bins,
-            tuple(data["period_values"]),
+            period_values,
         )
         shares = DomainShares(
             tables,
@@ -541,6 +554,15 @@ class DomainPrevalence:
 
 
 _ARRAYS = ("labelled", "target", "bins", "own_bins")
+
+
+def _labels(values: Any) -> tuple[Label, ...]:
+    """Return the values of a list in a file as labels."""
+    if not isinstance(values, (list, tuple)) or not all(
+        isinstance(value, (str, int, float)) for value in values
+    ):
+        raise ValueError(f"the counts cannot be read: {values!r:.40} is not a list of labels")
+    return tuple(map(cell_value, values))
 
 
 def read_assumption(assumption: Any) -> Assumption | None:

@@ -96,5 +96,7 @@ def test_a_failure_warns_and_keeps_the_files(
     assert logged.path is not None
     assert logged.path.parent == tmp_path / "spool"
     assert {path.name for path in logged.path.iterdir()} == {"counts.html", "counts.json"}
-    with pytest.warns(EvaluationWarning, match="needs a table by cell, got 7"):
+    with pytest.warns(EvaluationWarning, match="the counts were not logged: no run is active"):
+        assert log_counts(counted(region=["south"])).path != logged.path
+    with pytest.warns(EvaluationWarning, match="needs a table by cell, got int"):
         assert log_counts(7).error == "not a table by cell"  # type: ignore[arg-type]

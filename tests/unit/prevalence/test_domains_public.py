@@ -325,11 +325,35 @@ def test_counts_read_from_json_give_the_same_answers() -> None:
         {"columns": ["region"]},
         {"assumption": "other"},
         {"labels": [False]},
+        {"labels": [[False], [True]], "positive": [True]},
+        {"labels": [True, True]},
+        {"positive": False},
+        {"columns": ["region", "region"]},
+        {"period_values": [2017, 2018]},
+        {"period_values": [[2017]]},
+        {"period_values": "2017"},
+        {"n_bins": 10**9},
     ],
 )
 def test_counts_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"counts|schema|assumption|array"):
         DomainPrevalence.from_dict(json.loads(json.dumps(TABLE.to_dict())) | change)
+
+
+@pytest.mark.parametrize("name", ["labelled", "target"])
+def test_counts_without_rows_are_refused(name: str) -> None:
+    data = json.loads(json.dumps(TABLE.to_dict()))
+    data["tables"][name] = np.zeros_like(data["tables"][name]).tolist()
+    with pytest.raises(ValueError, match="they contain no rows"):
+        DomainPrevalence.from_dict(data)
+
+
+@pytest.mark.parametrize("name", ["bins", "own_bins"])
+def test_bins_that_need_a_huge_table_are_refused(name: str) -> None:
+    data = json.loads(json.dumps(TABLE.to_dict()))
+    data["tables"][name][0][0] = 1 << 40
+    with pytest.raises(ValueError, match="bins or cells are not valid"):
+        DomainPrevalence.from_dict(data)
 
 
 # -- bad input -------------------------------------------------------------------------------------
