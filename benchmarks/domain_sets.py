@@ -84,6 +84,10 @@ class DomainSet:
         names = [*self.by.columns[:-1][:n_columns], "period"]
         return DomainSet(self.y, self.scores, self.by[names])
 
+    def with_period_called(self, name: str) -> DomainSet:
+        """Return the set with another name of its last column."""
+        return DomainSet(self.y, self.scores, self.by.rename(columns={"period": name}))
+
     def rows(self, rows: np.ndarray) -> DomainSet:
         """Return a selection of rows."""
         return DomainSet(self.y[rows], self.scores[rows], self.by.iloc[rows])
