@@ -40,6 +40,7 @@ _WIDTHS = (2.2, 5.6)  # smallest and largest width of a panel in inches
 _STEP = 0.42  # inches of a period
 _HEIGHT = 1.5  # inches of a panel
 _GAP = (0.35, 0.42)  # inches between panels, side by side and one below the other
+_LINE = 13.0  # points of a line of the axis name
 _ROW = 0.25  # inches of a cell in the forest plot
 _FOREST = 3.3  # inches of the forest plot's axis
 _NAME = 40
@@ -126,7 +127,7 @@ def plot_counts(
         drop = 40.0
     else:
         figure, below = _forest(cells[:MOST_ROWS], of)
-        drop = 38.0
+        drop = 38.0 + _LINE * below.get_xlabel().count("\n")
         if len(cells) > MOST_ROWS:
             remarks.insert(0, f"{MOST_ROWS} of {len(cells):,} cells shown.")
     if title is not None:
@@ -136,7 +137,8 @@ def plot_counts(
     handles = _handles(cells, digits.level(confidence_level))
     width = max(ax.get_position().x1 for ax in figure.axes) * figure.get_figwidth() * 72
     handles += [
-        Line2D([], [], linestyle="none", label=fold(remark, max(width, 380))) for remark in remarks
+        Line2D([], [], linestyle="none", label=text.verbatim(fold(remark, max(width, 380))))
+        for remark in remarks
     ]
     drop += max(_name_height(below) - 12, 0.0)
     legend_below(below, handles, drop)
@@ -159,7 +161,8 @@ def _panels(
         places.append((left, bottom, width, _HEIGHT))
     figure, axes = inch_figure(places)
     low, high = _limits(cells)
-    names = [text.verbatim(text.brief(period, _NAME)) for period in periods]
+    names = [text.brief(period, _NAME) for period in periods]
+    titles = text.short_names(domains, int(0.85 * text.characters(72 * width, TEXT_SIZE)))
     for number, (ax, domain) in enumerate(zip(axes, domains, strict=True)):
         open_axes(ax)
         ax.grid(False, axis="x")
@@ -169,13 +172,7 @@ def _panels(
         ax.set(xlim=(-0.6, len(periods) - 0.4), ylim=(low, high))
         ax.yaxis.set_major_locator(MaxNLocator(4))
         ax.yaxis.set_major_formatter(lambda share, _: digits.short_percent(share))
-        ax.set_title(
-            text.verbatim(text.brief(domain, _NAME)),
-            fontsize=TEXT_SIZE,
-            color=INK,
-            loc="left",
-            pad=5,
-        )
+        ax.set_title(titles[number], fontsize=TEXT_SIZE, color=INK, loc="left", pad=5)
         _name_periods(ax, names, 72 * width / len(periods))
         if number % n_columns:
             ax.set_yticklabels([])

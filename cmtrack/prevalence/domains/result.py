@@ -15,6 +15,7 @@ from cmtrack.digits import level, percent_with_interval
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import simultaneous_level
 from cmtrack.metrics.scores import values_of_classes
+from cmtrack.names import quoted
 from cmtrack.prevalence.domains import joint, words
 from cmtrack.prevalence.domains.check import Assumption
 from cmtrack.prevalence.domains.inputs import cell_value
@@ -356,7 +357,7 @@ class DomainPrevalence:
         share = percent_with_interval(total.value / n, (total.low / n, total.high / n))
         return (
             f"About {total.value:,.0f} [{total.low:,.0f}, {total.high:,.0f}] of the {n:,.0f} rows "
-            f"in {where} are “{self.positive}” ({share})."
+            f"in {where} are {quoted(self.positive)} ({share})."
         )
 
     @property
@@ -367,7 +368,7 @@ class DomainPrevalence:
     @property
     def headings(self) -> list[tuple[str, bool]]:
         """The headings of the shown table, each with whether its column is aligned to the right."""
-        columns = [(name, False) for name in self.shares.tables.columns]
+        columns = [(words.short_name(name), False) for name in self.shares.tables.columns]
         if len(self.labels) > 2:
             columns.append(("label", False))
         interval = level(self.shares.confidence_level)
@@ -385,9 +386,9 @@ class DomainPrevalence:
         """Return the texts of the shown table, one list for each cell."""
         lines = []
         for cell in self.shares.cells[:most]:
-            line = [str(value) for value in cell.key]
+            line = list(map(words.short_name, cell.key))
             if len(self.labels) > 2:
-                line.append(str(self.labels[cell.k]))
+                line.append(words.short_name(self.labels[cell.k]))
             line += [
                 f"{cell.n:,.0f}",
                 f"{cell.labelled:,.0f}",

@@ -13,21 +13,29 @@ from cmtrack.digits import (
     significant,
 )
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.names import join_names, plural
+from cmtrack.names import elide, join_names, plural
 from cmtrack.prevalence.domains.check import Assumption, LeftOut, Step
 from cmtrack.prevalence.domains.rule import CellShare, DomainShares, Source
 from cmtrack.prevalence.domains.tables import Key
 from cmtrack.prevalence.results import ClassShare
+from cmtrack.untrusted import one_line
 
 _MOST_NAMES = 3
 """Maximum number of cells that a sentence names."""
+_WIDTH = 60
+"""Number of characters to which names are shortened."""
 NONE = "–"
 """Text of a table cell without a number."""
 
 
+def short_name(name: object) -> str:
+    """Return the name of a value or of a column in one line, without control characters."""
+    return elide(one_line(name), _WIDTH)
+
+
 def cell_name(key: Key) -> str:
     """Return the name of a cell in a sentence: "65+, 2018"."""
-    return ", ".join(map(str, key))
+    return ", ".join(map(short_name, key))
 
 
 def _cell_names(keys: Sequence[Key]) -> str:
@@ -43,7 +51,7 @@ def source_text(shares: DomainShares, cell: CellShare) -> str:
     columns = shares.tables.columns
     source = cell.basis.source
     if source is Source.OTHER_PERIODS:
-        return f"other {plural(columns[-1])} of {cell_name(cell.key[:-1])}"
+        return f"other {plural(short_name(columns[-1]))} of {cell_name(cell.key[:-1])}"
     if source is Source.OTHER_DOMAINS:
         return f"other {plural(_domain_word(shares))}"
     return str(source)
@@ -109,7 +117,7 @@ def _check_sentence(shares: DomainShares, step: Step) -> str:
     others = plural(unit)
     if step is Step.PERIODS:
         unit = "cell"
-        others = plural(shares.tables.columns[-1])
+        others = plural(short_name(shares.tables.columns[-1]))
     errors = []
     for assumption in Assumption:
         check = shares.check(step, assumption, shares.decisive_values)
@@ -130,7 +138,7 @@ def _used_sentence(shares: DomainShares) -> str:
         basis = cell.basis
         if basis.source not in (Source.OTHER_DOMAINS, Source.OTHER_PERIODS):
             continue
-        name = plural(shares.tables.columns[-1])
+        name = plural(short_name(shares.tables.columns[-1]))
         if basis.source is Source.OTHER_DOMAINS:
             name = plural(_domain_word(shares))
         by_source.setdefault(name, set()).add(str(basis.assumption))
@@ -198,7 +206,7 @@ def _domain_word(shares: DomainShares) -> str:
     columns = shares.tables.columns
     if shares.tables.has_periods:
         columns = columns[:-1]
-    return " and ".join(columns)
+    return " and ".join(map(short_name, columns))
 
 
 def _points(share: float) -> str:

@@ -584,3 +584,17 @@ def test_a_column_of_the_result_cannot_be_a_by_column(name: str) -> None:
             LABELLED.rename(columns=columns),
             columns=[name, "year"],
         )
+
+
+def test_odd_names_take_one_short_line() -> None:
+    name = "re\x1b[31mgion\n" + "x" * 300
+    rows = TARGET.assign(region=TARGET["region"] + "\x00\n" + "y" * 300)
+    labelled = LABELLED.assign(region=LABELLED["region"] + "\x00\n" + "y" * 300)
+    columns = {"region": name}
+    table = table_of(
+        rows.rename(columns=columns), labelled.rename(columns=columns), columns=[name, "year"]
+    )
+    lines = repr(table).splitlines()
+    assert lines[0].startswith("re\\x1b[31mgion xxx")
+    assert lines[1].startswith("east\\x00 yyy")
+    assert max(map(len, lines[:5])) < 250
