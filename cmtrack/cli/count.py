@@ -113,7 +113,8 @@ def count_command(
         step("reading and counting", 0, 0)
         from cmtrack.prevalence.from_tables import count_table
 
-        table = count_table(list(files), labelled, by=columns.split(","), **options)
+        names = [name.strip() for name in columns.split(",")]
+        table = count_table(list(files), labelled, by=names, **options)
         table.lead  # noqa: B018 - computed here, under the progress bar
         if output is not None:
             from cmtrack.report.counts_page import write_page

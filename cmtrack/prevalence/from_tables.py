@@ -44,10 +44,13 @@ class _Table:
         names = source.schema.names
         unknown = [name for name in by if name not in names]
         if unknown:
+            which = "target" if y_true is None else "labelled table"
             raise ValueError(
-                f"by must name columns of both tables, got {unknown[0]!r}; the columns are "
-                f"{listed(names, 20)}"
+                f"by must name columns of both tables, got {unknown[0]!r}; the columns of the "
+                f"{which} are {listed(names, 20)}"
             )
+        if len(set(by)) < len(by):
+            raise ValueError(f"by must not repeat a column, got {listed(list(by), 20)}")
         columns = choose_columns(names, y_true=y_true, y_prob=y_prob, segments=by or None)
         typed = source.with_kinds(columns)
         return cls(typed, check_kinds(columns, typed.schema))  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from cmtrack.prevalence.domains.tables import (
     DomainBins,
     DomainTables,
     Key,
+    cell_text,
     domain_codes,
     first_rows,
     tabulate,
@@ -170,16 +171,6 @@ def cell_value(value: Any) -> Label:
     if hasattr(value, "item"):
         return cell_value(value.item())
     return plain_value(value)
-
-
-def cell_text(value: Label) -> str:
-    """Return the text by which values of two tables are matched, such as the year 2017 and "2017".
-
-    A boolean matches the numbers 0 and 1.
-    """
-    if isinstance(value, bool):
-        return str(int(value))
-    return str(value)
 
 
 def _plain_values(codes: IntArray, values: Sequence[Any]) -> tuple[tuple[Label, ...], IntArray]:

@@ -363,7 +363,7 @@ class DomainPrevalence:
     @property
     def sentences(self) -> list[str]:
         """The sentences about the checks and the assumptions, which stand below the table."""
-        return words.closing_sentences(self.shares)
+        return words.closing_sentences(self.shares, self.labels)
 
     @property
     def headings(self) -> list[tuple[str, bool]]:

@@ -414,7 +414,8 @@ class DomainShares:
                 f"about {significant(rows, 2)} labelled rows of this cell show which"
             )
         if tables.n[cell] < _FEW_ROWS:
-            reasons.append(f"only {significant(tables.n[cell])} rows: read the total")
+            noun = "row" if tables.n[cell] == 1 else "rows"
+            reasons.append(f"only {significant(tables.n[cell])} {noun}: read the total")
         own_classes = np.count_nonzero(tables.counts[cell].sum(axis=0))
         if basis.source is Source.OWN_ROWS and own_classes == 1:
             reasons.append(

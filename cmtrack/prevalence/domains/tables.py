@@ -39,6 +39,16 @@ UNPLACED = "(unknown)"
 """Value of every column for labelled rows whose cells are unknown."""
 
 
+def cell_text(value: Label) -> str:
+    """Return the text by which values of two tables are matched, such as the year 2017 and "2017".
+
+    A boolean matches the numbers 0 and 1.
+    """
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value)
+
+
 @dataclass(frozen=True, eq=False)
 class CellCounts:
     """Numbers of equal rows, which have the same cell, class and score.
@@ -212,13 +222,21 @@ class DomainTables:
         by_class = self.labelled[self.cells_of_domain(cell)].sum(axis=(0, 1))
         return bool(by_class.min() >= ENOUGH)
 
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, ...], int]:
+        """The index of each cell with target rows, by the texts of its key."""
+        return {
+            tuple(map(cell_text, self.keys[cell])): cell for cell in np.flatnonzero(self.n).tolist()
+        }
+
     def find(self, key: Key) -> int:
         """Return the index of a cell with target rows, or raise KeyError with similar keys."""
         if len(key) != len(self.columns):
             wanted = ", ".join(self.columns)
             raise KeyError(f"a cell needs a value for each of the columns {wanted}; got {key}")
-        if key in self.keys and self.n[self.keys.index(key)] > 0:
-            return self.keys.index(key)
+        number = self._numbers.get(tuple(map(cell_text, key)))
+        if number is not None:
+            return number
         keys = [known for known, n in zip(self.keys, self.n, strict=True) if n > 0]
         keys.sort(key=lambda known: -sum(a == b for a, b in zip(known, key, strict=False)))
         raise KeyError(f"no rows of {key}; cells are {', '.join(map(str, keys[:12]))}")

@@ -12,8 +12,9 @@ from cmtrack.digits import (
     short_percent,
     significant,
 )
+from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.names import elide, join_names, plural
+from cmtrack.names import elide, join_names, plural, quoted
 from cmtrack.prevalence.domains.check import Assumption, LeftOut, Step
 from cmtrack.prevalence.domains.rule import CellShare, DomainShares, Source
 from cmtrack.prevalence.domains.tables import Key
@@ -82,7 +83,7 @@ def needed_text(cell: CellShare) -> str:
     return significant(cell.rows_needed, 2)
 
 
-def closing_sentences(shares: DomainShares) -> list[str]:
+def closing_sentences(shares: DomainShares, labels: Sequence[Label]) -> list[str]:
     """Return the sentences below the table: the checks, and what each source assumes."""
     sources = {cell.basis.source for cell in shares.cells}
     steps = {step for basis in shares.bases.values() for step in basis.steps}
@@ -98,6 +99,11 @@ def closing_sentences(shares: DomainShares) -> list[str]:
         )
     if sources & {Source.OTHER_DOMAINS, Source.OTHER_PERIODS}:
         sentences.append(_used_sentence(shares))
+    if sentences and len(labels) > 2:
+        sentences.append(
+            f"These errors are about the share of {quoted(labels[1])}. Each class has an allowance "
+            "of its own."
+        )
     if Source.UNDECIDED in sources:
         sentences.append(
             "Cells are undecided if the check refuses neither assumption. Their range contains the "

@@ -83,6 +83,14 @@ def test_json_has_the_cells_the_total_and_the_changes(files: tuple[Path, Path]) 
     assert {row["left_out"] for row in data["check"]} == {"domains", "periods"}
 
 
+def test_columns_may_be_separated_by_blanks(files: tuple[Path, Path]) -> None:
+    target, labelled = map(str, files)
+    start = ["count", target, "--labelled", labelled]
+    blanks = run_cli([*start, *OPTIONS, "--by", "region, month"])
+    assert blanks.exit_code == 0
+    assert blanks.stdout == run_cli([*start, *OPTIONS]).stdout
+
+
 def test_a_cell_without_a_number_is_no_failure(files: tuple[Path, Path], tmp_path: Path) -> None:
     target, labelled = files
     frame = pd.read_parquet(labelled)

@@ -598,3 +598,28 @@ def test_odd_names_take_one_short_line() -> None:
     assert lines[0].startswith("re\\x1b[31mgion xxx")
     assert lines[1].startswith("east\\x00 yyy")
     assert max(map(len, lines[:5])) < 250
+
+
+def test_a_cell_is_found_by_a_text_or_a_number() -> None:
+    expected = TABLE.change(("north", 2017), ("north", 2018))
+    assert TABLE.change(("north", "2017"), ("north", 2018.0)) == expected
+
+
+def test_a_cell_of_one_row_is_named_in_the_singular() -> None:
+    row = table_of(TARGET.head(1)).to_frame().iloc[0]
+    assert row["why"].endswith("only 1 row: read the total")
+
+
+def test_the_class_of_the_check_is_named_if_there_are_several() -> None:
+    rng = np.random.default_rng(0)
+    chances = rng.dirichlet(np.ones(3), 1_500)
+    y = (rng.random(1_500)[:, None] > chances.cumsum(axis=1)).sum(axis=1)
+    cell = rng.integers(0, 4, 1_500)
+    table = estimate_prevalence(
+        chances,
+        by={"cell": cell},
+        calibration=(y, chances),
+        calibration_by={"cell": cell},
+    )
+    assert "These errors are about the share of “1”." in " ".join(table.sentences)
+    assert "These errors" not in " ".join(TABLE.sentences)

@@ -98,7 +98,13 @@ def test_labelled_rows_without_the_columns_belong_to_no_cell() -> None:
     ("target", "labelled", "options", "message"),
     [
         (TARGET, LABELLED, {"by": ["region", "mont"]}, "by must name columns .* got 'mont'"),
-        (TARGET, LABELLED.drop(columns="month"), {}, "by must name columns .* got 'month'"),
+        (
+            TARGET,
+            LABELLED.drop(columns="month"),
+            {},
+            "got 'month'; the columns of the labelled table",
+        ),
+        (TARGET, LABELLED, {"by": ["region", "region"]}, "by must not repeat a column, got"),
         (TARGET, LABELLED, {"positive": "x"}, r"positive must be one of \[False, True\], got 'x'"),
         (TARGET[:0], LABELLED, {}, "the target must have at least one row, got none"),
         (
