@@ -129,7 +129,7 @@ def plot_counts(
         figure, below = _forest(cells[:MOST_ROWS], of)
         drop = 38.0 + _LINE * below.get_xlabel().count("\n")
         if len(cells) > MOST_ROWS:
-            remarks.insert(0, f"{MOST_ROWS} of {len(cells):,} cells shown.")
+            remarks.insert(0, f"{MOST_ROWS} of {len(cells):,} shares shown.")
     if title is not None:
         figure.axes[0].set_title(
             text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=22

@@ -58,7 +58,12 @@ def counts_page(table: DomainPrevalence) -> str:
 
 
 def _figures(table: DomainPrevalence, problems: list[str]) -> list[dict[str, Any]]:
-    """Return the figure; if Matplotlib is missing, add a note to ``problems``."""
+    """Return the figure if a cell has a number or a range.
+
+    If Matplotlib is missing, add a note to ``problems``.
+    """
+    if all(math.isnan(cell.share.low) for cell in table.shares.cells):
+        return []
     try:
         from cmtrack.plots.svg import CSS_DPI, as_svg
         from cmtrack.report.figures import Picture

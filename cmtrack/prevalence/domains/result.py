@@ -307,6 +307,8 @@ class DomainPrevalence:
         return joint.no_change(self.shares, self._values(label), own)
 
     def _key(self, cell: Any) -> Key:
+        if isinstance(cell, np.ndarray):
+            cell = cell.tolist()
         parts = cell if isinstance(cell, (tuple, list)) else (cell,)
         return tuple(map(cell_value, parts))
 
@@ -456,7 +458,7 @@ class DomainPrevalence:
     def names_of(self, cell: CellShare) -> tuple[str, str]:
         """Return the names of a cell's domain, with its class if there are several, and period."""
         parts = list(map(str, cell.key))
-        label = [] if len(self.labels) == 2 else [str(self.labels[cell.k])]
+        label = [] if len(self.labels) == 2 else [quoted(self.labels[cell.k])]
         if len(parts) == 1:
             return ", ".join([*parts, *label]), ""
         return ", ".join([*parts[:-1], *label]), parts[-1]

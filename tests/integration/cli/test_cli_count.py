@@ -117,3 +117,16 @@ def test_bad_input_ends_with_2(files: tuple[Path, Path], change: list[str], mess
     result = run_cli(["count", str(target), *OPTIONS, "--labelled", str(labelled), *change])
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_a_page_without_a_number_has_no_empty_figure(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    target, labelled = files
+    few = tmp_path / "few.parquet"
+    pd.read_parquet(labelled).head(30).to_parquet(few)
+    page = tmp_path / "page.html"
+    result = run_cli(["count", str(target), "--labelled", str(few), *OPTIONS, "-o", str(page)])
+    assert result.exit_code == 0
+    assert "There is no total" in page.read_text("utf-8")
+    assert "<svg" not in page.read_text("utf-8")

@@ -623,3 +623,14 @@ def test_the_class_of_the_check_is_named_if_there_are_several() -> None:
     )
     assert "These errors are about the share of “1”." in " ".join(table.sentences)
     assert "These errors" not in " ".join(TABLE.sentences)
+
+
+def test_the_class_of_a_figure_s_row_is_quoted() -> None:
+    shares = TABLE.shares
+    table = DomainPrevalence(shares, (0, 1, 2), 1)
+    assert table.names_of(shares.cells[0]) == ("east, “1”", "2017")
+
+
+def test_cells_may_come_in_an_array() -> None:
+    cells = [("east", 2017), ("north", 2018)]
+    assert TABLE.total(np.array(cells)) == TABLE.total(cells)
