@@ -75,8 +75,11 @@ class CellRows:
         for name, column in _columns(by).items():
             no_masked(f"{argument}[{name!r}]", column)
             if len(column) != n_rows:
+                hint = ""
+                if isinstance(by, list) and all(isinstance(value, str) for value in by):
+                    hint = f"; {argument} takes columns such as frame[names], not their names"
                 raise ValueError(
-                    f'{argument}["{name}"] has {len(column):,} values for {n_rows:,} {unit}'
+                    f'{argument}["{name}"] has {len(column):,} values for {n_rows:,} {unit}{hint}'
                 )
             columns[name] = encode_attribute(name, column, _BY)
             if is_categorical(column):

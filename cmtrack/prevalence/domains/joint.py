@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import chdtrc
 
+from cmtrack.digits import p_equals, significant, significant_with_interval
 from cmtrack.metrics.intervals import fieller, normal_quantile, simultaneous_level
 from cmtrack.prevalence.domains.check import Assumption
 from cmtrack.prevalence.domains.estimates import DifferenceEstimate, Estimate
@@ -44,6 +45,11 @@ class Quantity:
     standard_error: float
     why: str = ""
 
+    def __repr__(self) -> str:
+        if math.isnan(self.value):
+            return f"Quantity(undefined: {self.why})"
+        return f"Quantity({significant_with_interval(self.value, self.low, self.high)})"
+
     @classmethod
     def undefined(cls, why: str) -> Quantity:
         """Return a quantity without a number."""
@@ -58,6 +64,12 @@ class NoChange:
     degrees: int
     pvalue: float
     why: str = ""
+
+    def __repr__(self) -> str:
+        if math.isnan(self.pvalue):
+            return f"NoChange(undefined: {self.why})"
+        statistic = significant(self.statistic)
+        return f"NoChange({p_equals(self.pvalue)}, X² {statistic}, {self.degrees} degrees)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +183,7 @@ def _terms(
     terms = []
     for cell in map(shares.tables.find, keys):
         if shares.bases[cell].assumption is None:
-            key = ", ".join(map(str, shares.tables.keys[cell]))
+            key = " ".join(map(str, shares.tables.keys[cell]))
             reason = shares.bases[cell].why or "undecided, the check refuses neither assumption"
             return [], f"{key}: {reason}"
         terms.append(_term(shares, cell, class_values))

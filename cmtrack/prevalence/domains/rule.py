@@ -5,6 +5,8 @@
    step must have been checked on labelled cells (``check``); without a check, there is no number.
 3. An assumption is refused if its check refuses it, and shift also if the cell's scores do not fit.
    If both assumptions remain, there is no number but a range that contains both intervals.
+   Otherwise, the assumption with the smaller allowance is used. For weak models, this is safer than
+   the one that remains: the estimates by shift may be too imprecise to be refused.
 4. A requested assumption replaces the check for cells without enough labelled rows.
 
 If there are more than two classes, only calibration is used, unless shift is requested.
@@ -20,7 +22,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from cmtrack._lazy import cached_property
-from cmtrack.digits import short_percent, significant
+from cmtrack.digits import in_words, short_percent, significant
 from cmtrack.metrics.intervals import check_level, holm
 from cmtrack.prevalence.domains.check import Assumption, LeftOut, Step, leave_out, shift_estimate
 from cmtrack.prevalence.domains.estimates import (
@@ -220,9 +222,10 @@ class DomainShares:
                 remaining.append(assumption)
         if len(remaining) == 2:
             return Basis(Source.UNDECIDED, None, steps)
-        if not remaining:
-            remaining = sorted(allowances, key=allowances.__getitem__)
-        return Basis(self._source(cell, remaining[0]), remaining[0], steps)
+        # A check cannot refuse an assumption whose estimates are imprecise, so the allowances
+        # decide even if only one assumption remains.
+        chosen = min(allowances, key=allowances.__getitem__)
+        return Basis(self._source(cell, chosen), chosen, steps)
 
     def _requested(self, cell: int, steps: tuple[Step, ...], missing: str) -> Basis:
         """Return the basis of a cell for which the assumption was requested."""
@@ -286,25 +289,44 @@ class DomainShares:
             return ""
         tables = self.tables
         if tables.is_unplaced:
-            return f"no labelled rows have values of {' and '.join(tables.columns)}"
-        column = tables.columns[-1]
-        least = _LEAST_PERIODS
-        if unchecked[0] is Step.DOMAINS:
-            column = " and ".join(tables.columns[:-1]) or column
-            least = _LEAST_DOMAINS
-        reason = f"fewer than {least} values of {column}"
-        if tables.has_enough.sum() < _LEAST_CELLS:
-            reason = f"fewer than {_LEAST_CELLS} cells"
+            return (
+                f"no labelled rows have values of {' and '.join(tables.columns)}; pass "
+                "calibration_by="
+            )
         n_labelled = float(tables.n_labelled[cell])
         needed = self._rows_needed(cell, self.calibrated(cell, self.indicators[-1]))
         present = "no labelled rows"
+        more = ""
         if n_labelled:
             noun = "row" if n_labelled == 1 else "rows"
             present = f"only {significant(n_labelled)} labelled {noun}"
+            more = "more "
         return (
-            f"{present}, and {reason} have {ENOUGH}, so nothing checks a number from other rows; "
-            f"{significant(ENOUGH - n_labelled)} more labelled rows of this cell give a number, "
-            f"and about {significant(needed, 2)} more give ±{short_percent(self.half_width)}"
+            f"{present}; {self._missing_check(unchecked[0])}; label "
+            f"{significant(ENOUGH - n_labelled)} {more}rows of this cell for a number, or about "
+            f"{significant(needed, 2)} for ±{short_percent(self.half_width)}"
+        )
+
+    def _missing_check(self, step: Step) -> str:
+        """Return which labelled cells are missing to check a step."""
+        tables = self.tables
+        n_cells = int(tables.has_enough.sum())
+        if n_cells < _LEAST_CELLS:
+            cells = "cell has" if n_cells == 1 else "cells have"
+            return (
+                f"only {n_cells} {cells} {ENOUGH} labelled rows, so nothing checks a number from "
+                "other cells"
+            )
+        column = tables.columns[-1]
+        values = tables.periods
+        if step is Step.DOMAINS:
+            column = " and ".join(tables.columns[:-1]) or column
+            values = tables.domains
+        n_values = len(np.unique(values[tables.has_enough]))
+        noun = "value" if n_values == 1 else "values"
+        return (
+            f"cells with {ENOUGH} labelled rows have only {in_words(n_values)} {noun} of {column}, "
+            "so nothing shows how much other values differ"
         )
 
     # -- numbers ----------------------------------------------------------------------------------

@@ -35,13 +35,13 @@ def short_name(name: object) -> str:
 
 
 def cell_name(key: Key) -> str:
-    """Return the name of a cell in a sentence: "65+, 2018"."""
-    return ", ".join(map(short_name, key))
+    """Return the name of a cell in a sentence: "65+ 2018"."""
+    return " ".join(map(short_name, key))
 
 
 def _cell_names(keys: Sequence[Key]) -> str:
-    """Return the first cells, separated by semicolons because names contain commas."""
-    names = "; ".join(map(cell_name, keys[:_MOST_NAMES]))
+    """Return the names of the first cells, and how many there are in addition."""
+    names = ", ".join(map(cell_name, keys[:_MOST_NAMES]))
     if len(keys) > _MOST_NAMES:
         names += f" and {len(keys) - _MOST_NAMES:,} more cells"
     return names
@@ -156,12 +156,13 @@ def _used_sentence(shares: DomainShares) -> str:
     parts = []
     for name, assumptions in by_source.items():
         part = f"numbers from other {name} assume {join_names(sorted(assumptions))}"
-        if name in allowances:
+        if allowances.get(name, 0) > 0:
             reach = z * math.sqrt(allowances[name])
             part += f" and allow ±{_points(reach)} for its error"
+        elif name in allowances:
+            part += ", and the check found no error beyond chance"
         parts.append(part)
-    text = ", and ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts)
 
 
 def check_rows(shares: DomainShares) -> list[dict[str, object]]:

@@ -13,6 +13,7 @@ import pytest
 
 import cmtrack
 from cmtrack import estimate_prevalence
+from cmtrack.digits import p_equals, significant
 from cmtrack.prevalence.domains import CellCounts, DomainPrevalence, Quantity, tabulate
 
 REGIONS = ("east", "north", "west")
@@ -234,7 +235,7 @@ def test_a_change_with_a_cell_without_number_is_nan_with_its_reason() -> None:
     assert missing["east", 2019]
     change = table.change(("east", 2017), ("east", 2019))
     assert math.isnan(change.value)
-    assert "east, 2019" in change.why
+    assert "east 2019" in change.why
     total = table.total()
     assert math.isnan(total.value)
     assert total.why
@@ -246,8 +247,8 @@ def test_one_labelled_year_states_nothing_for_later_years() -> None:
     frame = table.to_frame()
     later = frame[frame["year"] > 2017]
     assert later["value"].isna().all()
-    assert later["why"].str.contains("fewer than 2 values of year have 20").all()
-    assert later["why"].str.contains("more labelled rows of this cell give a number").all()
+    assert later["why"].str.contains("have only one value of year").all()
+    assert later["why"].str.contains("label 20 rows of this cell for a number").all()
     assert later[["shift", "calibration"]].notna().all(axis=None)
     forced = table_of(labelled=LABELLED[LABELLED["year"] == 2017], assumption="calibration")
     later = forced.to_frame().query("year > 2017")
@@ -392,6 +393,21 @@ def test_bad_input_is_refused_with_the_rule_and_the_value(
         table_of(**options)
 
 
+def test_names_of_columns_instead_of_columns_get_a_hint() -> None:
+    with pytest.raises(ValueError, match=r"by takes columns such as frame\[names\], not their"):
+        table_of(by=["region", "year"])
+
+
+def test_quantities_and_tests_are_printed_in_short() -> None:
+    change = TABLE.change(("east", 2017), ("east", 2018))
+    assert repr(change).startswith(f"Quantity({significant(change.value)}")
+    assert repr(table_of(calibration_by=None).total()).startswith("Quantity(undefined: ")
+    test = table_of(TARGET[TARGET["year"] < 2019]).no_change()
+    assert repr(test).startswith(f"NoChange({p_equals(test.pvalue)}, X² ")
+    assert repr(test).endswith(", 3 degrees)")
+    assert repr(table_of(calibration_by=None).no_change()).startswith("NoChange(undefined: ")
+
+
 def test_more_than_5000_cells_are_refused() -> None:
     n = 5_001
     rows = pd.DataFrame({"id": np.arange(n), "score": np.linspace(0, 1, n)})
@@ -413,7 +429,11 @@ def test_without_calibration_by_no_cell_has_own_rows() -> None:
     frame = table_of(calibration_by=None).to_frame()
     assert frame["labelled"].eq(0).all()
     assert frame["value"].isna().all()
-    assert frame["why"].eq("no labelled rows have values of region and year").all()
+    assert (
+        frame["why"]
+        .eq("no labelled rows have values of region and year; pass calibration_by=")
+        .all()
+    )
 
 
 def test_a_cell_without_target_rows_is_named_in_the_error() -> None:
@@ -453,7 +473,7 @@ def test_labelled_rows_unlike_their_cell_give_a_warning() -> None:
     labelled = LABELLED[~is_east | (LABELLED["score"] > 0.3)]
     table = table_of(labelled=labelled)
     assert table.warnings == (
-        "labelled rows have other scores than all rows of the cell in east, 2017; check that they "
+        "labelled rows have other scores than all rows of the cell in east 2017; check that they "
         "are a random part of it",
     )
     assert table.warnings[0] in repr(table)
@@ -464,7 +484,7 @@ def test_fewer_than_three_labelled_cells_check_nothing() -> None:
     frame = table_of(labelled=labelled).to_frame()
     others = frame[frame["source"] != "own rows"]
     assert len(others) == len(frame) - 1
-    assert others["why"].str.contains("fewer than 3 cells have 20").all()
+    assert others["why"].str.contains("only 1 cell has 20 labelled rows").all()
 
 
 def test_the_public_name_is_the_package_s() -> None:
@@ -530,8 +550,8 @@ def test_constant_scores_are_alike_in_all_cells() -> None:
 def test_a_remark_names_three_of_its_cells() -> None:
     table = table_of(calibration_by=None)
     assert table.remarks() == [
-        "east, 2017; east, 2018; east, 2019 and 6 more cells: "
-        "no labelled rows have values of region and year"
+        "east 2017, east 2018, east 2019 and 6 more cells: "
+        "no labelled rows have values of region and year; pass calibration_by="
     ]
 
 
