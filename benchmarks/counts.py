@@ -376,7 +376,7 @@ def first(given: argparse.Namespace, figures: Figures) -> None:
             labelled, target = (rows.with_period_called("year") for rows in drawn)
             frame = cells_of(estimate(labelled, target), target)
             found.setdefault("values", []).append(float(frame["stated"].sum()))
-            explained = frame["why"].str.contains(r"values of year .* about \d+ more give")
+            explained = frame["why"].str.contains(r"value of year \(2015\).* about \d+ for")
             found.setdefault("why", []).append(mean(explained))
             filled = frame[["shift", "calibration"]].notna().all(axis=1)
             found.setdefault("filled", []).append(mean(filled))
@@ -388,7 +388,7 @@ def first(given: argparse.Namespace, figures: Figures) -> None:
     if found:
         case = f"acs, {n_labelled:,} labelled of 2015, R {repeats}"
         figures.row(case, "values of 18", found["values"], 0, 0)
-        figures.row(case, "reasons name the column year and rows", found["why"], 1)
+        figures.row(case, "reasons name the year and rows", found["why"], 1)
         figures.row(case, "shift and calibration filled", found["filled"], 1)
         figures.row(case, "calibration requested: values of 18", found["asked"], 18)
         figures.row(case, "calibration requested: not checked", found["remarked"], 18)

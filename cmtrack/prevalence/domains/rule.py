@@ -322,11 +322,15 @@ class DomainShares:
         if step is Step.DOMAINS:
             column = " and ".join(tables.columns[:-1]) or column
             values = tables.domains
-        n_values = len(np.unique(values[tables.has_enough]))
-        noun = "value" if n_values == 1 else "values"
+        labelled = np.unique(values[tables.has_enough])
+        noun = "value" if len(labelled) == 1 else "values"
+        names = ""
+        if len(labelled) == 1 and step is Step.PERIODS:
+            period = tables.keys[int(np.flatnonzero(tables.has_enough)[0])][-1]
+            names = f" ({period})"
         return (
-            f"cells with {ENOUGH} labelled rows have only {in_words(n_values)} {noun} of {column}, "
-            "so nothing shows how much other values differ"
+            f"cells with {ENOUGH} labelled rows have only {in_words(len(labelled))} {noun} of "
+            f"{column}{names}, so nothing shows how much other values differ"
         )
 
     # -- numbers ----------------------------------------------------------------------------------
