@@ -131,6 +131,7 @@ def estimate_prevalence(
         (such as 2024-01), its values are sorted. Otherwise they keep their order.
     calibration_by : like ``by``, of length m, optional
         The same columns for the labelled rows. Without it, no cell has labelled rows of its own.
+        Two values match if their texts are equal, such as the year 2017 and the text "2017".
         Fold ids cannot be combined with ``by``.
     assumption : {"auto", "calibration", "shift"}, default "auto"
         With ``by``: the assumption for cells with fewer than 20 labelled rows. "calibration": a

@@ -49,6 +49,8 @@ period.
 """
 _FEW_ROWS = 30
 """Target rows below which only the total of several cells should be read."""
+_MOST_TO_TELL = 100_000
+"""Labelled rows above which nobody should label rows to choose between two assumptions."""
 _UNLIKE = 0.001
 """Adjusted p-value below which a cell's labelled rows are not a random part of the cell."""
 _NOTHING = ClassShare(math.nan, math.nan, math.nan)
@@ -433,11 +435,14 @@ class DomainShares:
             reasons.append(basis.why)
         if basis.source is Source.UNDECIDED:
             by_shift = shares[Assumption.SHIFT].value
-            rows = rows_to_tell(estimate.label_variance, by_shift - estimate.value)
+            by_calibration = shares[Assumption.CALIBRATION].value
+            rows = rows_to_tell(estimate.label_variance, by_shift - by_calibration)
+            advice = f"about {significant(rows, 2)} labelled rows of this cell show which"
+            if rows > _MOST_TO_TELL:
+                advice = "the difference is too small to show which"
             reasons.append(
                 f"{short_percent(by_shift)} if classes look the same, "
-                f"{short_percent(estimate.value)} if scores mean the same; "
-                f"about {significant(rows, 2)} labelled rows of this cell show which"
+                f"{short_percent(by_calibration)} if scores mean the same; {advice}"
             )
         if tables.n[cell] < _FEW_ROWS:
             noun = "row" if tables.n[cell] == 1 else "rows"

@@ -166,6 +166,15 @@ def test_domains_that_differ_in_nothing_leave_both_assumptions():
     assert "if classes look the same" in cell.why
 
 
+def test_equal_shares_under_both_assumptions_ask_for_no_labelled_rows():
+    keys = tuple((name,) for name in "abcde")
+    labelled = np.array([[[40.0, 10.0], [20.0, 30.0]]] * 4 + [[[0.0, 0.0], [0.0, 0.0]]])
+    target = np.full((5, 2), 500.0)
+    cell = DomainShares(DomainTables.from_bins(("region",), keys, labelled, target)).cells[4]
+    assert cell.basis.source is Source.UNDECIDED
+    assert cell.why.endswith("; the difference is too small to show which")
+
+
 def test_a_new_domain_in_a_new_period_takes_both_steps():
     """The two allowances add."""
     keys = tuple(product("abcd", (2017, 2018, 2019)))
