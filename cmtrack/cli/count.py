@@ -128,7 +128,7 @@ def count_command(
         if output is not None:
             echo(f"The page: {output}")
 
-    return Answer(lambda: _data(table), show)
+    return Answer(lambda: _data(table, changes=changes), show)
 
 
 def _with_flags(text: str) -> str:
@@ -140,17 +140,18 @@ def _with_flags(text: str) -> str:
     return text
 
 
-def _data(table: DomainPrevalence) -> dict[str, Any]:
-    """Return the table, the total, the changes and the check as JSON data."""
+def _data(table: DomainPrevalence, *, changes: bool) -> dict[str, Any]:
+    """Return the table, the total, the check and, if requested, the changes as JSON data."""
     data: dict[str, Any] = {
         "cells": table.to_frame().to_dict("records"),
-        "changes": table.changes().to_dict("records"),
         "check": table.check.to_dict("records"),
         "sentences": [table.lead, *table.sentences],
         "warnings": list(table.warnings),
     }
     if len(table.labels) == 2:
         data["total"] = vars(table.total())
+    if changes:
+        data["changes"] = table.changes().to_dict("records")
     return data
 
 

@@ -48,6 +48,8 @@ class Quantity:
     def __repr__(self) -> str:
         if math.isnan(self.value):
             return f"Quantity(undefined: {self.why})"
+        if abs(self.value) >= 1000:
+            return f"Quantity({self.value:,.0f} [{self.low:,.0f}, {self.high:,.0f}])"
         return f"Quantity({significant_with_interval(self.value, self.low, self.high)})"
 
     @classmethod
@@ -142,18 +144,7 @@ def _covariance(
     ``weights``, shape (Q, D): weight of each of D terms in each sum. ``additive``: whether the
     allowances add linearly, as in totals and scores.
     """
-    n_cells = len(tables.keys)
-    n_blocks = n_cells + int(tables.domains.max()) + 2
-    influence = np.zeros((len(weights), n_blocks, *tables.labelled.shape[1:]))
-    base = np.tensordot(weights, np.stack([term.base for term in terms]), 1)
-    influence[:, :n_cells] = base[:, tables.bins]
-    for weight, term in zip(weights.T, terms, strict=True):
-        for number, array in term.local.items():
-            influence[:, number] += weight[:, None, None] * array
-    counts = np.ones(influence.shape[1:])
-    counts[:n_cells] = tables.labelled
-    influence = influence.reshape(len(weights), -1)
-    of_rows = (influence * counts.ravel()) @ influence.T
+    of_rows = _row_covariance(tables, terms, weights)
     independent = np.array([term.independent(own) for term in terms])
     roots = np.sqrt([term.allowance for term in terms])
     shared = np.ones((len(terms), len(terms)))
@@ -163,6 +154,39 @@ def _covariance(
         np.fill_diagonal(shared, 1.0)
     of_terms = np.diag(independent) + roots[:, None] * shared * roots
     return np.asarray(of_rows + weights @ of_terms @ weights.T)
+
+
+def _row_covariance(tables: DomainTables, terms: list[_Term], weights: FloatArray) -> FloatArray:
+    """Return the covariance that labelled rows cause, shape (Q, Q).
+
+    Most cells have no local influence, so the rows of all cells are first counted with the
+    influence that every row has. Then the cells with a local influence are corrected.
+    """
+    base = np.tensordot(weights, np.stack([term.base for term in terms]), 1)
+    covariance = _product(base, tables.total)
+    local: dict[int, FloatArray] = {}
+    for weight, term in zip(weights.T, terms, strict=True):
+        for number, array in term.local.items():
+            added = weight[:, None, None] * array
+            local[number] = local.get(number, 0.0) + added
+    n_cells = len(tables.keys)
+    for number, influence in local.items():
+        if number >= n_cells:  # fractions of a count that the estimate by shift adds
+            covariance += _product(influence, np.ones(influence.shape[1:]))
+            continue
+        shared = base[:, tables.bins[number]]
+        rows = tables.labelled[number]
+        covariance += _product(shared + influence, rows) - _product(shared, rows)
+    return covariance
+
+
+def _product(influence: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the sum over rows of the products of two influences, shape (Q, Q).
+
+    ``influence``, shape (Q, F, K). ``counts``, shape (F, K): number of rows.
+    """
+    flat = influence.reshape(len(influence), -1)
+    return np.asarray((flat * counts.ravel()) @ flat.T)
 
 
 def _values(shares: DomainShares, values: FloatArray | None) -> FloatArray:

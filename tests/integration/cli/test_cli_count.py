@@ -72,8 +72,9 @@ def test_the_table_and_the_page(files: tuple[Path, Path], tmp_path: Path) -> Non
 
 def test_json_has_the_cells_the_total_and_the_changes(files: tuple[Path, Path]) -> None:
     target, labelled = files
-    result = run_cli(["count", str(target), *OPTIONS, "--labelled", str(labelled), "--json"])
-    data = json.loads(result.stdout)
+    arguments = ["count", str(target), *OPTIONS, "--labelled", str(labelled), "--json"]
+    assert "changes" not in json.loads(run_cli(arguments).stdout)
+    data = json.loads(run_cli([*arguments, "--changes"]).stdout)
     table = count_table(target, labelled, by=["region", "month"], y_true="y", y_prob="p")
     assert len(data["cells"]) == 12
     assert data["total"]["value"] == (
