@@ -100,8 +100,7 @@ def log_candidates(
     except ValueError as error:
         if strict:
             raise
-        reason = str(error).replace("log_evaluation", "log_candidates")
-        tell(f"no candidate was fitted or evaluated: {reason}")
+        tell(f"no candidate was fitted or evaluated: {error}")
         return ()
 
     def evaluate_candidates() -> Iterator[NestedEvaluation]:

@@ -416,7 +416,7 @@ def test_candidates_without_a_run_are_not_fitted(store, monkeypatch):
         EvaluationWarning, match="no candidate was fitted or evaluated: no run is active"
     ) as caught:
         assert log_candidates(search, x, Y) == ()
-    assert "call log_candidates inside" in str(caught[0].message)
+    assert "log inside `with mlflow.start_run():`" in str(caught[0].message)
     with pytest.raises(ValueError, match="no run is active"):
         log_candidates(search, x, Y, strict=True)
 
