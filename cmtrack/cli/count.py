@@ -97,11 +97,12 @@ def count_command(
     output: Path | None,
     **options: Any,
 ) -> Answer:
-    """Estimate the number of positives in FILE by cell, such as a region in a month.
+    """Estimate how many positives each cell of a file has.
 
-    A number comes from labelled rows of the cell if there are at least 20. Otherwise it comes from
-    labelled rows of other cells, but only if the labelled cells could check this step. A cell
-    without a number says why, and how many labelled rows give one.
+    A cell is a combination of the values of the columns --by, such as a region in a month. A number
+    comes from labelled rows of the cell if there are at least 20. Otherwise it comes from labelled
+    rows of other cells, but only if the labelled cells could check this step. If a cell has no
+    number, the output says why, and how many labelled rows give one.
 
     \b
     Exit codes:

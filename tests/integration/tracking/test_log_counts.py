@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from cmtrack import estimate_prevalence, log_counts
 from cmtrack.prevalence.domains import DomainPrevalence
-from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking import EvaluationWarning, tracking_store
 from support.stores import sqlite_store
 
 
@@ -32,11 +33,15 @@ def counted(**by: Any) -> DomainPrevalence:
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.chdir(tmp_path)
-    uri = sqlite_store(tmp_path / "mlflow.db")
-    mlflow.set_tracking_uri(uri)
-    return uri
+    with tracking_store(sqlite_store(tmp_path / "mlflow.db")) as uri:
+        yield uri
+
+
+def started_run() -> Any:
+    """A run of the default experiment, whatever experiment other tests have set."""
+    return mlflow.start_run(experiment_id="0")
 
 
 def history(run_id: str, name: str) -> list[tuple[int, float]]:
@@ -46,7 +51,7 @@ def history(run_id: str, name: str) -> list[tuple[int, float]]:
 
 def test_a_run_gets_the_files_and_a_metric_with_a_step_for_each_year(store: str) -> None:
     table = counted(region=["east", "north"], year=[2017, 2018])
-    with mlflow.start_run() as run:
+    with started_run() as run:
         logged = log_counts(table)
     assert (logged.run_id, logged.path, logged.error) == (run.info.run_id, None, "")
     shares = table.to_frame().set_index(["region", "year"])["value"]
@@ -64,7 +69,7 @@ def test_a_run_gets_the_files_and_a_metric_with_a_step_for_each_year(store: str)
 
 def test_cells_without_a_number_are_no_metrics_and_names_are_legal(store: str) -> None:
     table = counted(region=["a/b", "north"])
-    with mlflow.start_run() as run:
+    with started_run() as run:
         log_counts(table)
     names = set(mlflow.get_run(run.info.run_id).data.metrics)
     assert names == {"count/a_u2f_b/share", "count/north/share"}
@@ -80,7 +85,7 @@ def test_more_than_50_cells_are_no_metrics(store: str) -> None:
         score[6_000:], by={"cell": cell[6_000:]}, calibration_by={"cell": cell[:6_000]}, **options
     )
     assert table.to_frame()["value"].notna().sum() == 60
-    with mlflow.start_run() as run:
+    with started_run() as run:
         log_counts(table)
     assert mlflow.get_run(run.info.run_id).data.metrics == {}
 
