@@ -22,7 +22,10 @@ STATE_OF_SITE = {
     5: "SC",  # Charleston
     6: "SC",  # Georgetown County
 }
-"""The states by the codes of the sites in the file."""
+"""The states by the codes of the sites in the file.
+
+The file has no names. These follow the order in which RAND lists its sites, and fit the plans of each site in the file.
+"""
 STATES = ["MA", "OH", "SC", "WA"]
 YEARS = [1, 2, 3]
 """The years for which every person was enrolled."""
