@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cmtrack.prevalence.domains.inputs import is_ordered
-from cmtrack.prevalence.domains.rule import Source
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -26,12 +23,11 @@ def counts_figure(table: DomainPrevalence, with_notes: bool = True) -> Figure:
     from cmtrack import plots
 
     shares = table.shares
-    is_over_time = shares.tables.has_periods and is_ordered([cell.key[-1] for cell in shares.cells])
     cells = [
         plots.CountedCell(
             *table.names_of(cell),
             *cell.share,
-            has_own_rows=cell.basis.source is Source.OWN_ROWS,
+            has_own_rows=cell.has_own_rows,
         )
         for cell in shares.cells
     ]
@@ -40,7 +36,7 @@ def counts_figure(table: DomainPrevalence, with_notes: bool = True) -> Figure:
         of = f"share of “{table.positive}”"
     return plots.plot_counts(
         cells,
-        is_over_time=is_over_time,
+        is_over_time=table.is_over_time,
         of=of,
         confidence_level=shares.confidence_level,
         notes=table.sentences if with_notes else (),

@@ -18,7 +18,7 @@ from cmtrack.metrics.scores import values_of_classes
 from cmtrack.names import quoted
 from cmtrack.prevalence.domains import joint, words
 from cmtrack.prevalence.domains.check import Assumption
-from cmtrack.prevalence.domains.inputs import cell_value
+from cmtrack.prevalence.domains.inputs import cell_value, is_ordered
 from cmtrack.prevalence.domains.joint import NoChange, Quantity
 from cmtrack.prevalence.domains.rule import CellShare, DomainShares
 from cmtrack.prevalence.domains.tables import DomainTables, Key
@@ -454,6 +454,12 @@ class DomainPrevalence:
         from cmtrack.prevalence.figures import counts_figure
 
         return counts_figure(self)
+
+    @property
+    def is_over_time(self) -> bool:
+        """True if the last column has an order, such as that of months."""
+        tables = self.shares.tables
+        return tables.has_periods and is_ordered([cell.key[-1] for cell in self.shares.cells])
 
     def names_of(self, cell: CellShare) -> tuple[str, str]:
         """Return the names of a cell's domain, with its class if there are several, and period."""

@@ -125,6 +125,11 @@ class CellShare:
     rows_needed: float
     why: str
 
+    @property
+    def has_own_rows(self) -> bool:
+        """True if the number comes from labelled rows of the cell."""
+        return self.basis.source is Source.OWN_ROWS
+
 
 @dataclass(frozen=True, eq=False)
 class DomainShares:
