@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cmtrack.prevalence.domains import DomainPrevalence
 from cmtrack.prevalence.figures import counts_figure
 from cmtrack.report import formatting as fmt
-from cmtrack.report.html import figure_block, render_page, write_text
+from cmtrack.report.html import aligned_cells, figure_block, render_page, write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ def _tables(table: DomainPrevalence) -> Iterator[dict[str, Any]]:
         "name": "Cells",
         "tall": n_cells > MOST_IN_SIGHT,
         "heads": table.headings,
-        "rows": _marked(table.lines(MOST_ROWS), [right for _, right in table.headings]),
+        "rows": aligned_cells(table.lines(MOST_ROWS), [right for _, right in table.headings]),
         "reading": "The share describes the population of a cell, and the number these very rows. "
         "The last column is the number of further labelled rows of the cell." + _cut(n_cells),
     }
@@ -105,7 +105,7 @@ def _tables(table: DomainPrevalence) -> Iterator[dict[str, Any]]:
             "name": "Labelled cells, estimated without their own labelled rows",
             "tall": len(rows) > MOST_IN_SIGHT,
             "heads": heads,
-            "rows": _marked(rows[:MOST_ROWS], [right for _, right in heads]),
+            "rows": aligned_cells(rows[:MOST_ROWS], [right for _, right in heads]),
             "reading": "Estimate less labelled share. Either the rows of the whole domain were "
             "left out, or only those of the cell." + _cut(len(rows)),
         }
@@ -129,8 +129,3 @@ def _check_lines(check: pd.DataFrame, columns: Sequence[str]) -> list[list[str]]
         ]
         for row in check.to_dict("records")
     ]
-
-
-def _marked(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[list[tuple[str, bool]]]:
-    """Return the cells of rows, each with whether it is aligned to the right."""
-    return [list(zip(row, right, strict=True)) for row in rows]

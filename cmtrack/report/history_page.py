@@ -12,7 +12,7 @@ from cmtrack.comparison.months import MonthEstimate, join_months
 from cmtrack.metrics.intervals import Interval, on_scale, size_of_share, wilson
 from cmtrack.report import formatting as fmt
 from cmtrack.report import history as words
-from cmtrack.report.html import figure_block, render_page, write_text
+from cmtrack.report.html import aligned_cells, figure_block, render_page, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -213,7 +213,9 @@ def _tables(history: History) -> Iterator[dict[str, Any]]:
             "name": "Champions",
             "tall": False,
             "heads": [(column.heading(history), column.right) for column in words.COLUMNS],
-            "rows": _marked(words.champion_rows(history), [one.right for one in words.COLUMNS]),
+            "rows": aligned_cells(
+                words.champion_rows(history), [one.right for one in words.COLUMNS]
+            ),
             "reading": "Differences are from the champion before. The rows that chose a version "
             "favor it, so read its gain from later rows.",
         }
@@ -229,7 +231,7 @@ def _tables(history: History) -> Iterator[dict[str, Any]]:
             "name": "Evaluations by month and version",
             "tall": len(rows) > MOST_IN_SIGHT,
             "heads": heads,
-            "rows": _marked(rows[:MOST_EVALUATIONS], [right for _, right in heads]),
+            "rows": aligned_cells(rows[:MOST_EVALUATIONS], [right for _, right in heads]),
             "reading": reading,
         }
 
@@ -244,8 +246,3 @@ def _evaluation_rows(months: Sequence[MonthValues], history: History) -> list[li
             name = fmt.short(month.name, 40)
             rows.append([name, version, month.roles[version], fmt.count(estimate.rows), shown])
     return rows
-
-
-def _marked(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[list[tuple[str, bool]]]:
-    """Return the cells of rows, each with whether it is aligned to the right."""
-    return [list(zip(row, right, strict=True)) for row in rows]

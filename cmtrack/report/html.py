@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -128,6 +128,13 @@ def _links(cells: str, opens: Mapping[str, str]) -> str:
                     f'<path d="{corner}h{width:.0f}v{height:.0f}h-{width:.0f}z"/></a>'
                 )
     return f"<!-- rows -->{''.join(links)}<!-- end of rows -->" if links else ""
+
+
+def aligned_cells(
+    rows: Sequence[Sequence[str]], right: Sequence[bool]
+) -> list[list[tuple[str, bool]]]:
+    """Return the cells of table rows, each with whether it is aligned to the right."""
+    return [list(zip(row, right, strict=True)) for row in rows]
 
 
 def write_text(path: Path, text: str) -> Path:
