@@ -25,9 +25,13 @@ from cmtrack.cli.row_options import check_files
 from cmtrack.names import join_names
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cmtrack.prevalence.domains import DomainPrevalence
 
 _MOST_REMARKS = 5
+_PRIORITIES = {"count": 70, "source": 60, "labelled": 50, "n": 40, "rows_needed": 30}
+"""Priorities of the columns on a narrow terminal; the cell and its share are always shown."""
 
 
 @main.command("count")
@@ -159,44 +163,46 @@ def _data(table: DomainPrevalence, *, changes: bool) -> dict[str, Any]:
 def _print(table: DomainPrevalence, *, total: bool, changes: bool) -> None:
     """Print the table of cells and what it assumes."""
     from cmtrack.cli.comparison_table import ALWAYS, TerminalColumn, print_table
-    from cmtrack.report.formatting import signed_points
 
     console = terminal()
     for warning in table.warnings:
         warn(warning)
-    n_columns = len(table.headings)
-    # The share and the columns of the cell are always shown. The last columns are dropped first.
-    keep = [*[ALWAYS] * (n_columns - 6), 40, 50, ALWAYS, 70, 60, 30]
     columns = [
         TerminalColumn(
-            str(place),
-            name,
+            heading.key,
+            heading.text,
             itemgetter(place),
-            keep[place],
-            right=right,
-            folds=name == "from",
+            _PRIORITIES.get(heading.key, ALWAYS),
+            right=heading.right,
+            folds=heading.key == "source",
         )
-        for place, (name, right) in enumerate(table.headings)
+        for place, heading in enumerate(table.headings)
     ]
-    print_table(
-        console, f"Counts by {join_names(table.shares.tables.columns)}", columns, table.lines()
-    )
+    title = f"Counts by {join_names(table.shares.tables.columns)}"
+    print_table(console, title, columns, table.lines())
     if total:
         print_text(console, table.lead)
     if changes:
-        frame = table.changes()
-        rows = []
-        for row in frame.to_dict("records"):
-            domain = [str(row[name]) for name in table.shares.tables.columns[:-1]]
-            shown = signed_points(row["value"], (row["low"], row["high"]))
-            if row["why"]:
-                shown = "–"
-            rows.append([*domain, f"{row['first']} → {row['second']}", shown])
-        names = [*table.shares.tables.columns[:-1], table.shares.tables.columns[-1]]
-        columns = [
-            TerminalColumn(name, name, itemgetter(place), ALWAYS)
-            for place, name in enumerate([*names, "change [simultaneous interval]"])
-        ]
-        print_table(console, "Changes in percentage points", columns, rows)
+        _print_changes(console, table)
     for sentence in [*table.sentences, *(f"{note}." for note in table.remarks(_MOST_REMARKS))]:
         print_text(console, sentence)
+
+
+def _print_changes(console: Console, table: DomainPrevalence) -> None:
+    """Print the changes between neighbours in the last column."""
+    from cmtrack.cli.comparison_table import ALWAYS, TerminalColumn, print_table
+    from cmtrack.report.formatting import signed_points
+
+    names = table.shares.tables.columns
+    rows = []
+    for row in table.changes().to_dict("records"):
+        domain = [str(row[name]) for name in names[:-1]]
+        shown = "–"
+        if not row["why"]:
+            shown = signed_points(row["value"], (row["low"], row["high"]))
+        rows.append([*domain, f"{row['first']} → {row['second']}", shown])
+    columns = [
+        TerminalColumn(name, name, itemgetter(place), ALWAYS)
+        for place, name in enumerate([*names, "change [simultaneous interval]"])
+    ]
+    print_table(console, "Changes in percentage points", columns, rows)

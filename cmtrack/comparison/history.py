@@ -451,7 +451,7 @@ class History:
 
 
 def _better_by(rule: RuleFacts, metric: str) -> str:
-    """Return the values of a metric that a rule takes as better; empty if no gate tells."""
+    """Return the values of a metric that a rule takes as better; empty if no gate shows it."""
     for text in rule.require:
         try:
             gate = Gate.parse(text)

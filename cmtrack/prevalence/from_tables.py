@@ -104,7 +104,7 @@ def count_table(
     Parameters
     ----------
     target, labelled : path, list of paths, or frame
-        The rows to count, and the labelled rows of the same scorer. Of the target, only counts are
+        The rows to count, and the labelled rows of the same scorer. Only counts of the target are
         kept.
     by : sequence of str
         Columns that form the cells, with the time last. Both tables need them, unless the labelled

@@ -89,8 +89,8 @@ def _tables(table: DomainPrevalence) -> Iterator[dict[str, Any]]:
         "id": "cells",
         "name": "Cells",
         "tall": n_cells > MOST_IN_SIGHT,
-        "heads": table.headings,
-        "rows": aligned_cells(table.lines(MOST_ROWS), [right for _, right in table.headings]),
+        "heads": [(heading.text, heading.right) for heading in table.headings],
+        "rows": aligned_cells(table.lines(MOST_ROWS), [one.right for one in table.headings]),
         "reading": "The share describes the population of a cell, and the number these very rows. "
         "The last column is the number of further labelled rows of the cell." + _cut(n_cells),
     }

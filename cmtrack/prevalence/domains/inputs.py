@@ -33,9 +33,7 @@ _PERIOD = re.compile(r"\d{4}(-\d\d(-\d\d)?|-?[QqWw]\d{1,2})?")
 """A year, month, day, quarter or week in a form whose texts have the order of time."""
 _MONTH = re.compile(r"(\d{4})\D?(\d{1,2})")
 _BY = Called("by", "by column", "by")
-
-
-RESERVED = frozenset(
+_RESERVED = frozenset(
     [
         *("label", "n", "labelled", "value", "low", "high", "count", "count_low", "count_high"),
         *("source", "assumption", "shift", "shift_low", "shift_high", "calibration"),
@@ -205,7 +203,7 @@ class DomainCounter:
     ) -> None:
         self.columns = columns
         self.n_classes = n_classes
-        reserved = sorted(RESERVED & set(columns))
+        reserved = sorted(_RESERVED & set(columns))
         if reserved:
             raise ValueError(
                 f"by cannot have the column {reserved[0]!r}, because the table has a column of "
@@ -240,9 +238,11 @@ class DomainCounter:
             seen = self._seen[name]
             first = np.sort(first_rows(distinct(codes)[1]))
             for code in codes[first].tolist():
-                text = cell_text(values[code])
-                if isinstance(seen.setdefault(text, values[code]), str):
-                    seen[text] = values[code]
+                value = values[code]
+                text = cell_text(value)
+                # A number is shown instead of the text that spells it in the other table.
+                if text not in seen or isinstance(seen[text], str):
+                    seen[text] = value
             if name in rows.declared:
                 self._declared.setdefault(name, list(map(cell_text, values)))
         numbers = [
@@ -342,7 +342,7 @@ def is_ordered(values: Sequence[Label]) -> bool:
 
 
 def read_labelled(calibration_by: Any, columns: tuple[str, ...], n_rows: int) -> CellRows:
-    """Read the columns of the labelled rows, which must be those of the target in any order."""
+    """Read the columns of the labelled rows, which must equal the target's, in any order."""
     rows = CellRows.read("calibration_by", calibration_by, n_rows, "labels")
     if set(rows.columns) != set(columns):
         raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,17 @@ _MOST_LINES = 40
 """Maximum number of cells in the printed table."""
 _MOST_REASONS = 5
 """Maximum number of reasons below the printed table."""
+
+
+class Heading(NamedTuple):
+    """The heading of a column of the shown table.
+
+    ``key``: name of the column in the frame. ``right``: whether the column is right-aligned.
+    """
+
+    key: str
+    text: str
+    right: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +258,7 @@ class DomainPrevalence:
         ----------
         cells : iterable of tuple, optional
         own : bool, default True
-            Whether the number is that of these very rows. Otherwise it is the expected number in
+            Whether to count these very rows. Otherwise, the number is the expected number in
             the population.
         """
         self._needs_two_classes("total")
@@ -364,24 +375,25 @@ class DomainPrevalence:
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences about the checks and the assumptions, which stand below the table."""
+        """The sentences about the checks and the assumptions, which are shown below the table."""
         return words.closing_sentences(self.shares, self.labels)
 
     @property
-    def headings(self) -> list[tuple[str, bool]]:
-        """The headings of the shown table, each with whether its column is aligned to the right."""
-        columns = [(words.short_name(name), False) for name in self.shares.tables.columns]
+    def headings(self) -> list[Heading]:
+        """The headings of the shown table."""
+        names = self.shares.tables.columns
+        columns = [Heading(name, words.short_name(name)) for name in names]
         if len(self.labels) > 2:
-            columns.append(("label", False))
+            columns.append(Heading("label", "label"))
         interval = level(self.shares.confidence_level)
         return [
             *columns,
-            ("rows", True),
-            ("labelled", True),
-            (f"share [{interval} interval]", False),
-            ("number", False),
-            ("from", False),
-            (words.half_width_heading(self.shares), True),
+            Heading("n", "rows", right=True),
+            Heading("labelled", "labelled", right=True),
+            Heading("value", f"share [{interval} interval]"),
+            Heading("count", "number"),
+            Heading("source", "from"),
+            Heading("rows_needed", words.half_width_heading(self.shares), right=True),
         ]
 
     def lines(self, most: int | None = None) -> list[list[str]]:
@@ -412,14 +424,14 @@ class DomainPrevalence:
         return shown
 
     def __repr__(self) -> str:
-        heads = [name for name, _ in self.headings]
-        lines = [heads, *self.lines(_MOST_LINES)]
+        headings = self.headings
+        lines = [[heading.text for heading in headings], *self.lines(_MOST_LINES)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         texts = []
         for line in lines:
             cells = [
-                text.rjust(width) if right else text.ljust(width)
-                for text, width, (_, right) in zip(line, widths, self.headings, strict=True)
+                text.rjust(width) if heading.right else text.ljust(width)
+                for text, width, heading in zip(line, widths, headings, strict=True)
             ]
             texts.append("  ".join(cells).rstrip())
         n_cells = len(self.shares.cells)
@@ -447,7 +459,7 @@ class DomainPrevalence:
         """Return the texts of the shown table as a frame."""
         from cmtrack._pandas import pd
 
-        return pd.DataFrame(self.lines(), columns=[name for name, _ in self.headings])
+        return pd.DataFrame(self.lines(), columns=[heading.text for heading in self.headings])
 
     def figure(self) -> Figure:
         """Draw the shares: one panel for each domain over time, or one row for each cell."""
@@ -500,7 +512,7 @@ class DomainPrevalence:
         Raises
         ------
         ValueError
-            If the data are not those of a table by cell.
+            If the data do not describe a table by cell.
         """
         try:
             return cls._from_plain(COUNTS.migrated(data))
@@ -525,24 +537,30 @@ class DomainPrevalence:
         )
         sizes = {array.shape[1] for array in arrays.values()}
         is_bin = all(arrays[name].dtype.kind == "i" for name in ("bins", "own_bins"))
-        if not (arrays["labelled"].any() and arrays["target"].any()):
-            raise ValueError("the counts cannot be read: they contain no rows")
-        size = min(sizes)
-        if type(n_bins) is not int or len(sizes) != 1 or not is_bin or not len(keys):
-            raise ValueError("the counts cannot be read: their tables do not fit together")
+        _require(arrays["labelled"].any() and arrays["target"].any(), "they contain no rows")
+        _require(
+            type(n_bins) is int and len(sizes) == 1 and is_bin, "their tables do not fit together"
+        )
         # A table has at least as many positions as bins, so that no larger array is made.
         highest = max(int(arrays["own_bins"].max()) + 1, n_bins)
-        if arrays["bins"].max() >= n_bins or highest > size or len(set(keys)) < len(keys):
-            raise ValueError("the counts cannot be read: their bins or cells are not valid")
-        if {len(key) for key in keys} != {len(columns)} or len(set(columns)) < len(columns):
-            raise ValueError("the counts cannot be read: their columns are not valid")
-        if not {key[-1] for key in keys} <= set(period_values or (key[-1] for key in keys)):
-            raise ValueError("the counts cannot be read: their periods are not valid")
-        is_positive = data["positive"] in labels
+        _require(
+            arrays["bins"].max() < n_bins and highest <= min(sizes), "their bins are not valid"
+        )
+        _require(len(set(keys)) == len(keys), "their cells are not valid")
+        _require(
+            {len(key) for key in keys} == {len(columns)} and len(set(columns)) == len(columns),
+            "their columns are not valid",
+        )
+        periods = {key[-1] for key in keys}
+        _require(periods <= set(period_values or periods), "their periods are not valid")
+        # Of two classes, the second one is the positive class.
+        possible = labels
         if len(labels) == 2:
-            is_positive = data["positive"] == labels[1]
-        if not is_positive or len(set(labels)) < len(labels):
-            raise ValueError("the counts cannot be read: their classes are not valid")
+            possible = labels[1:]
+        _require(
+            data["positive"] in possible and len(set(labels)) == len(labels),
+            "their classes are not valid",
+        )
         tables = DomainTables(
             columns,
             keys,
@@ -572,6 +590,12 @@ def _labels(values: Any) -> tuple[Label, ...]:
     ):
         raise ValueError(f"the counts cannot be read: {values!r:.40} is not a list of labels")
     return tuple(map(cell_value, values))
+
+
+def _require(is_valid: Any, fault: str) -> None:
+    """Raise ValueError with the fault of a file unless it is valid."""
+    if not is_valid:
+        raise ValueError(f"the counts cannot be read: {fault}")
 
 
 def read_assumption(assumption: Any) -> Assumption | None:

@@ -297,7 +297,7 @@ class DomainBins:
 
 
 def first_rows(codes: IntArray) -> IntArray:
-    """Return the index of the first row with each code, of which none is missing."""
+    """Return the index of the first row with each code; all codes up to the largest must occur."""
     first = np.zeros(int(codes.max()) + 1, dtype=np.int64)
     # Of several rows with the same code, the last assignment stays.
     first[codes[::-1]] = np.arange(len(codes))[::-1]

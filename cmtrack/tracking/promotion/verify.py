@@ -105,7 +105,7 @@ def _recompute(
     if rule is None or record.rows is None:
         raise _Differs("it has a bundle, but no rule or no rows")
     if {str(facts.run) for facts in record.models.values()} != set(evaluations):
-        raise _Differs("the versions are not those of the bundle")
+        raise _Differs("the versions differ from the bundle")
     gates = [Gate.parse(text) for text in rule.require]
     by_version = {
         version: evaluations[str(facts.run)].at_level(rule.level)
@@ -144,10 +144,10 @@ def _check_without_rows(record: PromotionRecord) -> None:
 def _check_rows(rows: RowsFacts, evaluation: BaseEvaluation) -> None:
     ids = evaluation.statistics.row_ids
     if rows.labels != evaluation.labels_digest or rows.ids != (None if ids is None else str(ids)):
-        raise _Differs("the rows are not those of the bundle")
+        raise _Differs("the rows differ from the bundle")
     _check(rows.n, float(evaluation.n_samples), "the number of rows")
     if isinstance(evaluation, Evaluation) and rows.clusters != evaluation.n_clusters:
-        raise _Differs("the number of clusters is not that of the bundle")
+        raise _Differs("the number of clusters differs from the bundle")
 
 
 def _own_metrics(record: PromotionRecord) -> list[str]:

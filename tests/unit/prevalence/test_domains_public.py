@@ -353,7 +353,7 @@ def test_counts_without_rows_are_refused(name: str) -> None:
 def test_bins_that_need_a_huge_table_are_refused(name: str) -> None:
     data = json.loads(json.dumps(TABLE.to_dict()))
     data["tables"][name][0][0] = 1 << 40
-    with pytest.raises(ValueError, match="bins or cells are not valid"):
+    with pytest.raises(ValueError, match="their bins are not valid"):
         DomainPrevalence.from_dict(data)
 
 
