@@ -5,8 +5,9 @@
    step must have been checked on labelled cells (``check``); without a check, there is no number.
 3. An assumption is refused if its check refuses it, and shift also if the cell's scores do not fit.
    If both assumptions remain, there is no number but a range that contains both intervals.
-   Otherwise, the assumption with the smaller allowance is used. For weak models, this is safer than
-   the one that remains: the estimates by shift may be too imprecise to be refused.
+   If one remains, it is used if its bound in the same check is the smaller one. With weak models,
+   the estimates by shift may be too imprecise to be refused. If none remains, the assumption with
+   the smaller allowance is used.
 4. A requested assumption replaces the check for cells without enough labelled rows.
 
 If there are more than two classes, only calibration is used, unless shift is requested.
@@ -229,9 +230,12 @@ class DomainShares:
                 remaining.append(assumption)
         if len(remaining) == 2:
             return Basis(Source.UNDECIDED, None, steps)
-        # A check cannot refuse an assumption whose estimates are imprecise, so the allowances
-        # decide even if only one assumption remains.
-        chosen = min(allowances, key=allowances.__getitem__)
+        bounds = allowances
+        if remaining:
+            # A check cannot refuse an assumption whose estimates are imprecise. So the assumption
+            # that remains must also have the smaller bound in the check that refused the other.
+            bounds = {one: self.check(decisive, one, values).allowance for one in allowances}
+        chosen = min(bounds, key=bounds.__getitem__)
         return Basis(self._source(cell, chosen), chosen, steps)
 
     def _requested(self, cell: int, steps: tuple[Step, ...], missing: str) -> Basis:

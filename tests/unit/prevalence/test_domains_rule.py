@@ -153,6 +153,31 @@ def test_imprecise_estimates_by_shift_do_not_win_because_nothing_refuses_them():
     assert cell.share.low < 0.5 < cell.share.high
 
 
+def test_an_assumption_that_fails_between_domains_is_not_used_over_periods():
+    """The scores are calibrated: shift fails between the regions, but not over the months."""
+    rng = np.random.default_rng(11)
+    keys = tuple(product("abc", (1, 2, 3, 4)))
+
+    def rows(sizes: list[int]) -> CellCounts:
+        cells = np.repeat(np.arange(12), sizes)
+        offset = np.repeat([-1.3, 0.0, 1.3], 4)[cells]
+        chances = 1 / (1 + np.exp(-(rng.normal(size=len(cells)) + offset)))
+        classes = (rng.random(len(cells)) < chances).astype(np.int64)
+        return CellCounts.from_rows(cells, classes, chances.round(3))
+
+    tables = tabulate(COLUMNS, keys, rows([150, 150, 150, 0] * 3), as_target(rows([500] * 12)))
+    shares = DomainShares(tables)
+    values = np.array([0.0, 1.0])
+    assert shares.check(Step.DOMAINS, Assumption.SHIFT, values).pvalue < 0.01
+    by_shift, by_calibration = (
+        shares.check(Step.PERIODS, one, values).allowance for one in Assumption
+    )
+    assert by_shift < by_calibration
+    for cell in shares.cells[3::4]:
+        assert cell.basis.steps == (Step.PERIODS,)
+        assert cell.basis.assumption is Assumption.CALIBRATION
+
+
 def test_domains_that_differ_in_nothing_leave_both_assumptions():
     keys = tuple((name,) for name in "abcde")
     world = World([0.4] * 5)
