@@ -176,6 +176,8 @@ def requirements(name: str, extras: set[str], found: dict[str, set[str]]) -> dic
 
 
 def test_the_extra_docs_installs_what_the_pages_import() -> None:
+    # The requirements of a package are known only if it is installed.
+    pytest.importorskip("latex2mathml", reason="needs the extra docs")
     cells = []
     for page in sorted((ROOT / "docs").rglob("*.md")):
         if "_build" not in page.parts:
